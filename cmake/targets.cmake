@@ -1,0 +1,60 @@
+# Every target of ours is compiled the same way, so that one precompiled header serves all.
+set(LEEWAY_SANITIZE_FLAGS "")
+if(LEEWAY_SANITIZE)
+  set(LEEWAY_SANITIZE_FLAGS -fsanitize=${LEEWAY_SANITIZE} -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${LEEWAY_SANITIZE})
+endif()
+
+# leeway_compile_options(target [TORCH])
+function(leeway_compile_options target)
+  cmake_parse_arguments(arg "TORCH" "" "" ${ARGN})
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Werror
+                         ${LEEWAY_SANITIZE_FLAGS})
+  target_compile_definitions(${target} PRIVATE LEEWAY_VERSION="${PROJECT_VERSION}")
+  target_link_libraries(${target} PRIVATE leeway_headers)
+  if(arg_TORCH)
+    target_link_libraries(${target} PRIVATE leeway_torch)
+    if(TARGET leeway_torch_header)
+      target_precompile_headers(${target} REUSE_FROM leeway_torch_header)
+    endif()
+  endif()
+endfunction()
+
+# at::parallel_for is compiled into our code; -fopenmp without a path makes it share the OpenMP
+# runtime that LibTorch brings (same soname, found first through the run path).
+add_library(leeway_torch INTERFACE)
+target_link_libraries(leeway_torch INTERFACE torch)
+target_compile_options(leeway_torch INTERFACE -fopenmp)
+target_link_options(leeway_torch INTERFACE -fopenmp)
+
+# One compile of ATen's headers (11 s) for everybody.
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/torch_header.cpp CONTENT "")  # written only once
+add_library(leeway_torch_header STATIC ${CMAKE_BINARY_DIR}/torch_header.cpp)
+target_include_directories(leeway_torch_header PRIVATE ${CMAKE_SOURCE_DIR}/src)
+target_compile_options(leeway_torch_header PRIVATE -Wall -Wextra -Wshadow -Wconversion -Werror
+                       ${LEEWAY_SANITIZE_FLAGS})
+target_compile_definitions(leeway_torch_header PRIVATE LEEWAY_VERSION="${PROJECT_VERSION}")
+target_link_libraries(leeway_torch_header PRIVATE leeway_headers leeway_torch)
+target_precompile_headers(leeway_torch_header PRIVATE <ATen/ATen.h> <ATen/Parallel.h>
+                          <fmt/format.h> <string> <vector>)
+
+# leeway_library(folder [TORCH] [LIBRARIES folders...] [EXTERNAL targets...]): src/<folder>/*.cpp
+function(leeway_library folder)
+  cmake_parse_arguments(arg "TORCH" "" "LIBRARIES;EXTERNAL" ${ARGN})
+  string(REPLACE "/" "_" name ${folder})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp)
+  add_library(leeway_${name} STATIC ${sources})
+  if(arg_TORCH)
+    leeway_compile_options(leeway_${name} TORCH)
+  else()
+    leeway_compile_options(leeway_${name})
+  endif()
+  foreach(library ${arg_LIBRARIES})
+    string(REPLACE "/" "_" library_name ${library})
+    target_link_libraries(leeway_${name} PUBLIC leeway_${library_name})
+  endforeach()
+  if(arg_EXTERNAL)
+    target_link_libraries(leeway_${name} PUBLIC ${arg_EXTERNAL})
+  endif()
+endfunction()
