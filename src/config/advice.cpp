@@ -1,0 +1,76 @@
+#include "config/advice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "config/nearest.h"
+
+namespace leeway {
+namespace {
+
+std::string_view table_part(std::string_view path) {
+  const size_t dot = path.find('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+std::string_view name_part(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+std::vector<std::string_view> names_in(std::string_view table) {
+  std::vector<std::string_view> names;
+  for (const Key& key : keys()) {
+    if (key.table() == table) names.push_back(key.name());
+  }
+  return names;
+}
+
+std::vector<std::string_view> table_names() {
+  std::vector<std::string_view> names;
+  for (const Table& table : tables()) names.push_back(table.name);
+  return names;
+}
+
+// The right name in the wrong table, or a slip in both.
+std::optional<std::string_view> nearest_path(std::string_view unknown_path) {
+  std::vector<std::string_view> paths;
+  for (const Key& key : keys()) {
+    if (key.name() == name_part(unknown_path)) return key.path;
+    paths.push_back(key.path);
+  }
+  return nearest(unknown_path, paths);
+}
+
+}  // namespace
+
+std::string key_advice(std::string_view unknown_path, Spelling spelling) {
+  const std::string_view table = table_part(unknown_path);
+  const std::vector<std::string_view> names = names_in(table);
+  if (const auto name = nearest(name_part(unknown_path), names)) {
+    const bool short_form = spelling == Spelling::kName;
+    return fmt::format(", did you mean {}{}?", short_form ? "" : fmt::format("{}.", table), *name);
+  }
+  if (const auto path = nearest_path(unknown_path)) return fmt::format(", did you mean {}?", *path);
+  if (names.empty()) return table_advice(table);
+  return fmt::format("; the keys of {} are {}", table, fmt::join(names, ", "));
+}
+
+std::string table_advice(std::string_view unknown_name) {
+  const std::vector<std::string_view> names = table_names();
+  if (const auto name = nearest(unknown_name, names))
+    return fmt::format(", did you mean {}?", *name);
+  return fmt::format("; the tables are {}", fmt::join(names, ", "));
+}
+
+std::string refusal(const Key& key, const Value& value) {
+  std::string text = fmt::format("{} is {}, allowed: {}", key.path,
+                                 shown(toml_text(value), kShortBytes), allowed_text(key));
+  const auto* word = std::get_if<std::string>(&value);
+  const auto* field = std::get_if<WordField>(&key.field);
+  if (word == nullptr || field == nullptr) return text;
+  const auto near = nearest(*word, {field->words.begin(), field->words.end()});
+  return near ? text + fmt::format("; did you mean {}?", quoted(*near)) : text;
+}
+
+}  // namespace leeway

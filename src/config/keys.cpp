@@ -1,0 +1,210 @@
+#include "config/keys.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "config/words.h"
+
+namespace leeway {
+namespace {
+
+// The type of the member that a pointer to member points to.
+template <class Owner, class T>
+T member_type(T Owner::*);
+
+template <auto Options, auto Member>
+constexpr auto access() {
+  using T = decltype(member_type(Member));
+  return Access<T>{.get = [](const Recipe& recipe) -> const T& { return recipe.*Options.*Member; },
+                   .edit = [](Recipe& recipe) -> T& { return recipe.*Options.*Member; }};
+}
+
+template <auto Options, auto Member>
+constexpr Field whole(int64_t min, int64_t max) {
+  return WholeField{access<Options, Member>(), min, max};
+}
+
+template <auto Options, auto Member>
+constexpr Field number(double min, double max, Ends ends) {
+  return NumberField{access<Options, Member>(), min, max, ends};
+}
+
+template <auto Options, auto Member>
+constexpr Field toggle() {
+  return SwitchField{access<Options, Member>()};
+}
+
+template <auto Options, auto Member>
+constexpr Field list() {
+  return ListField{access<Options, Member>()};
+}
+
+template <auto Options, auto Member>
+constexpr Field word() {
+  using Enum = decltype(member_type(Member));
+  return WordField{.get = [](const Recipe& recipe) { return word_of(recipe.*Options.*Member); },
+                   .set =
+                       [](Recipe& recipe, std::string_view text) {
+                         const auto value = enum_of<Enum>(text);
+                         if (value) recipe.*Options.*Member = *value;
+                         return value.has_value();
+                       },
+                   .words = kWords<Enum>};
+}
+
+bool is_device(std::string_view text) {
+  if (text == "cpu" || text == "cuda") return true;
+  constexpr std::string_view kPrefix = "cuda:";
+  if (!text.starts_with(kPrefix)) return false;
+  const std::string_view index = text.substr(kPrefix.size());
+  const bool digits = std::ranges::all_of(index, [](char c) { return c >= '0' && c <= '9'; });
+  return digits && !index.empty() && index.size() <= 3;
+}
+
+bool is_tokenizer(std::string_view text) {
+  if (text == "bytes") return true;
+  for (const std::string_view kind : {"gpt2:", "sentencepiece:", "hf:"}) {
+    if (text.starts_with(kind)) return text.size() > kind.size();
+  }
+  return false;
+}
+
+constexpr Field device_field() {
+  return TextField{access<&Recipe::run, &RunOptions::device>(), is_device,
+                   "\"cpu\", \"cuda\" or \"cuda:N\""};
+}
+
+constexpr Field tokenizer_field() {
+  return TextField{access<&Recipe::data, &DataOptions::tokenizer>(), is_tokenizer,
+                   "\"bytes\", \"gpt2:DIR\", \"sentencepiece:FILE\" or \"hf:FILE\""};
+}
+
+constexpr auto kRun = &Recipe::run;
+constexpr auto kModel = &Recipe::model;
+constexpr auto kData = &Recipe::data;
+constexpr auto kOptimizer = &Recipe::optimizer;
+constexpr auto kMesh = &Recipe::mesh;
+constexpr auto kPipeline = &Recipe::pipeline;
+
+// Upper ends are far above anything that has been trained: they catch slips of the finger, and keep
+// products such as batch * context far from the end of int64_t.
+constexpr int64_t kMillion = 1'000'000;
+constexpr int64_t kBillion = 1000 * kMillion;
+constexpr int64_t kTokensMax = kMillion * kBillion;
+constexpr int64_t kSeedMax = INT64_MAX;
+
+constexpr Table kTables[] = {
+    {"run", "How long, on what, and what is kept."},
+    {"model", "The shape of the language model; both architectures have an untied head."},
+    {"data", "What is read; names are relative to the folder that the command runs in."},
+    {"optimizer", "How gradients become steps."},
+    {"mesh", "How many workers there are."},
+    {"pipeline", "How the stages of one replica work together."},
+};
+
+const Key kKeys[] = {
+    {"run.updates", whole<kRun, &RunOptions::updates>(1, kBillion),
+     "Optimizer steps in the run; give this or `run.tokens`."},
+    {"run.tokens", whole<kRun, &RunOptions::tokens>(0, kTokensMax),
+     "Training tokens in the run, rounded up to whole updates of `data.batch` times "
+     "`model.context` tokens; 0: `run.updates` counts."},
+    {"run.seed", whole<kRun, &RunOptions::seed>(0, kSeedMax),
+     "The same seed gives the same weights and the same order of the data."},
+    {"run.device", device_field(), "Where the numbers are computed."},
+    {"run.precision", word<kRun, &RunOptions::precision>(),
+     "Number format of the computations; the weights themselves are fp32, or fp64 with fp64."},
+    {"run.threads_per_worker", whole<kRun, &RunOptions::threads_per_worker>(0, 4096),
+     "Threads of one worker's computations; 0: all cores."},
+    {"run.evaluate_every", whole<kRun, &RunOptions::evaluate_every>(0, kBillion),
+     "Updates between two evaluations on the validation data; 0: only at the end."},
+    {"run.evaluate_windows", whole<kRun, &RunOptions::evaluate_windows>(0, kBillion),
+     "Windows of the validation data that an evaluation reads; 0: all of them."},
+    {"run.checkpoint_every", whole<kRun, &RunOptions::checkpoint_every>(0, kBillion),
+     "Updates between two checkpoints; 0: only at the end."},
+    {"run.keep", whole<kRun, &RunOptions::keep>(1, kMillion),
+     "How many of the newest checkpoints stay on disk."},
+
+    {"model.architecture", word<kModel, &ModelOptions::architecture>(),
+     "llama: RMSNorm, rotary positions, gated activation; gpt2: LayerNorm, learned positions."},
+    {"model.layers", whole<kModel, &ModelOptions::layers>(1, 4096), "Transformer blocks."},
+    {"model.width", whole<kModel, &ModelOptions::width>(1, 65'536),
+     "Numbers per token between the blocks; a multiple of `model.heads`."},
+    {"model.heads", whole<kModel, &ModelOptions::heads>(1, 4096),
+     "Attention heads; for llama `model.width` / `model.heads` is even."},
+    {"model.kv_heads", whole<kModel, &ModelOptions::kv_heads>(1, 4096),
+     "Heads that keys and values have, a divisor of `model.heads`; fewer is grouped-query "
+     "attention, for llama only.",
+     "`model.heads`"},
+    {"model.hidden", whole<kModel, &ModelOptions::hidden>(1, kMillion),
+     "Width of the layer inside a block's feed-forward part.",
+     "gpt2: 4 times `model.width`; llama: 8/3 of it, rounded up to a multiple of 32"},
+    {"model.context", whole<kModel, &ModelOptions::context>(1, kMillion),
+     "Tokens in one training sequence."},
+    {"model.activation", word<kModel, &ModelOptions::activation>(),
+     "Non-linearity of the feed-forward part: swiglu for llama, gelu or relu for gpt2.",
+     "llama: swiglu; gpt2: gelu"},
+    {"model.bias", toggle<kModel, &ModelOptions::bias>(),
+     "Whether linear layers have biases; llama has none.", "llama: false; gpt2: true"},
+
+    {"data.train", list<kData, &DataOptions::train>(),
+     "A folder made by `leeway data prepare`, or text files, folders of them and globs; a single "
+     "name needs no list.",
+     "", true},
+    {"data.valid", list<kData, &DataOptions::valid>(),
+     "The same for validation; empty: the part of `data.train` that `data.valid_share` sets "
+     "aside."},
+    {"data.tokenizer", tokenizer_field(), "How text becomes tokens; prepared data brings its own."},
+    {"data.valid_share", number<kData, &DataOptions::valid_share>(0.0, 0.5, Ends::kBoth),
+     "Share of the documents set aside for validation, where text is read."},
+    {"data.batch", whole<kData, &DataOptions::batch>(1, kMillion),
+     "Sequences per update and replica; a multiple of `pipeline.update_every`."},
+
+    {"optimizer.name", word<kOptimizer, &OptimizerOptions::name>(),
+     "muon takes the matrices of the blocks and leaves the rest to AdamW; the others take all."},
+    {"optimizer.rate", number<kOptimizer, &OptimizerOptions::rate>(0.0, 100.0, Ends::kMaxOnly),
+     "Learning rate at its highest."},
+    {"optimizer.matrix_rate",
+     number<kOptimizer, &OptimizerOptions::matrix_rate>(0.0, 100.0, Ends::kMaxOnly),
+     "Muon's learning rate at its highest, for the matrices of the blocks."},
+    {"optimizer.beta1", number<kOptimizer, &OptimizerOptions::beta1>(0.0, 1.0, Ends::kMinOnly),
+     "Decay of the gradients' running mean, which is the momentum.",
+     "muon: 0.95; adamw, sgd: 0.9; nadamw: 0.99"},
+    {"optimizer.beta2", number<kOptimizer, &OptimizerOptions::beta2>(0.0, 1.0, Ends::kMinOnly),
+     "Decay of the squared gradients' running mean, where AdamW or NAdamW work.",
+     "nadamw: 0.999; the others: 0.99"},
+    {"optimizer.epsilon", number<kOptimizer, &OptimizerOptions::epsilon>(0.0, 1.0, Ends::kMaxOnly),
+     "Added to the root of the squared gradients' mean before it divides."},
+    {"optimizer.decay", number<kOptimizer, &OptimizerOptions::decay>(0.0, 100.0, Ends::kBoth),
+     "Decoupled weight decay of the matrices, times the learning rate."},
+    {"optimizer.clip", number<kOptimizer, &OptimizerOptions::clip>(0.0, 1e9, Ends::kBoth),
+     "Largest norm of the gradient; 0: no clipping."},
+    {"optimizer.nesterov", toggle<kOptimizer, &OptimizerOptions::nesterov>(),
+     "Nesterov's form of the momentum, a choice for muon and sgd; nadamw is that form of adamw.",
+     "adamw: false; the others: true"},
+    {"optimizer.warmup", whole<kOptimizer, &OptimizerOptions::warmup>(0, kBillion),
+     "Updates over which the rate rises from nothing; at most `run.updates`."},
+    {"optimizer.schedule", word<kOptimizer, &OptimizerOptions::schedule>(),
+     "How the rate falls after the warm-up; wsd stays constant and falls at the end."},
+    {"optimizer.final", number<kOptimizer, &OptimizerOptions::final>(0.0, 1.0, Ends::kBoth),
+     "Share of the rate that is left at the last update."},
+
+    {"mesh.stages", whole<kMesh, &MeshOptions::stages>(1, 4096),
+     "Slices that the layers are cut into; at most `model.layers`."},
+
+    {"pipeline.update_every", whole<kPipeline, &PipelineOptions::update_every>(1, kMillion),
+     "Microbatches per update; each has `data.batch` / `pipeline.update_every` sequences.",
+     "`mesh.stages`, so that no gradient is more than one update late"},
+};
+
+}  // namespace
+
+std::span<const Table> tables() { return kTables; }
+
+std::span<const Key> keys() { return kKeys; }
+
+const Key* find_key(std::string_view path) {
+  const auto found = std::ranges::find(kKeys, path, &Key::path);
+  return found == std::end(kKeys) ? nullptr : &*found;
+}
+
+}  // namespace leeway

@@ -1,0 +1,167 @@
+#include "config/load.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "config/advice.h"
+#include "config/checks.h"
+#include "config/keys.h"
+#include "config/resolve.h"
+#include "config/toml_reader.h"
+
+namespace leeway {
+namespace {
+
+struct Override {
+  std::string path;
+  std::string value;
+};
+
+Error mistake(std::string_view where, std::string_view what) {
+  return usage_error(fmt::format("{}: {}", where, what));
+}
+
+bool is_table_name(std::string_view name) {
+  for (const Table& table : tables()) {
+    if (table.name == name) return true;
+  }
+  return false;
+}
+
+std::string table_needs_a_key(std::string_view table) {
+  for (const Key& key : keys()) {
+    if (key.table() == table)
+      return fmt::format("{} is a table: set one of its keys, for example {}", table, key.path);
+  }
+  return "";
+}
+
+// Gives one key its value, or says why not. "auto" is the same as not having been given.
+Status set_key(const Key& key, const Value& value, const Origin& origin, LoadedRecipe& loaded) {
+  const std::string path(key.path);
+  if (asks_for_automatic(key, value)) {
+    loaded.origins.erase(path);
+    return {};
+  }
+  if (!assign(key, value, loaded.recipe)) return usage_error(refusal(key, value));
+  loaded.origins[path] = origin;
+  return {};
+}
+
+void forget(std::string_view path, LoadedRecipe& loaded) {
+  const bool assigned = assign(*find_key(path), value_of(*find_key(path), Recipe{}), loaded.recipe);
+  LEEWAY_CHECK(assigned, "a default that its own key does not allow");
+  loaded.origins.erase(std::string(path));
+}
+
+Status apply_entry(const TomlEntry& entry, std::string_view source_name, LoadedRecipe& loaded) {
+  const Origin origin{Origin::Kind::kFile, std::string(source_name), entry.line};
+  const std::string where = origin_text(origin);
+  if (const Key* key = find_key(entry.path)) {
+    const Status status = set_key(*key, entry.value, origin, loaded);
+    return status.ok() ? status : mistake(where, status.error().message);
+  }
+  if (is_table_name(entry.path)) {
+    if (entry.is_table) return {};
+    return mistake(where, table_needs_a_key(entry.path));
+  }
+  const std::string kind = entry.is_table ? "table" : "key";
+  const std::string advice =
+      entry.is_table ? table_advice(entry.path) : key_advice(entry.path, Spelling::kPath);
+  return mistake(where,
+                 fmt::format("unknown {} {}{}", kind, shown(entry.path, kShortBytes), advice));
+}
+
+Result<Override> split(const std::string& set) {
+  const size_t equals = set.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return usage_error(
+        fmt::format("--set {}: write it as --set table.key=value, for example --set model.width=64",
+                    shown(set, kShortBytes)));
+  return Override{.path = set.substr(0, equals), .value = set.substr(equals + 1)};
+}
+
+// Bare words are text: who types --set run.device=cuda:0 does not want to think of quotes. Text
+// keys take numbers and dates as text too, for files may have such names.
+Result<Value> override_value(const Key& key, const std::string& text) {
+  if (!is_utf8(text)) return usage_error("the value is not UTF-8, which a recipe has to be");
+  const bool structured = text.find_first_of("[{\"'") == 0;
+  const bool wants_text = std::holds_alternative<TextField>(key.field) ||
+                          std::holds_alternative<ListField>(key.field) ||
+                          std::holds_alternative<WordField>(key.field);
+  Result<Value> value = read_toml_value(text);
+  if (value.ok() && (structured || !wants_text)) return value;
+  if (!value.ok() && structured)
+    return usage_error(fmt::format(
+        "not a TOML value ({}); did the shell take its quotes? Write --set '{}=...' with single "
+        "quotes around",
+        value.error().message, key.path));
+  return Value(text);
+}
+
+// The run's length has two names, and the last word counts: --set run.updates=50 is meant to win
+// over run.tokens in the file.
+void settle_length(std::string_view path, LoadedRecipe& loaded) {
+  if (path != "run.updates" && path != "run.tokens") return;
+  if (path == "run.tokens" && loaded.recipe.run.tokens == 0) return;
+  const std::string_view other = path == "run.updates" ? "run.tokens" : "run.updates";
+  if (loaded.origin_of(other).kind == Origin::Kind::kFile) forget(other, loaded);
+}
+
+Status apply_set(const std::string& set, LoadedRecipe& loaded) {
+  LEEWAY_ASSIGN(const Override override_, split(set));
+  const std::string where = "--set " + shown(set, kShortBytes);
+  const Key* key = find_key(override_.path);
+  if (key == nullptr) {
+    if (is_table_name(override_.path)) return mistake(where, table_needs_a_key(override_.path));
+    return mistake(where, "unknown key" + key_advice(override_.path, Spelling::kName));
+  }
+  const Result<Value> value = override_value(*key, override_.value);
+  if (!value.ok()) return mistake(where, value.error().message);
+  const Origin origin{.kind = Origin::Kind::kSet};
+  const Status status = set_key(*key, *value, origin, loaded);
+  if (!status.ok()) return mistake(where, status.error().message);
+  settle_length(key->path, loaded);
+  return {};
+}
+
+}  // namespace
+
+Origin LoadedRecipe::origin_of(std::string_view path) const {
+  const auto found = origins.find(path);
+  return found == origins.end() ? Origin{} : found->second;
+}
+
+std::string origin_text(const Origin& origin) {
+  switch (origin.kind) {
+    case Origin::Kind::kDefault:
+      return "default";
+    case Origin::Kind::kFile:
+      return fmt::format("{}:{}", shown(origin.file), origin.line);
+    case Origin::Kind::kSet:
+      return "--set";
+  }
+  return "";
+}
+
+Result<LoadedRecipe> load_recipe(const Path& path, const std::vector<std::string>& sets) {
+  const Result<std::string> text = read_text(path);
+  // The user named the file: a usage error, where a file that we chose would be the world's.
+  if (!text.ok()) return usage_error(text.error().message);
+  return parse_recipe(*text, path.string(), sets);
+}
+
+Result<LoadedRecipe> parse_recipe(std::string_view toml, std::string_view source_name,
+                                  const std::vector<std::string>& sets) {
+  LEEWAY_ASSIGN(const std::vector<TomlEntry> entries, read_toml(toml, source_name));
+  LoadedRecipe loaded;
+  for (const TomlEntry& entry : entries) LEEWAY_TRY(apply_entry(entry, source_name, loaded));
+  for (const std::string& set : sets) LEEWAY_TRY(apply_set(set, loaded));
+  resolve(loaded);
+  LEEWAY_TRY(check_required(loaded.recipe, source_name));
+  LEEWAY_TRY(check_together(loaded));
+  return loaded;
+}
+
+}  // namespace leeway

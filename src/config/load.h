@@ -1,0 +1,45 @@
+// A recipe from a TOML file and --set: checked, complete, and every value knows where it came from.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files.h"
+#include "base/result.h"
+#include "config/recipe.h"
+
+namespace leeway {
+
+struct Origin {
+  enum class Kind { kDefault, kFile, kSet };
+  Kind kind = Kind::kDefault;
+  std::string file = {};  // kFile only
+  int64_t line = 0;       // kFile only, from 1
+  bool operator==(const Origin&) const = default;
+};
+
+struct LoadedRecipe {
+  Recipe recipe;
+  std::map<std::string, Origin, std::less<>> origins;  // by "table.name"; a missing one: default
+
+  Origin origin_of(std::string_view path) const;
+  bool is_given(std::string_view path) const {
+    return origin_of(path).kind != Origin::Kind::kDefault;
+  }
+};
+
+// "default", "recipes/quickstart.toml:12" or "--set".
+std::string origin_text(const Origin& origin);
+
+// `sets` are the arguments of --set, "table.name=value". A later one wins over an earlier one, and
+// any of them over the file. The recipe that comes back has no "auto" left in it and has passed
+// every check. All errors are the user's (exit status 2), an unreadable file included.
+Result<LoadedRecipe> load_recipe(const Path& path, const std::vector<std::string>& sets);
+Result<LoadedRecipe> parse_recipe(std::string_view toml, std::string_view source_name,
+                                  const std::vector<std::string>& sets);
+
+}  // namespace leeway

@@ -1,0 +1,90 @@
+// A checked recipe: what one run is. The words are those of the TOML file, of --set, of the event
+// log and of the results (docs/configuration.md). Defaults here are the defaults everywhere, but
+// for those that follow from other fields: load_recipe() has put the numbers in their place.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace leeway {
+
+enum class Precision { kFp32, kBf16, kFp64 };
+enum class Architecture { kLlama, kGpt2 };
+enum class Activation { kSwiglu, kGelu, kRelu };
+enum class OptimizerName { kMuon, kAdamW, kNAdamW, kSgd };
+enum class RateSchedule { kCosine, kLinear, kConstant, kWsd };
+
+struct RunOptions {
+  int64_t updates = 1000;  // or the number that `tokens` asks for, rounded up
+  int64_t tokens = 0;      // 0: `updates` counts
+  int64_t seed = 1;
+  std::string device = "cpu";  // cpu, cuda, cuda:N
+  Precision precision = Precision::kFp32;
+  int64_t threads_per_worker = 0;  // 0: all cores
+  int64_t evaluate_every = 100;    // updates; 0: only at the end
+  int64_t evaluate_windows = 64;   // 0: all of the validation data
+  int64_t checkpoint_every = 0;    // updates; 0: only at the end
+  int64_t keep = 2;                // newest checkpoints that stay
+  bool operator==(const RunOptions&) const = default;
+};
+
+struct ModelOptions {
+  Architecture architecture = Architecture::kLlama;
+  int64_t layers = 4;
+  int64_t width = 128;
+  int64_t heads = 4;
+  int64_t kv_heads = 0;  // 0: as many as heads
+  int64_t hidden = 0;    // 0: 4 width (gpt2), 8/3 width rounded up to a multiple of 32 (llama)
+  int64_t context = 128;
+  Activation activation = Activation::kSwiglu;  // default follows the architecture
+  bool bias = true;                             // gpt2 only
+  bool operator==(const ModelOptions&) const = default;
+};
+
+struct DataOptions {
+  std::vector<std::string> train;  // a folder made by `data prepare`, or text files, folders, globs
+  std::vector<std::string> valid;  // empty: the validation part of `train`
+  std::string tokenizer = "bytes";  // for text: bytes, gpt2:DIR, sentencepiece:FILE, hf:FILE
+  double valid_share = 0.05;        // of the documents, where text is split here
+  int64_t batch = 16;               // sequences per update and replica
+  bool operator==(const DataOptions&) const = default;
+};
+
+struct OptimizerOptions {
+  OptimizerName name = OptimizerName::kMuon;
+  double rate = 3e-3;
+  double matrix_rate = 0.02;  // Muon's, for the 2-D weights of the blocks
+  double beta1 = 0.95;        // default follows the optimizer
+  double beta2 = 0.999;       // likewise
+  double epsilon = 1e-8;
+  double decay = 0.0;
+  double clip = 1.0;     // 0: no clipping
+  bool nesterov = true;  // default follows the optimizer
+  int64_t warmup = 0;
+  RateSchedule schedule = RateSchedule::kCosine;
+  double final = 0.1;  // share of the rate that is left at the last update
+  bool operator==(const OptimizerOptions&) const = default;
+};
+
+struct MeshOptions {
+  int64_t stages = 1;
+  bool operator==(const MeshOptions&) const = default;
+};
+
+struct PipelineOptions {
+  int64_t update_every = 0;  // microbatches per update; 0: auto
+  bool operator==(const PipelineOptions&) const = default;
+};
+
+struct Recipe {
+  RunOptions run;
+  ModelOptions model;
+  DataOptions data;
+  OptimizerOptions optimizer;
+  MeshOptions mesh;
+  PipelineOptions pipeline;
+  bool operator==(const Recipe&) const = default;
+};
+
+}  // namespace leeway

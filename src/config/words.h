@@ -1,0 +1,42 @@
+// The words of the recipe's choices, and back. Words are listed in the order of the enumerators.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "config/recipe.h"
+
+namespace leeway {
+
+template <class Enum>
+inline constexpr std::array<std::string_view, 0> kWords = {};
+
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<Precision> = {"fp32", "bf16", "fp64"};
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<Architecture> = {"llama", "gpt2"};
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<Activation> = {"swiglu", "gelu", "relu"};
+template <>
+inline constexpr std::array<std::string_view, 4> kWords<OptimizerName> = {"muon", "adamw", "nadamw",
+                                                                          "sgd"};
+template <>
+inline constexpr std::array<std::string_view, 4> kWords<RateSchedule> = {"cosine", "linear",
+                                                                         "constant", "wsd"};
+
+template <class Enum>
+constexpr std::string_view word_of(Enum value) {
+  return kWords<Enum>[static_cast<size_t>(value)];
+}
+
+template <class Enum>
+constexpr std::optional<Enum> enum_of(std::string_view word) {
+  for (size_t index = 0; index < kWords<Enum>.size(); ++index) {
+    if (kWords<Enum>[index] == word) return static_cast<Enum>(index);
+  }
+  return std::nullopt;
+}
+
+}  // namespace leeway

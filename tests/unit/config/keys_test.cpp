@@ -1,0 +1,140 @@
+#include "config/keys.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "config/words.h"
+#include "config_testing.h"
+
+namespace leeway {
+namespace {
+
+TEST(Words, GoBothWays) {
+  EXPECT_EQ(word_of(Precision::kFp32), "fp32");
+  EXPECT_EQ(word_of(Precision::kBf16), "bf16");
+  EXPECT_EQ(word_of(Precision::kFp64), "fp64");
+  EXPECT_EQ(word_of(Architecture::kLlama), "llama");
+  EXPECT_EQ(word_of(Architecture::kGpt2), "gpt2");
+  EXPECT_EQ(word_of(Activation::kSwiglu), "swiglu");
+  EXPECT_EQ(word_of(Activation::kGelu), "gelu");
+  EXPECT_EQ(word_of(Activation::kRelu), "relu");
+  EXPECT_EQ(word_of(OptimizerName::kMuon), "muon");
+  EXPECT_EQ(word_of(OptimizerName::kAdamW), "adamw");
+  EXPECT_EQ(word_of(OptimizerName::kNAdamW), "nadamw");
+  EXPECT_EQ(word_of(OptimizerName::kSgd), "sgd");
+  EXPECT_EQ(word_of(RateSchedule::kCosine), "cosine");
+  EXPECT_EQ(word_of(RateSchedule::kLinear), "linear");
+  EXPECT_EQ(word_of(RateSchedule::kConstant), "constant");
+  EXPECT_EQ(word_of(RateSchedule::kWsd), "wsd");
+  EXPECT_EQ(enum_of<OptimizerName>("nadamw"), OptimizerName::kNAdamW);
+  EXPECT_EQ(enum_of<OptimizerName>("adam"), std::nullopt);
+}
+
+TEST(Keys, AreDifferentAndInKnownTablesAndExplained) {
+  std::set<std::string_view> table_names;
+  for (const Table& table : tables()) table_names.insert(table.name);
+  std::set<std::string_view> paths;
+  for (const Key& key : keys()) {
+    EXPECT_TRUE(paths.insert(key.path).second) << key.path << " is there twice";
+    EXPECT_TRUE(table_names.contains(key.table())) << key.path;
+    EXPECT_TRUE(key.help.ends_with('.')) << key.path << ": help is a sentence";
+    EXPECT_EQ(find_key(key.path), &key);
+  }
+  EXPECT_EQ(find_key("model.widht"), nullptr);
+  EXPECT_EQ(find_key("width"), nullptr);
+}
+
+// Two rows that point to one field would show here: the second would overwrite the first.
+TEST(Keys, EachHasAFieldOfItsOwn) {
+  const LoadedRecipe start = loaded_from("");
+  for (const Key& key : keys()) {
+    Recipe recipe = start.recipe;
+    const std::vector<Value> candidates = {int64_t{3}, 0.3,    true,   false,      "cuda", "hf:x",
+                                           "bf16",     "gpt2", "relu", "constant", "sgd"};
+    for (const Value& value : candidates) {
+      if (assign(key, value, recipe) && recipe != start.recipe) break;
+    }
+    ASSERT_NE(recipe, start.recipe) << key.path << ": no candidate changed it";
+    for (const Key& other : keys()) {
+      const bool changed = value_of(other, recipe) != value_of(other, start.recipe);
+      EXPECT_EQ(changed, other.path == key.path) << key.path << " and " << other.path;
+    }
+  }
+}
+
+TEST(Keys, AllowTheirOwnDefaults) {
+  const Recipe resolved = loaded_from("").recipe;
+  for (const Key& key : keys()) {
+    Recipe recipe = resolved;
+    EXPECT_TRUE(assign(key, value_of(key, resolved), recipe)) << key.path;
+    EXPECT_EQ(recipe, resolved) << key.path;
+  }
+}
+
+TEST(Keys, SayWhatTheyAllow) {
+  const auto allowed = [](std::string_view path) { return allowed_text(*find_key(path)); };
+  EXPECT_EQ(allowed("model.layers"), "a whole number from 1 to 4096");
+  EXPECT_EQ(allowed("run.seed"), "a whole number from 0");
+  EXPECT_EQ(allowed("model.kv_heads"), "a whole number from 1 to 4096, or \"auto\"");
+  EXPECT_EQ(allowed("data.valid_share"), "a number from 0, at most 0.5");
+  EXPECT_EQ(allowed("optimizer.rate"), "a number above 0, at most 100");
+  EXPECT_EQ(allowed("optimizer.final"), "a number from 0, at most 1");
+  EXPECT_EQ(allowed("optimizer.nesterov"), "true or false, or \"auto\"");
+  EXPECT_EQ(allowed("optimizer.name"), "\"muon\", \"adamw\", \"nadamw\" or \"sgd\"");
+  EXPECT_EQ(allowed("run.device"), "\"cpu\", \"cuda\" or \"cuda:N\"");
+  EXPECT_EQ(allowed("data.train"), "a text or a list of texts, none empty");
+}
+
+struct Case {
+  std::string_view path;
+  Value value;
+  bool good;
+};
+
+class KeyTakes : public testing::TestWithParam<Case> {};
+
+TEST_P(KeyTakes, WhatItsRowSays) {
+  const auto& [path, value, good] = GetParam();
+  const Recipe before = loaded_from("").recipe;
+  Recipe recipe = before;
+  EXPECT_EQ(assign(*find_key(path), value, recipe), good) << path << " = " << toml_text(value);
+  EXPECT_TRUE(good || recipe == before) << "a refused value left a trace";
+}
+
+const double kNan = std::numeric_limits<double>::quiet_NaN();
+const double kInfinity = std::numeric_limits<double>::infinity();
+
+INSTANTIATE_TEST_SUITE_P(
+    Ends, KeyTakes,
+    testing::Values(Case{"model.layers", int64_t{1}, true}, Case{"model.layers", int64_t{0}, false},
+                    Case{"model.layers", int64_t{4096}, true},
+                    Case{"model.layers", int64_t{4097}, false}, Case{"model.layers", 2.0, false},
+                    Case{"model.layers", "2", false}, Case{"run.seed", int64_t{INT64_MAX}, true},
+                    Case{"run.seed", int64_t{-1}, false}, Case{"data.valid_share", 0.0, true},
+                    Case{"data.valid_share", 0.51, false}, Case{"data.valid_share", 0.5, true},
+                    Case{"data.valid_share", int64_t{0}, true},
+                    Case{"data.valid_share", -0.1, false}, Case{"optimizer.rate", 0.0, false},
+                    Case{"optimizer.rate", 100.0, true}, Case{"optimizer.rate", 100.1, false},
+                    Case{"optimizer.rate", kNan, false}, Case{"optimizer.clip", kInfinity, false},
+                    Case{"optimizer.final", 0.0, true}, Case{"optimizer.final", 1.0, true},
+                    Case{"optimizer.rate", true, false},
+                    Case{"optimizer.nesterov", int64_t{1}, false},
+                    Case{"optimizer.nesterov", false, true}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Texts, KeyTakes,
+    testing::Values(
+        Case{"run.device", "cuda:12", true}, Case{"run.device", "cuda:", false},
+        Case{"run.device", "cuda:1x", false}, Case{"run.device", "cuda:1234", false},
+        Case{"run.device", "gpu", false}, Case{"data.tokenizer", "gpt2:d", true},
+        Case{"data.tokenizer", "gpt2:", false}, Case{"data.tokenizer", "sentencepiece:m", true},
+        Case{"data.tokenizer", "words", false}, Case{"data.valid", "one", true},
+        Case{"data.valid", std::vector<std::string>{"a", "b"}, true},
+        Case{"data.valid", std::vector<std::string>{}, true}, Case{"data.valid", "", false},
+        Case{"data.valid", std::vector<std::string>{"a", ""}, false},
+        Case{"data.valid", Foreign{"a table"}, false}, Case{"data.valid", int64_t{3}, false},
+        Case{"model.architecture", "Llama", false}, Case{"model.architecture", "gpt2", true}));
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,197 @@
+// From TOML and --set to values and origins, and every way in which that fails.
+#include "config/load.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "config_testing.h"
+
+namespace leeway {
+namespace {
+
+using Kind = Origin::Kind;
+
+TEST(Load, RemembersWhereEachValueCameFrom) {
+  const LoadedRecipe loaded = loaded_from("[model]\nwidth = 64\nheads = 2\n", {"model.heads=8"});
+  EXPECT_EQ(loaded.recipe.model.width, 64);
+  EXPECT_EQ(loaded.recipe.model.heads, 8);
+  EXPECT_EQ(loaded.recipe.model.layers, 4);
+  EXPECT_EQ(loaded.origin_of("model.width"), (Origin{Kind::kFile, "test.toml", 3}));
+  EXPECT_EQ(loaded.origin_of("model.heads"), (Origin{.kind = Kind::kSet}));
+  EXPECT_EQ(loaded.origin_of("model.layers"), (Origin{.kind = Kind::kDefault}));
+  EXPECT_EQ(origin_text(loaded.origin_of("model.width")), "test.toml:3");
+  EXPECT_EQ(origin_text(loaded.origin_of("model.heads")), "--set");
+  EXPECT_EQ(origin_text(loaded.origin_of("model.layers")), "default");
+}
+
+TEST(Load, TakesTablesInEverySpelling) {
+  EXPECT_EQ(loaded_from("model.width = 64").recipe.model.width, 64);
+  EXPECT_EQ(loaded_from("model = {width = 64}").recipe.model.width, 64);
+  EXPECT_EQ(loaded_from("[model]\r\n\"width\" = 64\r\n").recipe.model.width, 64);
+  EXPECT_EQ(loaded_from("[model]").recipe.model.width, 128);
+}
+
+TEST(Load, TakesOneTextForAList) {
+  const std::vector<std::string> two = {"a", "b"};
+  EXPECT_EQ(loaded_from("").recipe.data.train, std::vector<std::string>{"text.txt"});
+  EXPECT_EQ(loaded_from("data.valid = ['a', 'b']").recipe.data.valid, two);
+  EXPECT_EQ(loaded_from("", {"data.valid=['a', 'b']"}).recipe.data.valid, two);
+  EXPECT_EQ(loaded_from("", {"data.valid=a b"}).recipe.data.valid, std::vector<std::string>{"a b"});
+}
+
+TEST(Set, TakesBareWordsAsText) {
+  EXPECT_EQ(loaded_from("", {"run.device=cuda:0"}).recipe.run.device, "cuda:0");
+  EXPECT_EQ(loaded_from("", {"run.device='cuda:0'"}).recipe.run.device, "cuda:0");
+  EXPECT_EQ(loaded_from("", {"data.train=2024"}).recipe.data.train[0], "2024");
+  EXPECT_EQ(loaded_from("", {"data.train=true"}).recipe.data.train[0], "true");
+  EXPECT_EQ(loaded_from("", {"data.tokenizer=hf:a=b"}).recipe.data.tokenizer, "hf:a=b");
+  EXPECT_EQ(loaded_from("", {"optimizer.rate=1e-4"}).recipe.optimizer.rate, 1e-4);
+}
+
+TEST(Set, LastOneWins) {
+  EXPECT_EQ(loaded_from("run.seed = 5", {"run.seed=6", "run.seed=7"}).recipe.run.seed, 7);
+}
+
+TEST(Set, AutoTakesBackWhatTheFileSays) {
+  const LoadedRecipe loaded = loaded_from("model.hidden = 7", {"model.hidden=auto"});
+  EXPECT_EQ(loaded.recipe.model.hidden, 352);
+  EXPECT_FALSE(loaded.is_given("model.hidden"));
+}
+
+TEST(LoadError, UnknownKeyInAFile) {
+  EXPECT_EQ(error_of("[model]\nwidht = 64"),
+            "test.toml:3: unknown key model.widht, did you mean model.width?");
+  EXPECT_EQ(error_of("[model]\n\"a\\nb\" = 64").substr(0, 40),
+            "test.toml:3: unknown key model.\"a\\u000Ab");
+  EXPECT_EQ(error_of("updates = 3"), "test.toml:2: unknown key updates, did you mean run.updates?");
+  EXPECT_EQ(error_of("[model]\ncolour = 1").substr(0, 67),
+            "test.toml:3: unknown key model.colour; the keys of model are archit");
+}
+
+TEST(LoadError, UnknownTableInAFile) {
+  EXPECT_EQ(error_of("\n[modle]"), "test.toml:3: unknown table modle, did you mean model?");
+  EXPECT_EQ(error_of("[averaging]\nlag = 1"),
+            "test.toml:2: unknown table averaging; the tables are run, model, data, optimizer, "
+            "mesh, pipeline");
+  EXPECT_EQ(error_of("[model.more]"),
+            "test.toml:2: unknown table model.more; the tables are run, model, data, optimizer, "
+            "mesh, pipeline");
+}
+
+TEST(LoadError, UnknownKeyAfterSet) {
+  EXPECT_EQ(error_of("", {"model.widht=64"}),
+            "--set model.widht=64: unknown key, did you mean width?");
+  EXPECT_EQ(error_of("", {"modle.width=64"}),
+            "--set modle.width=64: unknown key, did you mean model.width?");
+}
+
+TEST(LoadError, FirstMistakeByLineComesFirst) {
+  EXPECT_EQ(error_of("[run]\nsed = 1\n[model]\nwidht = 64"),
+            "test.toml:3: unknown key run.sed, did you mean run.seed?");
+}
+
+TEST(LoadError, TableForAKeyAndKeyForATable) {
+  EXPECT_EQ(error_of("[model.width]\nx = 1"),
+            "test.toml:2: model.width is a table, allowed: a whole number from 1 to 65536");
+  EXPECT_EQ(error_of("model = 3"),
+            "test.toml:2: model is a table: set one of its keys, for example model.architecture");
+  EXPECT_EQ(error_of("[[model]]\nwidth = 3"),
+            "test.toml:2: model is a table: set one of its keys, for example model.architecture");
+  EXPECT_EQ(error_of("", {"mesh=3"}),
+            "--set mesh=3: mesh is a table: set one of its keys, for example mesh.stages");
+}
+
+TEST(LoadError, NotToml) {
+  EXPECT_EQ(error_of("[model]\nwidth 64").substr(0, 30), "test.toml:3:7: not valid TOML:");
+  EXPECT_EQ(error_of("run.seed = 1\nrun.seed = 2").substr(0, 12), "test.toml:3:");
+  EXPECT_EQ(error_of("run.device = '\xff'").substr(0, 12), "test.toml:2:");
+}
+
+// toml++ 3.3 stops the program at the first, in a debug build, and leaves the rest undefined.
+TEST(LoadError, NotTomlInWaysThatAreHardOnTheParser) {
+  EXPECT_EQ(error_of("[=]").substr(0, 30), "test.toml:2:2: not valid TOML:");
+  EXPECT_EQ(error_of("\xc3\xbc = 1").substr(0, 30), "test.toml:2:1: not valid TOML:");
+  EXPECT_EQ(error_of("run.seed = 1 \xc3\xbc").substr(0, 12), "test.toml:2:");
+  const auto folded = loaded_from("data.valid = \"\"\"\\\n\xc3\xbc\"\"\"").recipe.data.valid;
+  EXPECT_EQ(folded, std::vector<std::string>{"\xc3\xbc"});
+}
+
+TEST(LoadError, WrongTypeOrRangeSaysWhatIsAllowed) {
+  EXPECT_EQ(error_of("model.width = '64'"),
+            "test.toml:2: model.width is \"64\", allowed: a whole number from 1 to 65536");
+  EXPECT_EQ(error_of("model.width = 0"),
+            "test.toml:2: model.width is 0, allowed: a whole number from 1 to 65536");
+  EXPECT_EQ(error_of("", {"optimizer.rate=fast"}),
+            "--set optimizer.rate=fast: optimizer.rate is \"fast\", allowed: a number above 0, at "
+            "most 100");
+  EXPECT_EQ(error_of("model.architecture = 'lama'"),
+            "test.toml:2: model.architecture is \"lama\", allowed: \"llama\" or \"gpt2\"; did you "
+            "mean \"llama\"?");
+  EXPECT_EQ(error_of("data.valid = [1]"),
+            "test.toml:2: data.valid is a list with something other than text in it, allowed: a "
+            "text or a list of texts, none empty");
+  EXPECT_EQ(error_of("run.seed = 99999999999999999999").substr(0, 30),
+            "test.toml:2:32: not valid TOML");
+}
+
+TEST(LoadError, SetThatIsNoAssignment) {
+  for (const std::string set : {"model.width", "=3", ""}) {
+    EXPECT_EQ(
+        error_of("", {set}),
+        "--set " + set + ": write it as --set table.key=value, for example --set model.width=64");
+  }
+}
+
+TEST(LoadError, SetWhoseQuotesTheShellTook) {
+  const std::string message = error_of("", {"data.train=[a,b]"});
+  EXPECT_EQ(message.substr(0, 44), "--set data.train=[a,b]: not a TOML value (Er");
+  EXPECT_NE(message.find("--set 'data.train=...' with single quotes"), std::string::npos);
+}
+
+TEST(LoadError, SetThatIsNotUtf8) {
+  EXPECT_EQ(error_of("", {"data.train=\xff"}),
+            "--set data.train=?: the value is not UTF-8, which a recipe has to be");
+}
+
+TEST(LoadError, LongValuesAreCut) {
+  EXPECT_LT(error_of("run.device = '" + std::string(1 << 20, 'x') + "'").size(), 250u);
+  EXPECT_LT(error_of("", {std::string(1 << 20, 'x') + "=1"}).size(), 250u);
+}
+
+TEST(LoadError, NothingToTrainOn) {
+  const auto loaded = parse_recipe("data.train = []", "test.toml", {});
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(loaded.error().message,
+            "test.toml: data.train is missing: give a text or a list of texts, none empty, in the "
+            "file or as --set data.train=NAME");
+  EXPECT_FALSE(parse_recipe("", "test.toml", {}).ok());
+  EXPECT_TRUE(parse_recipe("", "test.toml", {"data.train=a"}).ok());
+}
+
+TEST(LoadFile, ReadsAndNamesTheFile) {
+  const Path path = Path(testing::TempDir()) / "leeway_load_test.toml";
+  std::ofstream(path) << kSmallest << "run.seed = 9\n";
+  const auto loaded = load_recipe(path, {});
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(loaded->recipe.run.seed, 9);
+  EXPECT_EQ(loaded->origin_of("run.seed").file, path.string());
+  std::filesystem::remove(path);
+}
+
+TEST(LoadFile, MissingIsTheUsersMistake) {
+  const auto loaded = load_recipe("no/such/recipe.toml", {});
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.error().kind, ErrorKind::kUsage);
+  EXPECT_NE(loaded.error().message.find("no/such/recipe.toml"), std::string::npos);
+}
+
+TEST(LoadFile, TheQuickstartIsGood) {
+  const auto loaded = load_recipe("recipes/quickstart.toml", {"run.updates=50"});
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(loaded->recipe.run.updates, 50);
+}
+
+}  // namespace
+}  // namespace leeway
