@@ -1,0 +1,118 @@
+#include "data/atomic_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace leeway {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kLockName = ".lock";
+constexpr const char* kWorkInfix = ".preparing-";
+
+// -1: another process works in there, or there is no lock file.
+int try_lock(const Path& folder, int flags) {
+  const int descriptor = ::open((folder / kLockName).c_str(), flags | O_RDWR | O_CLOEXEC, 0644);
+  if (descriptor < 0) return -1;
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
+  ::close(descriptor);
+  return -1;
+}
+
+void remove_leftovers(const Path& target) {
+  const std::string prefix = target.filename().string() + kWorkInfix;
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator(target.parent_path(), code)) {
+    if (!entry.path().filename().string().starts_with(prefix)) continue;
+    const int lock = try_lock(entry.path(), 0);
+    if (lock < 0) continue;
+    std::error_code ignored;  // What cannot be removed is in nobody's way.
+    fs::remove_all(entry.path(), ignored);
+    ::close(lock);
+  }
+}
+
+// Swaps two folders in one step, where the file system can.
+bool exchange(const Path& a, const Path& b) {
+  return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
+}
+
+}  // namespace
+
+AtomicFolder::AtomicFolder(Path target, Path work, int lock)
+    : target_(std::move(target)), work_(std::move(work)), lock_(lock) {}
+
+AtomicFolder::AtomicFolder(AtomicFolder&& other) noexcept
+    : target_(std::move(other.target_)),
+      work_(std::exchange(other.work_, {})),
+      lock_(std::exchange(other.lock_, -1)) {}
+
+AtomicFolder::~AtomicFolder() {
+  if (!work_.empty()) {
+    std::error_code ignored;
+    fs::remove_all(work_, ignored);
+  }
+  if (lock_ >= 0) ::close(lock_);
+}
+
+Result<AtomicFolder> AtomicFolder::create(const Path& target) {
+  std::error_code code;
+  // Symbolic links, "." and a final slash are resolved: the name beside which we work is the real
+  // one.
+  Path real = fs::weakly_canonical(target, code);
+  if (code) return file_error("make the folder", target, code.value());
+  if (!real.has_filename()) real = real.parent_path();
+  LEEWAY_TRY(make_folder(real.parent_path()));
+  remove_leftovers(real);
+  static std::atomic<int> counter{0};
+  Path work = real;
+  work += fmt::format("{}{}-{}", kWorkInfix, ::getpid(), counter++);
+  LEEWAY_TRY(make_folder(work));
+  const int lock = try_lock(work, O_CREAT);
+  if (lock < 0) {
+    const int error_number = errno;
+    fs::remove_all(work, code);
+    return file_error("lock", work, error_number);
+  }
+  return AtomicFolder(std::move(real), std::move(work), lock);
+}
+
+Status AtomicFolder::commit() {
+  LEEWAY_CHECK(!work_.empty(), "committed twice");
+  std::error_code code;
+  fs::remove(work_ / kLockName, code);
+  LEEWAY_TRY(sync_folder(work_));
+  const bool replaces = fs::exists(target_, code) && !fs::is_empty(target_, code);
+  if (replaces && !exchange(work_, target_)) {
+    // Not atomic, but the old folder is set aside, never lost, if we stop in between.
+    Path aside = work_;
+    aside += "-old";
+    fs::rename(target_, aside, code);
+    if (code) return file_error("replace", target_, code.value());
+    fs::rename(work_, target_, code);
+    if (code) {
+      std::error_code ignored;
+      fs::rename(aside, target_, ignored);
+      return file_error("replace", target_, code.value());
+    }
+    work_ = std::move(aside);
+  } else if (!replaces) {
+    fs::rename(work_, target_, code);
+    if (code) return file_error("make the folder", target_, code.value());
+    work_.clear();
+  }
+  if (!work_.empty()) fs::remove_all(work_, code);  // By now what stood at the target before.
+  work_.clear();
+  return sync_folder(target_.parent_path());
+}
+
+}  // namespace leeway

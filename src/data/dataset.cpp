@@ -1,0 +1,197 @@
+#include "data/dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/hash.h"
+#include "data/data_folder.h"
+
+namespace leeway {
+namespace fs = std::filesystem;
+namespace {
+
+// What one side (train or valid) of a recipe leads to.
+struct Side {
+  std::optional<TokenFile> file;  // what was asked for
+  std::optional<TokenFile> held;  // of `train`: the validation part that lies beside it
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+
+enum class Named { kFolder, kTokens, kText };
+
+bool names_tokens(const std::string& name) {
+  return Path(name).extension() == ".bin" || is_token_file(name);
+}
+
+Result<Named> what_is_named(const std::string& key, const std::vector<std::string>& names) {
+  if (names.size() == 1) {
+    if (is_data_folder(names[0])) return Named::kFolder;
+    if (names_tokens(names[0])) return Named::kTokens;
+    return Named::kText;
+  }
+  for (const std::string& name : names) {
+    if (!is_data_folder(name) && !names_tokens(name)) continue;
+    return usage_error(
+        fmt::format("{} names {} and {} more; prepared data must be the only entry: "
+                    "prepare all texts into one folder",
+                    key, name, names.size() - 1));
+  }
+  return Named::kText;
+}
+
+Result<std::unique_ptr<Tokenizer>> load_beside(const TokenFile& file) {
+  const Path folder = file.path().parent_path() / kTokenizerName;
+  std::error_code code;
+  if (!fs::is_directory(folder, code)) return std::unique_ptr<Tokenizer>();
+  LEEWAY_ASSIGN(auto tokenizer, load_tokenizer("saved:" + folder.string()));
+  if (tokenizer->hash() == file.info().tokenizer_hash) return tokenizer;
+  return Error{
+      fmt::format("the tokenizer in {} is not the one that made {}; prepare the data again",
+                  folder.string(), file.path().string())};
+}
+
+// Without `with_held` the validation part is not touched: hashing it would be for nothing.
+Result<Side> open_folder(const Path& folder, bool with_held) {
+  Side side;
+  LEEWAY_ASSIGN(TokenFile train, TokenFile::open_hashed(folder / kTrainName));
+  side.file.emplace(std::move(train));
+  std::error_code code;
+  if (with_held && fs::exists(folder / kValidName, code)) {
+    LEEWAY_ASSIGN(TokenFile valid, TokenFile::open_hashed(folder / kValidName));
+    side.held.emplace(std::move(valid));
+  }
+  LEEWAY_ASSIGN(side.tokenizer, load_beside(*side.file));
+  return side;
+}
+
+Result<Side> open_tokens(const Path& path) {
+  Side side;
+  LEEWAY_ASSIGN(TokenFile file, TokenFile::open_hashed(path));
+  side.file.emplace(std::move(file));
+  if (side.file->info().tokenizer_hash != 0) {
+    LEEWAY_ASSIGN(side.tokenizer, load_beside(*side.file));
+  }
+  return side;
+}
+
+Result<Side> open_text(const PrepareOptions& options, const Tokenizer& tokenizer, const Path& cache,
+                       const PrepareProgress& progress) {
+  if (std::find(options.inputs.begin(), options.inputs.end(), "-") != options.inputs.end()) {
+    return usage_error(
+        "a recipe cannot read standard input, as it may have to read twice; prepare "
+        "it with `leeway data prepare -`");
+  }
+  LEEWAY_ASSIGN(const std::string fingerprint, prepare_fingerprint(options, tokenizer));
+  const Path folder = cache / fingerprint;
+  const bool with_held = options.valid_share > 0.0;
+  const auto known = read_data_info(folder);
+  if (known.ok() && known->fingerprint == fingerprint) {
+    // A cached folder that someone damaged is made again, not complained about.
+    if (auto side = open_folder(folder, with_held); side.ok()) return side;
+  }
+  const auto info = prepare(options, tokenizer, folder, progress);
+  if (!info) return info.error();
+  return open_folder(folder, with_held);
+}
+
+Result<Side> open_train(const DataSpec& spec, const Path& cache, const PrepareProgress& progress) {
+  if (spec.train.empty()) {
+    return usage_error("data.train is empty; name a folder made by `leeway data prepare`, or text");
+  }
+  LEEWAY_ASSIGN(const Named named, what_is_named("data.train", spec.train));
+  if (named == Named::kFolder) return open_folder(spec.train[0], spec.valid.empty());
+  if (named == Named::kTokens) return open_tokens(spec.train[0]);
+  LEEWAY_ASSIGN(const auto tokenizer, load_tokenizer(spec.tokenizer));
+  const PrepareOptions options{.inputs = spec.train,
+                               .valid_share = spec.valid.empty() ? spec.valid_share : 0.0};
+  return open_text(options, *tokenizer, cache, progress);
+}
+
+Result<Side> open_valid(const std::vector<std::string>& valid, const Tokenizer* tokenizer,
+                        const Path& cache, const PrepareProgress& progress) {
+  LEEWAY_ASSIGN(const Named named, what_is_named("data.valid", valid));
+  if (named == Named::kTokens) return open_tokens(valid[0]);
+  if (named == Named::kFolder) {
+    const Path folder = valid[0];
+    std::error_code code;
+    const bool has_held = fs::exists(folder / kValidName, code);
+    return open_tokens(folder / (has_held ? kValidName : kTrainName));
+  }
+  if (tokenizer == nullptr) {
+    return usage_error(
+        fmt::format("{} is text, but the training data came without a tokenizer to encode it "
+                    "with; name a token file",
+                    valid[0]));
+  }
+  const PrepareOptions options{.inputs = valid, .valid_share = 0.0};
+  return open_text(options, *tokenizer, cache, progress);
+}
+
+Status check_same_tokenizer(const TokenFile& train, const TokenFile& valid) {
+  const uint64_t ours = train.info().tokenizer_hash;
+  const uint64_t theirs = valid.info().tokenizer_hash;
+  if (ours == 0 || theirs == 0 || ours == theirs) return {};  // 0: a foreign file does not say.
+  return Error{
+      fmt::format("{} (tokenizer {}) and {} (tokenizer {}) come from different tokenizers; "
+                  "prepare both with the same one",
+                  train.path().string(), hash_hex(ours), valid.path().string(), hash_hex(theirs))};
+}
+
+// The ids of both files decide where nothing else does.
+uint64_t vocabulary_of(const Tokenizer* tokenizer, const TokenFile& train,
+                       const std::optional<TokenFile>& valid) {
+  if (tokenizer != nullptr) return static_cast<uint64_t>(tokenizer->vocabulary());
+  if (train.info().vocabulary > 0) return train.info().vocabulary;
+  if (valid && valid->info().vocabulary > 0) return valid->info().vocabulary;
+  return 1 + std::max(train.largest_id(), valid ? valid->largest_id() : 0);
+}
+
+}  // namespace
+
+Result<Dataset> open_dataset(const DataSpec& spec, const Path& cache,
+                             const PrepareProgress& progress) {
+  LEEWAY_ASSIGN(Side train, open_train(spec, cache, progress));
+  // "bytes" is what a recipe says by saying nothing, and no .bin that we know of holds bytes.
+  if (train.file->info().tokenizer_hash == 0 && spec.tokenizer != "bytes") {
+    LEEWAY_ASSIGN(train.tokenizer, load_tokenizer(spec.tokenizer));
+  }
+  std::optional<TokenFile> valid = std::move(train.held);
+  if (!spec.valid.empty()) {
+    LEEWAY_ASSIGN(Side side, open_valid(spec.valid, train.tokenizer.get(), cache, progress));
+    LEEWAY_TRY(check_same_tokenizer(*train.file, *side.file));
+    valid = std::move(side.file);
+  }
+  const uint64_t vocabulary = vocabulary_of(train.tokenizer.get(), *train.file, valid);
+  LEEWAY_TRY(train.file->check_ids(vocabulary));
+  if (valid) LEEWAY_TRY(valid->check_ids(vocabulary));
+  return Dataset{.train = *std::move(train.file),
+                 .valid = std::move(valid),
+                 .tokenizer = std::move(train.tokenizer),
+                 .vocabulary = static_cast<int64_t>(vocabulary)};
+}
+
+Result<TokenFile> open_held_out(const std::string& name, const Tokenizer* tokenizer,
+                                const Path& cache, const PrepareProgress& progress) {
+  LEEWAY_ASSIGN(Side side, open_valid({name}, tokenizer, cache, progress));
+  return *std::move(side.file);
+}
+
+Status check_windows(const TokenFile& file, int64_t context) {
+  const uint64_t count = file.info().count;
+  const auto needed = static_cast<uint64_t>(context) + 1;
+  if (count >= needed) return {};
+  const std::string name = file.path().string();
+  if (count < 2) {
+    return Error{fmt::format("{} holds {}, too little to learn from; prepare it from more text",
+                             name, count == 0 ? "no tokens" : "one token")};
+  }
+  return Error{
+      fmt::format("{} holds {} tokens, fewer than the {} of one window (model.context {} and "
+                  "one more); add text, or set model.context to {} or less",
+                  name, count, needed, context, count - 1)};
+}
+
+}  // namespace leeway

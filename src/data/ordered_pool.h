@@ -1,0 +1,114 @@
+// Work done on many threads, results taken in the order in which the work was given.
+//
+// Threads are the drivers' business everywhere else in this project. Preparing text is the one
+// job outside a run that needs all cores, and this file is all it knows of them: nothing is shared
+// but the queue below, and the owner alone pushes, pops and thus reads and writes files.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace leeway {
+
+template <class In, class Out>
+class OrderedPool {
+ public:
+  using Work = std::function<Out(const In&)>;  // called on many threads at once
+
+  OrderedPool(int thread_count, Work work) : work_(std::move(work)) {
+    for (int i = 0; i < thread_count; ++i) {
+      try {
+        threads_.emplace_back([this] { serve(); });
+      } catch (const std::system_error&) {
+        if (threads_.empty()) throw;
+        return;  // The system gives no more; those that it gave do the work.
+      }
+    }
+  }
+  // Work that nobody has begun is dropped; what is under way is waited for.
+  ~OrderedPool() {
+    {
+      const std::lock_guard guard(mutex_);
+      stopping_ = true;
+    }
+    work_came_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  OrderedPool(const OrderedPool&) = delete;
+  OrderedPool& operator=(const OrderedPool&) = delete;
+
+  // Never blocks: the owner bounds what is in flight, because it knows how large a piece is.
+  void push(In in) {
+    {
+      const std::lock_guard guard(mutex_);
+      jobs_.push_back(std::make_unique<Job>(Job{std::move(in), std::nullopt}));
+      waiting_.push_back(jobs_.back().get());
+    }
+    work_came_.notify_one();
+  }
+
+  bool empty() const { return jobs_.empty(); }  // jobs_ changes only in push() and pop()
+
+  // The oldest result, if it is there already.
+  std::optional<Out> try_pop() {
+    std::unique_lock lock(mutex_);
+    if (jobs_.empty() || !jobs_.front()->out) return std::nullopt;
+    return take_front();
+  }
+  // The oldest result; waits for it.
+  Out pop() {
+    std::unique_lock lock(mutex_);
+    LEEWAY_CHECK(!jobs_.empty(), "nothing was pushed");
+    result_came_.wait(lock, [this] { return jobs_.front()->out.has_value(); });
+    return take_front();
+  }
+
+ private:
+  struct Job {
+    In in;
+    std::optional<Out> out;
+  };
+
+  Out take_front() {
+    Out out = std::move(*jobs_.front()->out);
+    jobs_.pop_front();
+    return out;
+  }
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      work_came_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+      if (stopping_) return;
+      Job* job = waiting_.front();
+      waiting_.pop_front();
+      lock.unlock();
+      Out out = work_(job->in);  // The job stays in jobs_ until it has a result.
+      job->in = In();            // Results that wait for their turn do not keep it.
+      lock.lock();
+      job->out.emplace(std::move(out));
+      if (job == jobs_.front().get()) result_came_.notify_one();
+    }
+  }
+
+  Work work_;
+  std::mutex mutex_;
+  std::condition_variable work_came_;
+  std::condition_variable result_came_;
+  std::deque<std::unique_ptr<Job>> jobs_;  // in the order of push(), until popped
+  std::deque<Job*> waiting_;               // not yet begun
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;  // last: they use all of the above
+};
+
+}  // namespace leeway

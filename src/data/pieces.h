@@ -1,0 +1,83 @@
+// Documents cut into pieces of text that can be encoded apart from each other, on any core.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/data_folder.h"
+#include "data/document_splitter.h"
+#include "data/tokenizer.h"
+
+namespace leeway {
+
+// Which documents are held back for validation: a pure function of the document's number. Every
+// run of 1/share documents gives one, drawn at random. The first document always trains.
+struct ValidationSplit {
+  double share = 0.0;  // 0: none; at most 0.5
+  uint64_t seed = 0;
+  bool holds(uint64_t document) const;
+};
+
+// A document, or a part of one that was too long for a piece.
+struct Segment {
+  size_t bytes = 0;
+  bool valid = false;
+  bool ends = false;  // the document's last part: its marker follows
+};
+
+struct Piece {
+  std::string text;
+  std::vector<Segment> segments;  // their bytes add up to the text
+
+  // Of memory: where documents are a few bytes long, most of it is segments.
+  size_t bytes() const { return text.size() + segments.size() * sizeof(Segment); }
+};
+
+struct EncodedPiece {
+  struct Part {
+    std::vector<TokenId> ids;  // markers included
+    DataPart counts;
+  };
+  Part train;
+  Part valid;
+  size_t piece_bytes = 0;  // bytes() of the piece
+};
+
+EncodedPiece encode_piece(const Tokenizer& tokenizer, const Piece& piece);
+
+// Collects about 64 KB a piece. A longer document is cut where the tokenizer allows it; where it
+// allows no cut in 256 KB (one word without an end, say), behind a line break, before a space or
+// at least between two characters: there, and only there, ids may differ from those of the
+// document encoded whole. Where the cuts fall depends on the text alone.
+class PieceBuilder final : public DocumentSink {
+ public:
+  static constexpr size_t kPieceBytes = 64 * 1024;
+  static constexpr size_t kUncutBytesMax = 256 * 1024;
+
+  PieceBuilder(const Tokenizer& tokenizer, ValidationSplit split,
+               std::function<void(Piece)> submit);
+  void add_text(std::string_view text) override;
+  void end_document() override;
+  void finish();  // submits what is left
+  uint64_t document_count() const { return document_; }
+
+ private:
+  void cut();
+  void close_segment(size_t bytes, bool ends);
+  void submit();
+
+  const Tokenizer& tokenizer_;
+  ValidationSplit split_;
+  std::function<void(Piece)> submit_;
+  std::string text_;               // complete segments, then the open one
+  std::vector<Segment> segments_;  // the complete ones
+  size_t open_begin_ = 0;          // of the open segment in text_
+  size_t cut_at_ = kPieceBytes;    // the length of text_ at which to look for a cut
+  uint64_t document_ = 0;
+};
+
+}  // namespace leeway

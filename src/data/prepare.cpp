@@ -1,0 +1,240 @@
+#include "data/prepare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/process.h"
+#include "data/atomic_folder.h"
+#include "data/document_splitter.h"
+#include "data/ordered_pool.h"
+#include "data/pieces.h"
+#include "data/text_source.h"
+#include "data/token_file.h"
+
+namespace leeway {
+namespace {
+
+constexpr size_t kReadBytes = 256 * 1024;
+constexpr int kThreadsMax = 1024;
+// Text handed to the encoders and not yet written, per encoder: one piece in work, one waiting,
+// and slack for slow ones. Ids take up to four times that, so there is a limit for all together,
+// and no more encoders than it gives two pieces each: memory does not grow with the cores.
+constexpr size_t kInFlightPieces = 4;
+constexpr size_t kInFlightBytesMax = 1024 * 1024;
+constexpr int kEncodersMax = kInFlightBytesMax / (2 * PieceBuilder::kPieceBytes);
+
+Status check_options(const PrepareOptions& options) {
+  if (options.inputs.empty()) return usage_error("no text to prepare; name files, folders or -");
+  if (!(options.valid_share >= 0.0 && options.valid_share <= 0.5)) {
+    return usage_error(fmt::format("the validation share is {}; it must be between 0 and 0.5",
+                                   options.valid_share));
+  }
+  if (options.threads < 0) {
+    return usage_error(
+        fmt::format("{} threads; give 1 or more, or 0 for all cores", options.threads));
+  }
+  if (options.threads > kThreadsMax) {
+    return usage_error(fmt::format("{} threads; give at most {}", options.threads, kThreadsMax));
+  }
+  return {};
+}
+
+Status check_target(const Path& out) {
+  std::error_code code;
+  const auto status = std::filesystem::status(out, code);
+  if (!std::filesystem::exists(status)) return {};
+  if (!std::filesystem::is_directory(status)) {
+    return usage_error(fmt::format("{} is a file; name a folder for the data", out.string()));
+  }
+  if (std::filesystem::is_empty(out, code) || is_data_folder(out)) return {};
+  return usage_error(
+      fmt::format("{} holds other files and is left as it is; name a new folder for "
+                  "the data",
+                  out.string()));
+}
+
+std::string fingerprint_of(const PrepareOptions& options, const Tokenizer& tokenizer,
+                           const std::vector<InputFile>& files) {
+  constexpr int kRules = 1;  // Raise when the same text would give other ids or another split.
+  const std::string rules = fmt::format("{} {} {} {} {}", kRules, hash_hex(tokenizer.hash()),
+                                        options.valid_share, options.seed, options.documents);
+  return hash_hex(hash_text(rules, hash_inputs(files)));
+}
+
+int encoder_count(const PrepareOptions& options) {
+  const int64_t wanted = options.threads > 0 ? options.threads : core_count();
+  return static_cast<int>(std::min<int64_t>(wanted, kEncodersMax));
+}
+
+struct PartWriter {
+  std::optional<TokenFileWriter> file;
+  DataPart counts;
+
+  Status add(const EncodedPiece::Part& part) {
+    counts.tokens += part.counts.tokens;
+    counts.markers += part.counts.markers;
+    counts.documents += part.counts.documents;
+    counts.text_bytes += part.counts.text_bytes;
+    return part.ids.empty() ? Status() : file->append(part.ids);
+  }
+  Status commit() {
+    const auto info = file->commit(counts.documents, counts.text_bytes);
+    return info ? Status() : Status(info.error());
+  }
+};
+
+// The reader and the writer are the calling thread; the encoders are the pool's.
+class Preparation {
+ public:
+  Preparation(const PrepareOptions& options, const Tokenizer& tokenizer, DocumentOptions documents,
+              const PrepareProgress& progress)
+      : tokenizer_(tokenizer),
+        progress_(progress),
+        share_(options.valid_share),
+        in_flight_bytes_max_(
+            std::min(kInFlightBytesMax, kInFlightPieces * PieceBuilder::kPieceBytes *
+                                            static_cast<size_t>(encoder_count(options)))),
+        builder_(tokenizer, {options.valid_share, options.seed},
+                 [this](Piece piece) { submit(std::move(piece)); }),
+        splitter_(std::move(documents), builder_),
+        pool_(encoder_count(options),
+              [this](const Piece& piece) { return encode_piece(tokenizer_, piece); }) {}
+
+  Status run(const std::vector<InputFile>& files, const Path& folder);
+  const DataPart& train() const { return train_.counts; }
+  const DataPart& valid() const { return valid_.counts; }
+
+ private:
+  Status open_writers(const Path& folder);
+  Status read_file(const InputFile& file);
+  Status tell(uint64_t done);
+  void submit(Piece piece);
+  void write(const EncodedPiece& piece);
+
+  const Tokenizer& tokenizer_;
+  const PrepareProgress& progress_;
+  double share_;
+  size_t in_flight_bytes_max_;
+  PieceBuilder builder_;
+  DocumentSplitter splitter_;
+  PartWriter train_;
+  PartWriter valid_;
+  Status written_;  // the first thing that went wrong in writing
+  uint64_t bytes_before_ = 0;
+  uint64_t bytes_total_ = 0;
+  size_t in_flight_bytes_ = 0;
+  std::vector<char> block_ = std::vector<char>(kReadBytes);
+  OrderedPool<Piece, EncodedPiece> pool_;  // last: its threads end before what they use
+};
+
+Status Preparation::open_writers(const Path& folder) {
+  LEEWAY_ASSIGN(TokenFileWriter train, TokenFileWriter::create(folder / kTrainName, tokenizer_));
+  train_.file.emplace(std::move(train));
+  if (share_ == 0.0) return {};
+  LEEWAY_ASSIGN(TokenFileWriter valid, TokenFileWriter::create(folder / kValidName, tokenizer_));
+  valid_.file.emplace(std::move(valid));
+  return {};
+}
+
+Status Preparation::tell(uint64_t done) {
+  if (!progress_ || progress_(done, bytes_total_)) return {};
+  return Error{"stopped before the end; nothing was written"};
+}
+
+void Preparation::submit(Piece piece) {
+  in_flight_bytes_ += piece.bytes();
+  pool_.push(std::move(piece));
+  while (in_flight_bytes_ > in_flight_bytes_max_) write(pool_.pop());
+  while (const auto done = pool_.try_pop()) write(*done);
+}
+
+void Preparation::write(const EncodedPiece& piece) {
+  in_flight_bytes_ -= piece.piece_bytes;
+  if (written_.ok()) written_ = train_.add(piece.train);
+  if (written_.ok()) written_ = valid_.add(piece.valid);
+}
+
+Status Preparation::read_file(const InputFile& file) {
+  const auto opened = TextSource::open(file);
+  // A signal shows as a failed read: whoever asked for the stop knows better what it was.
+  LEEWAY_TRY(tell(bytes_before_));
+  if (!opened) return opened.error();
+  TextSource* source = opened->get();
+  while (true) {
+    const auto got = source->read(block_);
+    LEEWAY_TRY(tell(bytes_before_ + source->stored_bytes_read()));
+    if (!got) return got.error();
+    if (*got == 0) break;
+    splitter_.add({block_.data(), *got});
+    LEEWAY_TRY(written_);
+  }
+  splitter_.end_file();
+  bytes_before_ += source->stored_bytes_read();
+  return {};
+}
+
+Status Preparation::run(const std::vector<InputFile>& files, const Path& folder) {
+  const bool sizes_known =
+      std::all_of(files.begin(), files.end(), [](const InputFile& f) { return f.size_known; });
+  for (const InputFile& file : files) bytes_total_ += file.bytes;
+  if (!sizes_known) bytes_total_ = 0;
+  LEEWAY_TRY(open_writers(folder));
+  for (const InputFile& file : files) LEEWAY_TRY(read_file(file));
+  builder_.finish();
+  while (!pool_.empty()) write(pool_.pop());
+  LEEWAY_TRY(written_);
+  if (builder_.document_count() == 0) {
+    return Error{
+        fmt::format("there is no text in the input ({} {}, nothing but white space); name "
+                    "files with text",
+                    files.size(), files.size() == 1 ? "file" : "files")};
+  }
+  LEEWAY_TRY(train_.commit());
+  if (valid_.counts.documents > 0) LEEWAY_TRY(valid_.commit());
+  valid_.file.reset();  // Never committed: removes its temporary before the folder is complete.
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> prepare_fingerprint(const PrepareOptions& options, const Tokenizer& tokenizer) {
+  LEEWAY_ASSIGN(const auto files, find_inputs(options.inputs, options.include));
+  return fingerprint_of(options, tokenizer, files);
+}
+
+Result<DataInfo> prepare(const PrepareOptions& options, const Tokenizer& tokenizer, const Path& out,
+                         const PrepareProgress& progress) {
+  LEEWAY_TRY(check_options(options));
+  LEEWAY_ASSIGN(const DocumentOptions documents, parse_documents(options.documents));
+  LEEWAY_TRY(check_target(out));
+  LEEWAY_ASSIGN(const auto files, find_inputs(options.inputs, options.include));
+  LEEWAY_ASSIGN(AtomicFolder folder, AtomicFolder::create(out));
+
+  release_freed_memory();  // Loading a vocabulary leaves some 10 MB of holes behind.
+  Preparation work(options, tokenizer, documents, progress);
+  LEEWAY_TRY(work.run(files, folder.path()));
+  DataInfo info{.train = work.train(),
+                .valid = std::nullopt,
+                .tokenizer_kind = std::string(tokenizer.kind()),
+                .tokenizer_hash = hash_hex(tokenizer.hash()),
+                .vocabulary = tokenizer.vocabulary(),
+                .inputs = options.inputs,
+                .files = files.size(),
+                .documents = options.documents,
+                .valid_share = options.valid_share,
+                .seed = options.seed,
+                .fingerprint = fingerprint_of(options, tokenizer, files)};
+  if (work.valid().documents > 0) info.valid = work.valid();
+  LEEWAY_TRY(make_folder(folder.path() / kTokenizerName));
+  LEEWAY_TRY(tokenizer.save(folder.path() / kTokenizerName));
+  LEEWAY_TRY(write_data_info(folder.path(), info));
+  LEEWAY_TRY(folder.commit());
+  return info;
+}
+
+}  // namespace leeway

@@ -1,0 +1,35 @@
+// The first half of a byte-level BPE tokenizer: text is cut into pieces, and no token crosses from
+// one piece into the next.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+namespace leeway {
+
+// Walks through one text. Lives no longer than its text and its Splitter.
+class PieceCursor {
+ public:
+  virtual ~PieceCursor() = default;
+  // The next piece; empty at the end. The pieces, joined, are the text.
+  virtual std::string_view next() = 0;
+};
+
+// Constant after construction: any number of cursors may walk at once.
+class Splitter {
+ public:
+  virtual ~Splitter() = default;
+  virtual std::unique_ptr<PieceCursor> walk(std::string_view text) const = 0;
+  // The largest position where a piece ends whatever follows `text`, so that the pieces of the two
+  // parts are the pieces of the whole; 0: none.
+  virtual size_t last_safe_cut(std::string_view text) const = 0;
+};
+
+// The whole text is one piece (a tokenizer.json without a split pattern).
+class WholeSplitter final : public Splitter {
+ public:
+  std::unique_ptr<PieceCursor> walk(std::string_view text) const override;
+  size_t last_safe_cut(std::string_view) const override { return 0; }
+};
+
+}  // namespace leeway
