@@ -1,0 +1,47 @@
+#include "base/check.h"
+#include "model/kernels.h"
+#include "model/layers.h"
+
+namespace leeway {
+
+at::Tensor activation_forward(MlpStyle style, const at::Tensor& x) {
+  switch (style) {
+    case MlpStyle::kGelu:
+      return at::gelu(x, "tanh");
+    case MlpStyle::kRelu:
+      return at::relu(x);
+    case MlpStyle::kSwiglu:
+      break;
+  }
+  const int64_t hidden = x.size(1) / 2;
+  if (kernels::takes(x)) {
+    at::Tensor y = at::empty({x.size(0), hidden}, x.options());
+    kernels::swiglu_forward(x, y);
+    return y;
+  }
+  return at::silu(x.narrow(1, 0, hidden)).mul_(x.narrow(1, hidden, hidden));
+}
+
+at::Tensor activation_backward(MlpStyle style, const at::Tensor& x, const at::Tensor& dy) {
+  switch (style) {
+    case MlpStyle::kGelu:
+      return at::gelu_backward(dy, x, "tanh");
+    case MlpStyle::kRelu:
+      return at::threshold_backward(dy, x, 0);
+    case MlpStyle::kSwiglu:
+      break;
+  }
+  at::Tensor dx = at::empty_like(x);
+  if (kernels::takes(x)) {
+    kernels::swiglu_backward(x, dy, dx);
+    return dx;
+  }
+  const int64_t hidden = dy.size(1);
+  const at::Tensor gate = x.narrow(1, 0, hidden);
+  const at::Tensor up = x.narrow(1, hidden, hidden);
+  dx.narrow(1, 0, hidden).copy_(at::silu_backward(dy * up, gate));
+  dx.narrow(1, hidden, hidden).copy_(at::silu(gate).mul_(dy));
+  return dx;
+}
+
+}  // namespace leeway

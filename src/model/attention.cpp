@@ -1,0 +1,156 @@
+#include <cmath>
+
+#include "base/check.h"
+#include "model/kernels.h"
+#include "model/layers.h"
+
+namespace leeway {
+namespace {
+
+struct Heads {
+  at::Tensor q, k, v;  // [batch, heads, time, head_size]
+};
+
+// Views of a [tokens, qkv_rows] tensor, before grouped keys and values are repeated.
+Heads split_heads(const ModelShape& shape, int64_t time, const at::Tensor& qkv) {
+  const at::Tensor by_head =
+      qkv.view({qkv.size(0) / time, time, shape.heads + 2 * shape.kv_heads, shape.head_size()})
+          .transpose(1, 2);
+  return {by_head.narrow(1, 0, shape.heads), by_head.narrow(1, shape.heads, shape.kv_heads),
+          by_head.narrow(1, shape.heads + shape.kv_heads, shape.kv_heads)};
+}
+
+Heads repeat_groups(const ModelShape& shape, Heads heads) {
+  const int64_t group = shape.heads / shape.kv_heads;
+  if (group == 1) return heads;
+  return {heads.q, heads.k.repeat_interleave(group, 1), heads.v.repeat_interleave(group, 1)};
+}
+
+at::Tensor sum_groups(const ModelShape& shape, const at::Tensor& dx) {
+  const int64_t group = shape.heads / shape.kv_heads;
+  if (group == 1) return dx;
+  return dx.unflatten(1, {shape.kv_heads, group}).sum(2);
+}
+
+void rotate(const ModelShape& shape, const RotaryTables& tables, int64_t time,
+            const at::Tensor& qkv, double direction) {
+  const int64_t heads = shape.heads + shape.kv_heads;
+  if (kernels::takes(qkv)) {
+    kernels::rotate(
+        qkv, tables.cosine, tables.sine,
+        {.time = time, .heads = heads, .head_size = shape.head_size(), .direction = direction});
+    return;
+  }
+  const int64_t half = shape.head_size() / 2;
+  const at::Tensor x =
+      qkv.view({qkv.size(0) / time, time, heads + shape.kv_heads, 2, half}).narrow(2, 0, heads);
+  const at::Tensor cosine = tables.cosine.narrow(0, 0, time).view({1, time, 1, half});
+  const at::Tensor sine = tables.sine.narrow(0, 0, time).view({1, time, 1, half}) * direction;
+  at::Tensor low = x.select(3, 0);
+  at::Tensor high = x.select(3, 1);
+  const at::Tensor new_low = low * cosine - high * sine;
+  high.copy_(high * cosine + low * sine);
+  low.copy_(new_low);
+}
+
+// Fused kernels on a GPU want heads of a multiple of 8 numbers. Zeros behind the real ones change
+// no product, as long as the scale stays that of the real size.
+at::Tensor padded(const at::Tensor& x) {
+  const int64_t missing = x.is_cuda() ? (8 - x.size(3) % 8) % 8 : 0;
+  return missing == 0 ? x : at::constant_pad_nd(x, {0, missing});
+}
+
+Heads padded(const Heads& h) { return {padded(h.q), padded(h.k), padded(h.v)}; }
+
+// Which kernel a GPU runs; the CPU has one for all.
+bool uses_flash(const at::Tensor& q) {
+  return q.scalar_type() == at::kBFloat16 && q.size(3) <= 256;
+}
+
+void run_forward(const Heads& h, double scale, AttentionSaved& saved) {
+  if (h.q.is_cpu()) {
+    std::tie(saved.out, saved.logsumexp) = at::_scaled_dot_product_flash_attention_for_cpu(
+        h.q, h.k, h.v, 0.0, /*is_causal=*/true, /*attn_mask=*/{}, scale);
+  } else if (uses_flash(h.q)) {
+    auto result = at::_scaled_dot_product_flash_attention(h.q, h.k, h.v, 0.0, /*is_causal=*/true,
+                                                          /*return_debug_mask=*/false, scale);
+    saved.out = std::get<0>(result);
+    saved.logsumexp = std::get<1>(result);
+    saved.random_seed = std::get<6>(result);
+    saved.random_offset = std::get<7>(result);
+  } else {
+    std::tie(saved.out, saved.logsumexp, saved.random_seed, saved.random_offset) =
+        at::_scaled_dot_product_efficient_attention(h.q, h.k, h.v, /*attn_bias=*/{},
+                                                    /*compute_log_sumexp=*/true, 0.0,
+                                                    /*is_causal=*/true, scale);
+  }
+}
+
+Heads run_backward(const Heads& h, double scale, const AttentionSaved& saved,
+                   const at::Tensor& dy) {
+  Heads d;
+  const int64_t time = h.q.size(2);
+  if (h.q.is_cpu()) {
+    std::tie(d.q, d.k, d.v) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+        dy, h.q, h.k, h.v, saved.out, saved.logsumexp, 0.0, /*is_causal=*/true, /*attn_mask=*/{},
+        scale);
+  } else if (uses_flash(h.q)) {
+    std::tie(d.q, d.k, d.v) = at::_scaled_dot_product_flash_attention_backward(
+        dy, h.q, h.k, h.v, saved.out, saved.logsumexp, /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, time,
+        time, 0.0, /*is_causal=*/true, saved.random_seed, saved.random_offset, scale);
+  } else {
+    at::Tensor no_bias;
+    std::tie(d.q, d.k, d.v, no_bias) = at::_scaled_dot_product_efficient_attention_backward(
+        dy, h.q, h.k, h.v, /*attn_bias=*/{}, saved.out, saved.logsumexp, saved.random_seed,
+        saved.random_offset, 0.0, {true, true, true, false}, /*is_causal=*/true, scale);
+  }
+  return d;
+}
+
+double scale_of(const ModelShape& shape) {
+  return 1.0 / std::sqrt(static_cast<double>(shape.head_size()));
+}
+
+}  // namespace
+
+RotaryTables make_rotary_tables(const ModelShape& shape, const at::TensorOptions& options) {
+  // Angles in fp32 (fp64 models: fp64), as everybody computes them: a table in other precision
+  // would be another model.
+  const at::ScalarType wide =
+      options.dtype() == at::kDouble ? at::ScalarType::Double : at::ScalarType::Float;
+  const at::TensorOptions cpu = at::TensorOptions().dtype(wide);
+  const int64_t size = shape.head_size();
+  const at::Tensor exponents = at::arange(0, size, 2, cpu) / static_cast<double>(size);
+  const at::Tensor frequencies = at::pow(kRotaryBase, exponents).reciprocal();
+  const at::Tensor angles = at::outer(at::arange(0, shape.context, cpu), frequencies);
+  return {angles.cos().to(options), angles.sin().to(options)};
+}
+
+at::Tensor attention_forward(const ModelShape& shape, const RotaryTables* tables, int64_t time,
+                             at::Tensor qkv, AttentionSaved& saved) {
+  LEEWAY_CHECK(qkv.size(0) % time == 0, "whole sequences only");
+  if (tables != nullptr) rotate(shape, *tables, time, qkv, 1.0);
+  const Heads h = padded(repeat_groups(shape, split_heads(shape, time, qkv)));
+  run_forward(h, scale_of(shape), saved);
+  saved.qkv = std::move(qkv);
+  return saved.out.narrow(3, 0, shape.head_size())
+      .transpose(1, 2)
+      .reshape({saved.qkv.size(0), shape.width});
+}
+
+at::Tensor attention_backward(const ModelShape& shape, const RotaryTables* tables, int64_t time,
+                              const AttentionSaved& saved, const at::Tensor& dy) {
+  const int64_t size = shape.head_size();
+  const Heads h = padded(repeat_groups(shape, split_heads(shape, time, saved.qkv)));
+  const at::Tensor dout = dy.view({dy.size(0) / time, time, shape.heads, size}).transpose(1, 2);
+  const Heads d = run_backward(h, scale_of(shape), saved, padded(dout));
+  at::Tensor dqkv = at::empty_like(saved.qkv);
+  Heads into = split_heads(shape, time, dqkv);
+  into.q.copy_(d.q.narrow(3, 0, size));
+  into.k.copy_(sum_groups(shape, d.k.narrow(3, 0, size)));
+  into.v.copy_(sum_groups(shape, d.v.narrow(3, 0, size)));
+  if (tables != nullptr) rotate(shape, *tables, time, dqkv, -1.0);
+  return dqkv;
+}
+
+}  // namespace leeway

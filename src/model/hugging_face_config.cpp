@@ -1,0 +1,220 @@
+// config.json, both ways. The two directions stand side by side so that a key is changed in both.
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/check.h"
+#include "model/hugging_face.h"
+
+namespace leeway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json llama_config(const ModelShape& shape) {
+  return {{"architectures", {"LlamaForCausalLM"}},
+          {"model_type", "llama"},
+          {"vocab_size", shape.vocabulary},
+          {"hidden_size", shape.width},
+          {"intermediate_size", shape.hidden},
+          {"num_hidden_layers", shape.layers},
+          {"num_attention_heads", shape.heads},
+          {"num_key_value_heads", shape.kv_heads},
+          {"head_dim", shape.head_size()},
+          {"max_position_embeddings", shape.context},
+          {"hidden_act", "silu"},
+          {"rms_norm_eps", kNormEpsilon},
+          {"rope_theta", kRotaryBase},  // until version 4 of transformers; the next from 5 on
+          {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", kRotaryBase}}},
+          {"attention_bias", false},
+          {"mlp_bias", false},
+          {"attention_dropout", 0.0}};
+}
+
+Json gpt2_config(const ModelShape& shape) {
+  return {{"architectures", {"GPT2LMHeadModel"}},
+          {"model_type", "gpt2"},
+          {"vocab_size", shape.vocabulary},
+          {"n_embd", shape.width},
+          {"n_inner", shape.hidden},
+          {"n_layer", shape.layers},
+          {"n_head", shape.heads},
+          {"n_positions", shape.context},
+          {"activation_function", shape.mlp == MlpStyle::kRelu ? "relu" : "gelu_new"},
+          {"layer_norm_epsilon", kNormEpsilon},
+          {"bias", shape.bias},  // ours: Hugging Face's model has biases, zeros where this is false
+          {"resid_pdrop", 0.0},
+          {"embd_pdrop", 0.0},
+          {"attn_pdrop", 0.0}};
+}
+
+// Reads keys and remembers the first that is wrong; what is read after that does not matter.
+class ConfigReader {
+ public:
+  ConfigReader(const Json& config, std::string where) : config_(config), where_(std::move(where)) {}
+
+  // A whole number from 1 on. `fallback` 0: the key must be there.
+  int64_t count(const char* key, int64_t fallback = 0) {
+    const Json* value = find(key);
+    if (value == nullptr && fallback != 0) return fallback;
+    constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+    if (value == nullptr || !value->is_number_integer() || *value < 1 || *value > kMax) {
+      fail(fmt::format("\"{}\" must be a whole number from 1 on, and is {}", key, text(value)));
+      return 1;
+    }
+    return value->get<int64_t>();
+  }
+  std::string word(const char* key, const char* fallback) {
+    const Json* value = find(key);
+    if (value == nullptr) return fallback;
+    return value->is_string() ? value->get<std::string>() : value->dump();
+  }
+  bool flag(const char* key, bool fallback) {
+    const Json* value = find(key);
+    if (value != nullptr && !value->is_boolean()) {
+      fail(fmt::format("\"{}\" must be true or false, and is {}", key, text(value)));
+    }
+    return value != nullptr && value->is_boolean() ? value->get<bool>() : fallback;
+  }
+  // A key whose only value is the one that Leeway computes with; `fallback` is what it means to
+  // Hugging Face when it is absent.
+  void require(const char* key, const Json& only, const Json& fallback) {
+    const Json* value = find(key);
+    const Json& given = value != nullptr ? *value : fallback;
+    if (given != only) {
+      fail(fmt::format("\"{}\" is {}, and Leeway's models have {} only", key, given.dump(),
+                       only.dump()));
+    }
+  }
+  void fail(std::string message) {
+    if (message_.empty()) message_ = std::move(message);
+  }
+  Status status() const {
+    if (message_.empty()) return {};
+    return Error{where_ + ": " + message_};
+  }
+
+ private:
+  const Json* find(const char* key) const {
+    const auto found = config_.find(key);
+    return found == config_.end() || found->is_null() ? nullptr : &*found;
+  }
+  static std::string text(const Json* value) {
+    return value == nullptr ? "missing" : value->dump();
+  }
+
+  const Json& config_;
+  std::string where_;
+  std::string message_;
+};
+
+void read_rotary(const Json& config, ConfigReader& read) {
+  // Version 5 of transformers writes rope_parameters; before, rope_scaling stood for anything else.
+  read.require("rope_scaling", nullptr, nullptr);
+  if (const auto nested = config.find("rope_parameters");
+      nested != config.end() && nested->is_object()) {
+    ConfigReader inner(*nested, "rope_parameters");
+    inner.require("rope_type", "default", "default");
+    inner.require("rope_theta", kRotaryBase, kRotaryBase);
+    if (const Status status = inner.status(); !status.ok()) read.fail(status.error().message);
+  } else {
+    read.require("rope_theta", kRotaryBase, kRotaryBase);
+  }
+}
+
+ModelShape read_llama(const Json& config, ConfigReader& read) {
+  ModelShape shape;
+  shape.style = BlockStyle::kLlama;
+  shape.mlp = MlpStyle::kSwiglu;
+  shape.bias = false;
+  shape.layers = read.count("num_hidden_layers");
+  shape.width = read.count("hidden_size");
+  shape.heads = read.count("num_attention_heads");
+  shape.kv_heads = read.count("num_key_value_heads", shape.heads);
+  shape.hidden = read.count("intermediate_size");
+  shape.context = read.count("max_position_embeddings");
+  shape.vocabulary = read.count("vocab_size");
+  read.require("hidden_act", "silu", "silu");
+  read.require("rms_norm_eps", kNormEpsilon, 1e-6);
+  read.require("attention_bias", false, false);
+  read.require("mlp_bias", false, false);
+  read.require("tie_word_embeddings", false, false);
+  read.require("head_dim", shape.head_size(), shape.head_size());
+  read_rotary(config, read);
+  return shape;
+}
+
+ModelShape read_gpt2(ConfigReader& read) {
+  ModelShape shape;
+  shape.style = BlockStyle::kGpt2;
+  shape.layers = read.count("n_layer");
+  shape.width = read.count("n_embd");
+  shape.heads = read.count("n_head");
+  shape.kv_heads = shape.heads;
+  shape.hidden = read.count("n_inner", 4 * shape.width);
+  shape.context = read.count("n_positions");
+  shape.vocabulary = read.count("vocab_size");
+  shape.bias = read.flag("bias", true);
+  const std::string activation = read.word("activation_function", "gelu_new");
+  if (activation == "relu") {
+    shape.mlp = MlpStyle::kRelu;
+  } else {
+    shape.mlp = MlpStyle::kGelu;
+    if (activation != "gelu_new" && activation != "gelu_pytorch_tanh") {
+      read.fail(
+          fmt::format("\"activation_function\" is \"{}\", and Leeway's gpt2 has gelu_new or "
+                      "relu only",
+                      activation));
+    }
+  }
+  read.require("layer_norm_epsilon", kNormEpsilon, kNormEpsilon);
+  read.require("tie_word_embeddings", false, true);
+  read.require("scale_attn_by_inverse_layer_idx", false, false);
+  read.require("scale_attn_weights", true, true);
+  return shape;
+}
+
+}  // namespace
+
+std::string hugging_face_config(const ModelShape& shape, const std::string& dtype) {
+  Json config = shape.style == BlockStyle::kLlama ? llama_config(shape) : gpt2_config(shape);
+  config["tie_word_embeddings"] = false;
+  // The defaults are ids of other vocabularies: generation would stop at an ordinary token.
+  config["bos_token_id"] = nullptr;
+  config["eos_token_id"] = nullptr;
+  config["use_cache"] = true;
+  config["torch_dtype"] = dtype;  // until version 4 of transformers; the next from 5 on
+  config["dtype"] = dtype;
+  return config.dump(2) + "\n";
+}
+
+Result<ModelShape> shape_from_hugging_face_config(const std::string& json) {
+  const Json config = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object()) return Error{"config.json is not a JSON object: is it cut short?"};
+  ConfigReader read(config, "config.json");
+  const std::string type = read.word("model_type", "");
+  ModelShape shape;
+  if (type == "llama") {
+    shape = read_llama(config, read);
+  } else if (type == "gpt2") {
+    shape = read_gpt2(read);
+  } else {
+    read.fail(fmt::format("\"model_type\" is \"{}\"; Leeway opens llama and gpt2", type));
+  }
+  LEEWAY_TRY(read.status());
+  if (shape.width % shape.heads != 0 || shape.heads % shape.kv_heads != 0) {
+    return Error{
+        fmt::format("config.json: {} columns do not divide into {} heads, or those into "
+                    "{} groups",
+                    shape.width, shape.heads, shape.kv_heads)};
+  }
+  if (shape.style == BlockStyle::kLlama && shape.head_size() % 2 != 0) {
+    return Error{fmt::format("config.json: rotary positions need heads of even size, not {}",
+                             shape.head_size())};
+  }
+  return shape;
+}
+
+}  // namespace leeway

@@ -1,0 +1,70 @@
+// Layers as pairs of functions over views of flat buffers: forward keeps what backward needs, and
+// backward adds to the gradient views and returns the gradient of its input. No autograd.
+//
+// Activations are [tokens, width] with the sequences of a microbatch one after the other. CPU in
+// fp32 and fp64 runs kernels.h where that saves passes over memory; everything else is ATen.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include "model/views.h"
+
+namespace leeway {
+
+// y = x W^T + b. `onto`, where defined, is added to the result: a residual for free.
+at::Tensor linear_forward(const LinearViews& w, const at::Tensor& x, const at::Tensor& onto = {});
+// Adds to g; returns dx.
+at::Tensor linear_backward(const LinearViews& w, const at::Tensor& x, const at::Tensor& dy,
+                           const LinearViews& g);
+// The part of it that touches no input: for the first layer of nothing but weights.
+void linear_backward_weights(const at::Tensor& x, const at::Tensor& dy, const LinearViews& g);
+
+// RMSNorm without, LayerNorm with mean (the style of the model decides).
+struct NormSaved {
+  at::Tensor x;
+  at::Tensor mean;  // LayerNorm only
+  at::Tensor rstd;
+};
+at::Tensor norm_forward(BlockStyle style, const NormViews& w, const at::Tensor& x,
+                        NormSaved& saved);
+// Returns dx + residual: the two always meet here.
+at::Tensor norm_backward(BlockStyle style, const NormViews& w, const NormSaved& saved,
+                         const at::Tensor& dy, const at::Tensor& residual, const NormViews& g);
+
+// Rotary positions (rotate-half form), tables for all positions of a context.
+struct RotaryTables {
+  at::Tensor cosine;  // [context, head_size / 2]
+  at::Tensor sine;
+};
+RotaryTables make_rotary_tables(const ModelShape& shape, const at::TensorOptions& options);
+
+// Causal self-attention on the output of the qkv product. `tables` null: no rotation (GPT-2).
+struct AttentionSaved {
+  at::Tensor qkv;  // [tokens, qkv_rows], q and k rotated
+  at::Tensor out;  // [batch, heads, time, head_size, padded on a GPU]
+  at::Tensor logsumexp;
+  at::Tensor random_seed;  // CUDA kernels hand these back; there is no dropout
+  at::Tensor random_offset;
+};
+at::Tensor attention_forward(const ModelShape& shape, const RotaryTables* tables, int64_t time,
+                             at::Tensor qkv, AttentionSaved& saved);
+at::Tensor attention_backward(const ModelShape& shape, const RotaryTables* tables, int64_t time,
+                              const AttentionSaved& saved, const at::Tensor& dy);
+
+// The non-linearity between up and down: SwiGLU halves its input's width.
+at::Tensor activation_forward(MlpStyle style, const at::Tensor& x);
+at::Tensor activation_backward(MlpStyle style, const at::Tensor& x, const at::Tensor& dy);
+
+at::Tensor embedding_forward(const at::Tensor& table, const at::Tensor& ids);
+void embedding_backward(const at::Tensor& ids, const at::Tensor& dy, const at::Tensor& g);
+
+// Cross-entropy in fp32 (fp64 for fp64 models), mean over the tokens.
+struct LossSaved {
+  at::Tensor log_probabilities;
+};
+at::Tensor loss_forward(const at::Tensor& logits, const at::Tensor& targets, LossSaved& saved);
+// d(scale * loss) / d(logits); uses up what was saved.
+at::Tensor loss_backward(LossSaved saved, const at::Tensor& targets, double scale,
+                         at::ScalarType dtype);
+
+}  // namespace leeway

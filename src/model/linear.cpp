@@ -1,0 +1,44 @@
+#include "base/check.h"
+#include "model/layers.h"
+
+namespace leeway {
+namespace {
+
+// g += a b with fp32 accumulation also where a and b are bf16.
+void accumulate_product(const at::Tensor& g, const at::Tensor& a, const at::Tensor& b) {
+  at::Tensor out = g;
+  if (g.scalar_type() == a.scalar_type()) {
+    at::addmm_out(out, g, a, b);
+  } else if (g.is_cuda()) {
+    at::addmm_out(out, g, a, b, g.scalar_type());
+  } else {
+    out.add_(at::mm(a, b));  // the CPU has no product of bf16 into fp32
+  }
+}
+
+}  // namespace
+
+at::Tensor linear_forward(const LinearViews& w, const at::Tensor& x, const at::Tensor& onto) {
+  if (!onto.defined()) {
+    return w.bias.defined() ? at::addmm(w.bias, x, w.weight.t()) : at::mm(x, w.weight.t());
+  }
+  at::Tensor y = at::addmm(onto, x, w.weight.t());
+  if (w.bias.defined()) y.add_(w.bias);
+  return y;
+}
+
+void linear_backward_weights(const at::Tensor& x, const at::Tensor& dy, const LinearViews& g) {
+  accumulate_product(g.weight, dy.t(), x);
+  if (g.bias.defined()) {
+    at::Tensor bias = g.bias;
+    bias.add_(at::sum(dy, 0, /*keepdim=*/false, g.bias.scalar_type()));
+  }
+}
+
+at::Tensor linear_backward(const LinearViews& w, const at::Tensor& x, const at::Tensor& dy,
+                           const LinearViews& g) {
+  linear_backward_weights(x, dy, g);
+  return at::mm(dy, w.weight);
+}
+
+}  // namespace leeway

@@ -1,0 +1,79 @@
+#include "model/kernels.h"
+#include "model/layers.h"
+
+namespace leeway {
+namespace {
+
+at::Tensor rms_forward(const NormViews& w, const at::Tensor& x, NormSaved& saved) {
+  if (kernels::takes(x)) {
+    at::Tensor y = at::empty_like(x);
+    saved.rstd = at::empty({x.size(0)}, x.options());
+    kernels::rms_norm_forward(x, w.weight, kNormEpsilon, y, saved.rstd);
+    return y;
+  }
+  if (x.is_cuda()) {
+    at::Tensor y;
+    std::tie(y, saved.rstd) = at::_fused_rms_norm(x, {x.size(1)}, w.weight, kNormEpsilon);
+    return y;
+  }
+  const at::Tensor wide = x.to(at::kFloat);
+  saved.rstd = at::rsqrt(at::mean(wide.square(), 1, /*keepdim=*/true).add_(kNormEpsilon));
+  return (wide * saved.rstd).to(x.scalar_type()).mul_(w.weight);
+}
+
+at::Tensor rms_backward(const NormViews& w, const NormSaved& saved, const at::Tensor& dy,
+                        const at::Tensor& residual, const NormViews& g) {
+  if (kernels::takes(dy)) {
+    at::Tensor dx = at::empty_like(dy);
+    kernels::rms_norm_backward({.dy = dy,
+                                .x = saved.x,
+                                .rstd = saved.rstd,
+                                .weight = w.weight,
+                                .residual = residual,
+                                .dx = dx,
+                                .dweight = g.weight});
+    return dx;
+  }
+  at::Tensor dweight = g.weight;
+  if (dy.is_cuda()) {
+    auto [dx, dw] =
+        at::_fused_rms_norm_backward(dy, saved.x, {dy.size(1)}, saved.rstd, w.weight, {true, true});
+    dweight.add_(dw);
+    return dx.add_(residual);
+  }
+  const at::Tensor wide_dy = dy.to(at::kFloat);
+  const at::Tensor normal = saved.x.to(at::kFloat) * saved.rstd;
+  dweight.add_(at::sum(wide_dy * normal, 0));
+  const at::Tensor scaled = wide_dy * w.weight.to(at::kFloat);
+  const at::Tensor back = at::mean(scaled * normal, 1, /*keepdim=*/true);
+  return at::addcmul(scaled, normal, back, -1).mul_(saved.rstd).add_(residual).to(dy.scalar_type());
+}
+
+}  // namespace
+
+at::Tensor norm_forward(BlockStyle style, const NormViews& w, const at::Tensor& x,
+                        NormSaved& saved) {
+  saved.x = x;
+  if (style == BlockStyle::kLlama) return rms_forward(w, x, saved);
+  at::Tensor y;
+  std::tie(y, saved.mean, saved.rstd) =
+      at::native_layer_norm(x, {x.size(1)}, w.weight, w.bias, kNormEpsilon);
+  return y;
+}
+
+at::Tensor norm_backward(BlockStyle style, const NormViews& w, const NormSaved& saved,
+                         const at::Tensor& dy, const at::Tensor& residual, const NormViews& g) {
+  if (style == BlockStyle::kLlama) return rms_backward(w, saved, dy, residual, g);
+  auto [dx, dweight, dbias] =
+      at::native_layer_norm_backward(dy, saved.x, {dy.size(1)}, saved.mean, saved.rstd, w.weight,
+                                     w.bias, {true, true, w.bias.defined()});
+  at::Tensor weight = g.weight;
+  weight.add_(dweight);
+  if (w.bias.defined()) {
+    at::Tensor bias = g.bias;
+    bias.add_(dbias);
+  }
+  return dx.add_(residual);
+}
+
+}  // namespace leeway

@@ -1,0 +1,124 @@
+#include "model/shape.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+
+namespace leeway {
+namespace {
+
+class LayoutBuilder {
+ public:
+  void matrix(std::string name, int64_t rows, int64_t cols,
+              ParameterKind kind = ParameterKind::kMatrix) {
+    add({std::move(name), kind, next_, rows, cols});
+  }
+  void vector(std::string name, int64_t count) {
+    add({std::move(name), ParameterKind::kVector, next_, 1, count});
+  }
+  ParameterLayout take() { return std::move(layout_); }
+
+ private:
+  void add(Parameter parameter) {
+    next_ += parameter.count();
+    layout_.push_back(std::move(parameter));
+  }
+  ParameterLayout layout_;
+  int64_t next_ = 0;
+};
+
+void add_block(LayoutBuilder& add, const ModelShape& shape, int64_t layer) {
+  const std::string at = "layers." + std::to_string(layer) + ".";
+  const int64_t kv_rows = shape.kv_heads * shape.head_size();
+  add.vector(at + "attention_norm.weight", shape.width);
+  if (shape.bias) add.vector(at + "attention_norm.bias", shape.width);
+  // Neighbours, so that one product computes all three; separate, so that Muon sees three.
+  add.matrix(at + "attention.q.weight", shape.width, shape.width);
+  add.matrix(at + "attention.k.weight", kv_rows, shape.width);
+  add.matrix(at + "attention.v.weight", kv_rows, shape.width);
+  if (shape.bias) add.vector(at + "attention.qkv.bias", shape.qkv_rows());
+  add.matrix(at + "attention.out.weight", shape.width, shape.width);
+  if (shape.bias) add.vector(at + "attention.out.bias", shape.width);
+  add.vector(at + "mlp_norm.weight", shape.width);
+  if (shape.bias) add.vector(at + "mlp_norm.bias", shape.width);
+  if (shape.mlp == MlpStyle::kSwiglu) {
+    add.matrix(at + "mlp.gate.weight", shape.hidden, shape.width);
+  }
+  add.matrix(at + "mlp.up.weight", shape.hidden, shape.width);
+  if (shape.bias) add.vector(at + "mlp.up.bias", shape.up_rows());
+  add.matrix(at + "mlp.down.weight", shape.width, shape.hidden);
+  if (shape.bias) add.vector(at + "mlp.down.bias", shape.width);
+}
+
+}  // namespace
+
+double block_cost(const ModelShape& shape) {
+  const int64_t weights = (shape.qkv_rows() + shape.width) * shape.width +
+                          (shape.up_rows() + shape.hidden) * shape.width;
+  const int64_t attention = shape.context * shape.width;  // causal: half of 2 context width
+  return static_cast<double>(weights + attention);
+}
+
+double slice_cost(const ModelShape& shape, const StageSlice& slice) {
+  double cost = static_cast<double>(slice.layers) * block_cost(shape);
+  // Looking up a row moves `width` numbers: next to nothing, but not nothing.
+  if (slice.embeds) cost += static_cast<double>(shape.width);
+  if (slice.heads) cost += static_cast<double>(shape.width * shape.vocabulary);
+  return cost;
+}
+
+std::vector<StageSlice> cut_into_stages(const ModelShape& shape, int64_t stages) {
+  LEEWAY_CHECK(stages >= 1 && stages <= shape.layers, "the recipe check refuses other cuts");
+  const auto slice = [&](int64_t first, int64_t end) {
+    return StageSlice{.first_layer = first,
+                      .layers = end - first,
+                      .embeds = first == 0,
+                      .heads = end == shape.layers};
+  };
+  // best[p][l]: the smallest largest cost of the first l layers in p stages.
+  const auto layers = static_cast<size_t>(shape.layers);
+  const auto count = static_cast<size_t>(stages);
+  constexpr double kImpossible = std::numeric_limits<double>::infinity();
+  std::vector best(count + 1, std::vector<double>(layers + 1, kImpossible));
+  std::vector from(count + 1, std::vector<size_t>(layers + 1, 0));
+  best[0][0] = 0;
+  for (size_t p = 1; p <= count; ++p) {
+    for (size_t end = p; end <= layers; ++end) {
+      for (size_t first = p - 1; first < end; ++first) {
+        const auto candidate = slice(static_cast<int64_t>(first), static_cast<int64_t>(end));
+        const double worst = std::max(best[p - 1][first], slice_cost(shape, candidate));
+        if (worst < best[p][end]) {
+          best[p][end] = worst;
+          from[p][end] = first;
+        }
+      }
+    }
+  }
+  std::vector<StageSlice> slices(count);
+  for (size_t p = count, end = layers; p > 0; end = from[p][end], --p) {
+    slices[p - 1] = slice(static_cast<int64_t>(from[p][end]), static_cast<int64_t>(end));
+  }
+  return slices;
+}
+
+ParameterLayout slice_layout(const ModelShape& shape, const StageSlice& slice) {
+  LayoutBuilder add;
+  if (slice.embeds) {
+    add.matrix("embedding.weight", shape.vocabulary, shape.width, ParameterKind::kEmbedding);
+    if (shape.style == BlockStyle::kGpt2) {
+      add.matrix("positions.weight", shape.context, shape.width, ParameterKind::kEmbedding);
+    }
+  }
+  for (int64_t layer = slice.first_layer; layer < slice.first_layer + slice.layers; ++layer) {
+    add_block(add, shape, layer);
+  }
+  if (slice.heads) {
+    add.vector("final_norm.weight", shape.width);
+    if (shape.bias) add.vector("final_norm.bias", shape.width);
+    add.matrix("head.weight", shape.vocabulary, shape.width, ParameterKind::kHead);
+  }
+  return add.take();
+}
+
+}  // namespace leeway

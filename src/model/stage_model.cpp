@@ -1,0 +1,99 @@
+#include "model/stage_model.h"
+
+#include "base/check.h"
+
+namespace leeway {
+
+StageModel::StageModel(const ModelShape& shape, const StageSlice& slice,
+                       const at::TensorOptions& options)
+    : shape_(shape), slice_(slice), layout_(slice_layout(shape, slice)) {
+  if (shape_.style == BlockStyle::kLlama) rotary_ = make_rotary_tables(shape_, options);
+}
+
+at::Tensor StageModel::embed(const StageViews& w, const at::Tensor& ids) const {
+  at::Tensor x = embedding_forward(w.embedding, ids.view(-1));
+  if (w.positions.defined()) {
+    const int64_t time = ids.size(1);
+    x.view({-1, time, shape_.width}).add_(w.positions.narrow(0, 0, time));
+  }
+  return x;
+}
+
+at::Tensor StageModel::block_forward(const BlockViews& w, const at::Tensor& x, int64_t time,
+                                     BlockSaved& saved) const {
+  saved.attention_in = norm_forward(shape_.style, w.attention_norm, x, saved.attention_norm);
+  saved.attention_out = attention_forward(
+      shape_, tables(), time, linear_forward(w.qkv, saved.attention_in), saved.attention);
+  const at::Tensor middle = linear_forward(w.out, saved.attention_out, x);
+  saved.mlp_in = norm_forward(shape_.style, w.mlp_norm, middle, saved.mlp_norm);
+  saved.up = linear_forward(w.up, saved.mlp_in);
+  saved.hidden = activation_forward(shape_.mlp, saved.up);
+  return linear_forward(w.down, saved.hidden, middle);
+}
+
+at::Tensor StageModel::block_backward(const BlockViews& w, const BlockSaved& saved,
+                                      const at::Tensor& dy, int64_t time,
+                                      const BlockViews& g) const {
+  const at::Tensor dhidden = linear_backward(w.down, saved.hidden, dy, g.down);
+  const at::Tensor dup = activation_backward(shape_.mlp, saved.up, dhidden);
+  const at::Tensor dmlp_in = linear_backward(w.up, saved.mlp_in, dup, g.up);
+  const at::Tensor dmiddle =
+      norm_backward(shape_.style, w.mlp_norm, saved.mlp_norm, dmlp_in, dy, g.mlp_norm);
+  const at::Tensor dout = linear_backward(w.out, saved.attention_out, dmiddle, g.out);
+  const at::Tensor dqkv = attention_backward(shape_, tables(), time, saved.attention, dout);
+  const at::Tensor din = linear_backward(w.qkv, saved.attention_in, dqkv, g.qkv);
+  return norm_backward(shape_.style, w.attention_norm, saved.attention_norm, din, dmiddle,
+                       g.attention_norm);
+}
+
+at::Tensor StageModel::forward(const StageViews& w, const at::Tensor& input,
+                               StageSaved* saved) const {
+  const int64_t batch = input.size(0);
+  const int64_t time = input.size(1);
+  LEEWAY_CHECK(time <= shape_.context, "the caller cuts the text to the context");
+  at::Tensor x = slice_.embeds ? embed(w, input) : input.view({batch * time, shape_.width});
+  if (saved != nullptr) {
+    saved->time = time;
+    saved->blocks.resize(w.blocks.size());
+    if (slice_.embeds) saved->ids = input.view(-1);
+  }
+  for (size_t i = 0; i < w.blocks.size(); ++i) {
+    BlockSaved unused;
+    x = block_forward(w.blocks[i], x, time, saved != nullptr ? saved->blocks[i] : unused);
+  }
+  if (!slice_.heads) return x.view({batch, time, shape_.width});
+  NormSaved norm;
+  at::Tensor head_in = norm_forward(shape_.style, w.final_norm, x, norm);
+  at::Tensor logits = linear_forward(w.head, head_in);
+  if (saved != nullptr) {
+    saved->final_norm = std::move(norm);
+    saved->head_in = std::move(head_in);
+  }
+  return logits;
+}
+
+at::Tensor StageModel::backward(const StageViews& w, StageSaved saved, const at::Tensor& dy,
+                                const StageViews& g) const {
+  const int64_t time = saved.time;
+  at::Tensor dx;
+  if (slice_.heads) {
+    const at::Tensor dhead = linear_backward(w.head, saved.head_in, dy, g.head);
+    const at::Tensor nothing = at::zeros_like(dhead);
+    dx = norm_backward(shape_.style, w.final_norm, saved.final_norm, dhead, nothing, g.final_norm);
+  } else {
+    dx = dy.view({-1, shape_.width});
+  }
+  for (size_t i = w.blocks.size(); i-- > 0;) {
+    dx = block_backward(w.blocks[i], saved.blocks[i], dx, time, g.blocks[i]);
+    saved.blocks.pop_back();  // frees activations as early as they are done with
+  }
+  if (!slice_.embeds) return dx.view({-1, time, shape_.width});
+  embedding_backward(saved.ids, dx, g.embedding);
+  if (g.positions.defined()) {
+    g.positions.narrow(0, 0, time)
+        .add_(dx.view({-1, time, shape_.width}).sum(0, /*keepdim=*/false, g.flat.scalar_type()));
+  }
+  return {};
+}
+
+}  // namespace leeway

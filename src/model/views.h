@@ -1,0 +1,43 @@
+// A flat buffer seen as the tensors of its slice. The same type shows weights to the forward and
+// gradients to the backward.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "model/shape.h"
+
+namespace leeway {
+
+struct NormViews {
+  at::Tensor weight;
+  at::Tensor bias;  // undefined where the model has none; likewise below
+};
+
+struct LinearViews {
+  at::Tensor weight;  // [out, in]
+  at::Tensor bias;
+};
+
+struct BlockViews {
+  NormViews attention_norm;
+  LinearViews qkv;  // q, k and v in one matrix
+  LinearViews out;
+  NormViews mlp_norm;
+  LinearViews up;  // gate and up in one matrix
+  LinearViews down;
+};
+
+struct StageViews {
+  at::Tensor flat;
+  at::Tensor embedding;
+  at::Tensor positions;
+  std::vector<BlockViews> blocks;
+  NormViews final_norm;
+  LinearViews head;
+};
+
+StageViews view_stage(const at::Tensor& flat, const ModelShape& shape, const StageSlice& slice);
+
+}  // namespace leeway
