@@ -1,0 +1,27 @@
+// What a rule makes of gradient and momentum before it takes its step: always a sum of the two,
+// d = gradient * g + momentum * m, with m <- b1 m + (1-b1) g. A look-ahead that shapes the
+// momentum for a delay is one more function here; the loops over the buffers do not change.
+#pragma once
+
+#include <cstdint>
+
+namespace leeway {
+
+struct Direction {
+  double gradient = 0;
+  double momentum = 1;
+};
+
+// SGD and Muon. Nesterov's form is the gradient taken after the momentum's own step.
+Direction momentum_direction(double beta1, bool nesterov);
+
+// Adam: the momentum without its bias towards the zero it started from. `update` counts from 1.
+Direction adam_direction(double beta1, int64_t update);
+
+// NAdam's mu_t: Nesterov momentum that warms up from beta1/2 to beta1. `update` counts from 1.
+double nadam_momentum(double beta1, int64_t update);
+
+// NAdam; `product` is mu_1 * ... * mu_update.
+Direction nadam_direction(double beta1, int64_t update, double product);
+
+}  // namespace leeway

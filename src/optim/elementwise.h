@@ -1,0 +1,70 @@
+// Rules that treat every element alike (AdamW, NAdamW, SGD): one pass over the flat buffers.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "base/parameters.h"
+#include "optim/kernels.h"
+
+namespace leeway {
+
+// The flat buffers of an update. `variance` is undefined for rules without one; `compute` may be.
+struct PassTensors {
+  at::Tensor weights;
+  at::Tensor gradients;
+  at::Tensor momentum;
+  at::Tensor variance;
+  at::Tensor compute;
+};
+
+// Neighbouring parameters that are updated alike.
+struct Span {
+  int64_t offset = 0;
+  int64_t count = 0;
+  bool decays = false;
+};
+
+// Weight decay is for what multiplies activations; norms and biases set scales of their own.
+inline bool decays(ParameterKind kind) { return kind != ParameterKind::kVector; }
+
+// A piece of a span that fits the cache. Cut once, from the layout alone: the same pieces whatever
+// the number of threads.
+struct Piece {
+  int64_t offset = 0;
+  int64_t scratch_offset = 0;  // where a matrix rule keeps this piece's direction
+  int64_t count = 0;
+  bool decays = false;
+};
+constexpr int64_t kPieceElements = 4096;
+constexpr int64_t kPiecesPerThread = 8;  // at least: below that another thread costs more
+
+// Appends the pieces of a span; its directions start at `scratch_offset`.
+void append_pieces(const Span& span, int64_t scratch_offset, std::vector<Piece>& pieces);
+
+// Writes weights[offset, offset + count) to the compute copy, if there is one.
+void write_compute_copy(const at::Tensor& compute, const float* weights, const Piece& piece);
+void write_compute_copy(const at::Tensor& compute, const double* weights, const Piece& piece);
+
+class ElementPass {
+ public:
+  explicit ElementPass(std::vector<Span> spans);
+
+  // Updates momentum, variance, weights and compute copy of these spans. A constant for weight
+  // decay in `constants` counts only in spans that decay. No heap work.
+  void run_cpu(const StepConstants& constants, const PassTensors& tensors) const;
+
+  // The same with ATen operations, for any device; leaves the compute copy to the caller.
+  void run_aten(const StepConstants& constants, const PassTensors& tensors) const;
+
+ private:
+  std::vector<Span> spans_;
+  std::vector<Piece> pieces_;
+};
+
+// The part of a flat buffer that a span is.
+std::vector<at::Tensor> views_of(const at::Tensor& flat, const std::vector<Span>& spans);
+
+}  // namespace leeway

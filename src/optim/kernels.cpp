@@ -1,0 +1,183 @@
+#include "optim/kernels.h"
+
+#include <bit>
+#include <cmath>
+
+#include "base/simd.h"
+
+namespace leeway {
+namespace {
+
+// Pointers of a block never overlap; "ivdep" tells the compiler, which then needs no checks.
+
+template <class Scalar>
+LEEWAY_SIMD_BODY void adam_loop(const StepConstants& constants, const ElementBlock<Scalar>& block) {
+  const Scalar scale = static_cast<Scalar>(constants.gradient_scale);
+  const Scalar momentum_share = static_cast<Scalar>(constants.momentum_share);
+  const Scalar variance_keep = static_cast<Scalar>(constants.variance_keep);
+  // Taken in fp64: 1 - 0.999f is off by more than the tests allow.
+  const Scalar variance_share = static_cast<Scalar>(1 - constants.variance_keep);
+  const Scalar weight_keep = static_cast<Scalar>(constants.weight_keep);
+  const Scalar gradient_part = static_cast<Scalar>(constants.gradient_part);
+  const Scalar momentum_part = static_cast<Scalar>(constants.momentum_part);
+  const Scalar root_scale = static_cast<Scalar>(constants.root_scale);
+  const Scalar epsilon = static_cast<Scalar>(constants.epsilon);
+  Scalar* const weights = block.weights;
+  const Scalar* const gradients = block.gradients;
+  Scalar* const momentum = block.momentum;
+  Scalar* const variance = block.variance;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < block.count; ++i) {
+    const Scalar g = gradients[i] * scale;
+    const Scalar m = momentum[i] + momentum_share * (g - momentum[i]);
+    const Scalar v = variance[i] * variance_keep + variance_share * g * g;
+    momentum[i] = m;
+    variance[i] = v;
+    weights[i] = weights[i] * weight_keep -
+                 (gradient_part * g + momentum_part * m) / (std::sqrt(v) * root_scale + epsilon);
+  }
+}
+
+template <class Scalar>
+LEEWAY_SIMD_BODY void momentum_loop(const StepConstants& constants,
+                                    const ElementBlock<Scalar>& block) {
+  const Scalar scale = static_cast<Scalar>(constants.gradient_scale);
+  const Scalar momentum_share = static_cast<Scalar>(constants.momentum_share);
+  const Scalar weight_keep = static_cast<Scalar>(constants.weight_keep);
+  const Scalar gradient_part = static_cast<Scalar>(constants.gradient_part);
+  const Scalar momentum_part = static_cast<Scalar>(constants.momentum_part);
+  Scalar* const weights = block.weights;
+  const Scalar* const gradients = block.gradients;
+  Scalar* const momentum = block.momentum;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < block.count; ++i) {
+    const Scalar g = gradients[i] * scale;
+    const Scalar m = momentum[i] + momentum_share * (g - momentum[i]);
+    momentum[i] = m;
+    weights[i] = weights[i] * weight_keep - (gradient_part * g + momentum_part * m);
+  }
+}
+
+template <class Scalar>
+LEEWAY_SIMD_BODY void direction_loop(const StepConstants& constants,
+                                     const ElementBlock<Scalar>& block) {
+  const Scalar scale = static_cast<Scalar>(constants.gradient_scale);
+  const Scalar momentum_share = static_cast<Scalar>(constants.momentum_share);
+  const Scalar gradient_part = static_cast<Scalar>(constants.gradient_part);
+  const Scalar momentum_part = static_cast<Scalar>(constants.momentum_part);
+  const Scalar* const gradients = block.gradients;
+  Scalar* const momentum = block.momentum;
+  Scalar* const direction = block.direction;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < block.count; ++i) {
+    const Scalar g = gradients[i] * scale;
+    const Scalar m = momentum[i] + momentum_share * (g - momentum[i]);
+    momentum[i] = m;
+    direction[i] = gradient_part * g + momentum_part * m;
+  }
+}
+
+template <class Scalar>
+LEEWAY_SIMD_BODY void apply_loop(double keep, double step, const ElementBlock<Scalar>& block) {
+  const Scalar weight_keep = static_cast<Scalar>(keep);
+  const Scalar step_size = static_cast<Scalar>(step);
+  Scalar* const weights = block.weights;
+  const Scalar* const direction = block.direction;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < block.count; ++i) {
+    weights[i] = weights[i] * weight_keep - step_size * direction[i];
+  }
+}
+
+template <class From, class To>
+LEEWAY_SIMD_BODY void copy_loop(const From* from, int64_t count, To* to) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i]);
+}
+
+LEEWAY_SIMD_BODY uint16_t bf16_bits(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
+  const uint32_t quiet_nan = 0x7fc0U;  // rounding could carry a NaN's bits into an infinity
+  return static_cast<uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
+}
+
+template <class From>
+LEEWAY_SIMD_BODY void copy_bf16_loop(const From* from, int64_t count, uint16_t* to) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) to[i] = bf16_bits(static_cast<float>(from[i]));
+}
+
+template <class Scalar>
+LEEWAY_SIMD_BODY double squares_loop(const Scalar* values, int64_t count) {
+  // Sixteen sums side by side, whatever the width of the vectors: a fixed order that vectorizes.
+  constexpr int64_t kLanes = 16;
+  double lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      const double value = static_cast<double>(values[i + lane]);
+      lanes[lane] += value * value;
+    }
+  }
+  double sum = 0;
+  for (; i < count; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+}  // namespace
+
+LEEWAY_SIMD void adam_block(const StepConstants& constants, const ElementBlock<float>& block) {
+  adam_loop(constants, block);
+}
+LEEWAY_SIMD void adam_block(const StepConstants& constants, const ElementBlock<double>& block) {
+  adam_loop(constants, block);
+}
+LEEWAY_SIMD void momentum_block(const StepConstants& constants, const ElementBlock<float>& block) {
+  momentum_loop(constants, block);
+}
+LEEWAY_SIMD void momentum_block(const StepConstants& constants, const ElementBlock<double>& block) {
+  momentum_loop(constants, block);
+}
+LEEWAY_SIMD void direction_block(const StepConstants& constants, const ElementBlock<float>& block) {
+  direction_loop(constants, block);
+}
+LEEWAY_SIMD void direction_block(const StepConstants& constants,
+                                 const ElementBlock<double>& block) {
+  direction_loop(constants, block);
+}
+LEEWAY_SIMD void apply_block(double keep, double step, const ElementBlock<float>& block) {
+  apply_loop(keep, step, block);
+}
+LEEWAY_SIMD void apply_block(double keep, double step, const ElementBlock<double>& block) {
+  apply_loop(keep, step, block);
+}
+
+LEEWAY_SIMD void copy_block(const float* from, int64_t count, float* to) {
+  copy_loop(from, count, to);
+}
+LEEWAY_SIMD void copy_block(const float* from, int64_t count, double* to) {
+  copy_loop(from, count, to);
+}
+LEEWAY_SIMD void copy_block(const float* from, int64_t count, uint16_t* to) {
+  copy_bf16_loop(from, count, to);
+}
+LEEWAY_SIMD void copy_block(const double* from, int64_t count, float* to) {
+  copy_loop(from, count, to);
+}
+LEEWAY_SIMD void copy_block(const double* from, int64_t count, double* to) {
+  copy_loop(from, count, to);
+}
+LEEWAY_SIMD void copy_block(const double* from, int64_t count, uint16_t* to) {
+  copy_bf16_loop(from, count, to);
+}
+
+LEEWAY_SIMD double sum_of_squares(const float* values, int64_t count) {
+  return squares_loop(values, count);
+}
+LEEWAY_SIMD double sum_of_squares(const double* values, int64_t count) {
+  return squares_loop(values, count);
+}
+
+}  // namespace leeway

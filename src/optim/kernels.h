@@ -1,0 +1,63 @@
+// The innermost loops of an update on the CPU, over one block of the flat buffers. A block is
+// small enough for the cache, so what one loop wrote the next one finds there: together they are
+// one pass over memory. Each element's arithmetic is the same whatever the width of the vectors
+// (no contraction, no reordering), so bits depend neither on the machine nor on the threads.
+#pragma once
+
+#include <cstdint>
+
+namespace leeway {
+
+// The numbers of one update that are the same for every element.
+struct StepConstants {
+  double gradient_scale = 1;  // clipping
+  double momentum_share = 0;  // 1 - beta1
+  double variance_keep = 0;   // beta2
+  double weight_keep = 1;     // 1 - rate decay, where decay applies
+  double gradient_part = 0;   // rate times the gradient's share of the direction
+  double momentum_part = 0;   // rate times the momentum's
+  double root_scale = 1;      // 1 / sqrt(1 - beta2^t)
+  double epsilon = 0;
+};
+
+// A stretch of the flat buffers. `variance` is null for rules without one; `direction` only for
+// rules that do more with it than take a step.
+template <class Scalar>
+struct ElementBlock {
+  int64_t count = 0;
+  Scalar* weights = nullptr;
+  const Scalar* gradients = nullptr;
+  Scalar* momentum = nullptr;
+  Scalar* variance = nullptr;
+  Scalar* direction = nullptr;
+};
+
+// m += (1-b1)(g-m); v = b2 v + (1-b2) g^2; w = keep w - (cg g + cm m) / (sqrt(v) root_scale + eps)
+void adam_block(const StepConstants& constants, const ElementBlock<float>& block);
+void adam_block(const StepConstants& constants, const ElementBlock<double>& block);
+
+// m += (1-b1)(g-m); w = keep w - (cg g + cm m)
+void momentum_block(const StepConstants& constants, const ElementBlock<float>& block);
+void momentum_block(const StepConstants& constants, const ElementBlock<double>& block);
+
+// m += (1-b1)(g-m); direction = cg g + cm m
+void direction_block(const StepConstants& constants, const ElementBlock<float>& block);
+void direction_block(const StepConstants& constants, const ElementBlock<double>& block);
+
+// w = keep w - step direction
+void apply_block(double weight_keep, double step, const ElementBlock<float>& block);
+void apply_block(double weight_keep, double step, const ElementBlock<double>& block);
+
+// The compute copy. bf16 numbers are their 16 bits; rounding is to nearest even, as ATen's.
+void copy_block(const float* from, int64_t count, float* to);
+void copy_block(const float* from, int64_t count, double* to);
+void copy_block(const float* from, int64_t count, uint16_t* to);
+void copy_block(const double* from, int64_t count, float* to);
+void copy_block(const double* from, int64_t count, double* to);
+void copy_block(const double* from, int64_t count, uint16_t* to);
+
+// Sum of squares in fp64, in an order that depends on `count` alone.
+double sum_of_squares(const float* values, int64_t count);
+double sum_of_squares(const double* values, int64_t count);
+
+}  // namespace leeway

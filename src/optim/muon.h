@@ -1,0 +1,49 @@
+// Muon: momentum, orthogonalized, for the 2-D weights of the blocks. Matrices of the same shape
+// go through the iteration together.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "base/parameters.h"
+#include "optim/elementwise.h"
+#include "optim/kernels.h"
+#include "optim/newton_schulz.h"
+
+namespace leeway {
+
+class MatrixPass {
+ public:
+  // Only the layout's matrices are looked at. Allocates all scratch.
+  MatrixPass(const ParameterLayout& layout, const at::TensorOptions& buffers);
+
+  // w <- keep w - rate sqrt(max(1, rows/cols)) orthogonalize(d), d as the constants say (their
+  // parts without the rate), and the compute copy.
+  void run_cpu(const StepConstants& constants, double rate, const PassTensors& tensors);
+
+  // The same with ATen operations, for any device; leaves the compute copy to the caller.
+  void run_aten(const StepConstants& constants, double rate, const PassTensors& tensors);
+
+ private:
+  // Matrices of one shape that are orthogonalized together.
+  struct Batch {
+    int64_t rows = 0;
+    int64_t cols = 0;
+    std::vector<Span> spans;    // one per matrix
+    std::vector<Piece> pieces;  // of all of them
+    NewtonSchulzScratch scratch;
+    double step_scale() const;
+  };
+
+  void add_batches(const std::vector<Parameter>& same_shape);
+  void share_scratch(const at::TensorOptions& buffers);
+  template <class Scalar>
+  void run_batch(Batch& batch, const StepConstants& constants, double rate,
+                 const PassTensors& tensors);
+
+  std::vector<Batch> batches_;
+};
+
+}  // namespace leeway

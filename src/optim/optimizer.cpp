@@ -1,0 +1,150 @@
+#include "optim/optimizer.h"
+
+#include <cmath>
+
+#include "base/check.h"
+#include "optim/direction.h"
+
+namespace leeway {
+namespace {
+
+void check_layout(const ParameterLayout& layout) {
+  int64_t next = 0;
+  for (const Parameter& parameter : layout) {
+    LEEWAY_CHECK(parameter.offset == next, "a layout has ascending offsets and no gaps");
+    LEEWAY_CHECK(parameter.count() > 0, "a parameter has elements");
+    next += parameter.count();
+  }
+}
+
+// What the elementwise pass covers, neighbours that are treated alike joined into one span.
+std::vector<Span> element_spans(const ParameterLayout& layout, UpdateRule rule) {
+  check_layout(layout);
+  std::vector<Span> spans;
+  for (const Parameter& parameter : layout) {
+    if (rule == UpdateRule::kMuon && parameter.kind == ParameterKind::kMatrix) continue;
+    const bool decaying = decays(parameter.kind);
+    const bool joins = !spans.empty() && spans.back().decays == decaying &&
+                       spans.back().offset + spans.back().count == parameter.offset;
+    if (joins) {
+      spans.back().count += parameter.count();
+    } else {
+      spans.push_back({.offset = parameter.offset, .count = parameter.count(), .decays = decaying});
+    }
+  }
+  return spans;
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const UpdateOptions& options, ParameterLayout layout,
+                     const at::TensorOptions& buffers)
+    : options_(options),
+      parameter_count_(leeway::parameter_count(layout)),
+      element_pass_(element_spans(layout, options.rule)),
+      matrix_pass_(options.rule == UpdateRule::kMuon ? layout : ParameterLayout(), buffers),
+      momentum_(at::zeros({parameter_count_}, buffers)) {
+  if (options_.rule != UpdateRule::kSgd) variance_ = at::zeros_like(momentum_);
+}
+
+void Optimizer::check(const UpdateArguments& arguments) const {
+  const auto is_flat = [&](const at::Tensor& tensor) {
+    return tensor.dim() == 1 && tensor.numel() == parameter_count_ && tensor.is_contiguous() &&
+           tensor.device() == momentum_.device();
+  };
+  LEEWAY_CHECK(is_flat(arguments.weights),
+               "weights are flat, as long as the layout, on the device");
+  LEEWAY_CHECK(is_flat(arguments.gradients), "gradients are flat, as long as the layout");
+  LEEWAY_CHECK(!arguments.compute.defined() || is_flat(arguments.compute),
+               "the compute copy is flat, as long as the layout");
+  const at::ScalarType type = momentum_.scalar_type();
+  LEEWAY_CHECK(type == at::kFloat || type == at::kDouble, "moments are fp32 or fp64");
+  LEEWAY_CHECK(arguments.weights.scalar_type() == type, "weights have the moments' type");
+  LEEWAY_CHECK(arguments.gradients.scalar_type() == type, "gradients have the moments' type");
+}
+
+StepConstants Optimizer::element_constants(double rate, double gradient_scale) const {
+  Direction direction;
+  switch (options_.rule) {
+    case UpdateRule::kMuon:  // its part that is not matrices
+    case UpdateRule::kAdamW:
+      direction = adam_direction(options_.beta1, updates_);
+      break;
+    case UpdateRule::kNAdamW:
+      direction = nadam_direction(options_.beta1, updates_, momentum_product_);
+      break;
+    case UpdateRule::kSgd:
+      direction = momentum_direction(options_.beta1, options_.nesterov);
+      break;
+  }
+  const double variance_bias = 1 - std::pow(options_.beta2, static_cast<double>(updates_));
+  return {.gradient_scale = gradient_scale,
+          .momentum_share = 1 - options_.beta1,
+          .variance_keep = options_.beta2,
+          .weight_keep = 1 - rate * options_.decay,
+          .gradient_part = rate * direction.gradient,
+          .momentum_part = rate * direction.momentum,
+          .root_scale = 1 / std::sqrt(variance_bias),
+          .epsilon = options_.epsilon};
+}
+
+StepConstants Optimizer::matrix_constants(double rate, double gradient_scale) const {
+  const Direction direction = momentum_direction(options_.beta1, options_.nesterov);
+  StepConstants constants;
+  constants.gradient_scale = gradient_scale;
+  constants.momentum_share = 1 - options_.beta1;
+  constants.weight_keep = 1 - rate * options_.decay;
+  constants.gradient_part = direction.gradient;
+  constants.momentum_part = direction.momentum;
+  return constants;
+}
+
+void Optimizer::update(const UpdateArguments& arguments) {
+  check(arguments);
+  ++updates_;
+  if (options_.rule == UpdateRule::kNAdamW) {
+    momentum_product_ *= nadam_momentum(options_.beta1, updates_);
+  }
+  const double matrix_rate = options_.matrix_rate * arguments.rate_factor;
+  const StepConstants elements =
+      element_constants(options_.rate * arguments.rate_factor, arguments.gradient_scale);
+  const StepConstants matrices = matrix_constants(matrix_rate, arguments.gradient_scale);
+  const PassTensors tensors = {.weights = arguments.weights,
+                               .gradients = arguments.gradients,
+                               .momentum = momentum_,
+                               .variance = variance_,
+                               .compute = arguments.compute};
+  if (arguments.weights.device().is_cpu()) {
+    element_pass_.run_cpu(elements, tensors);
+    matrix_pass_.run_cpu(matrices, matrix_rate, tensors);
+  } else {
+    element_pass_.run_aten(elements, tensors);
+    matrix_pass_.run_aten(matrices, matrix_rate, tensors);
+    if (arguments.compute.defined()) tensors.compute.copy_(arguments.weights);
+  }
+}
+
+Optimizer::State Optimizer::state() const {
+  State state;
+  state.buffers.emplace_back("momentum", momentum_);
+  if (variance_.defined()) state.buffers.emplace_back("variance", variance_);
+  state.updates = updates_;
+  state.momentum_product = momentum_product_;
+  return state;
+}
+
+Status Optimizer::restore(int64_t updates, double momentum_product) {
+  if (updates < 0) return Error{"the optimizer state has a negative number of updates"};
+  if (!(momentum_product >= 0 && momentum_product <= 1)) {
+    return Error{"the optimizer state has a momentum product outside 0 to 1"};
+  }
+  updates_ = updates;
+  momentum_product_ = momentum_product;
+  return {};
+}
+
+int64_t Optimizer::state_bytes() const {
+  return static_cast<int64_t>(momentum_.nbytes() + (variance_.defined() ? variance_.nbytes() : 0));
+}
+
+}  // namespace leeway

@@ -1,0 +1,86 @@
+// An optimizer over a stage's flat buffers: AdamW, NAdamW, SGD and Muon as one pass per update.
+//
+// With m <- b1 m + (1-b1) g and d = what the rule makes of g and m (direction.h):
+//   AdamW, NAdamW  w <- (1 - rate decay) w - rate d / (sqrt(v / (1-b2^t)) + epsilon)
+//   SGD            w <- (1 - rate decay) w - rate d; as torch.optim.SGD(rate (1-b1), momentum b1)
+//   Muon           w <- (1 - matrix_rate decay) w - matrix_rate sqrt(max(1, rows/cols)) ortho(d)
+//                  for matrices; AdamW with `rate` and the same beta1 for everything else
+// Weight decay is decoupled from the gradient in every rule, and spares norms and biases.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/parameters.h"
+#include "base/result.h"
+#include "optim/elementwise.h"
+#include "optim/muon.h"
+#include "optim/norm.h"
+
+namespace leeway {
+
+enum class UpdateRule { kMuon, kAdamW, kNAdamW, kSgd };
+
+struct UpdateOptions {
+  UpdateRule rule = UpdateRule::kMuon;
+  double rate = 3e-3;
+  double matrix_rate = 0.02;  // Muon's, for matrices
+  double beta1 = 0.95;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double decay = 0;
+  bool nesterov = true;  // SGD, and Muon's matrices; AdamW's Nesterov form is kNAdamW
+};
+
+struct UpdateArguments {
+  at::Tensor weights;         // flat, fp32 or fp64: master weights, changed in place
+  at::Tensor gradients;       // flat, same type: mean gradient, read only
+  at::Tensor compute;         // flat fp32, bf16 or fp64: receives the new weights; may be undefined
+  double rate_factor = 1;     // from the schedule
+  double gradient_scale = 1;  // from clipping
+};
+
+class Optimizer {
+ public:
+  // `buffers`: type and device of the moments, those of the weights and gradients to come.
+  Optimizer(const UpdateOptions& options, ParameterLayout layout, const at::TensorOptions& buffers);
+
+  // One pass. On the CPU no heap work (Muon: scratch is reused), and for the rules that treat each
+  // element alone the same bits whatever the number of threads.
+  void update(const UpdateArguments& arguments);
+
+  int64_t updates_done() const { return updates_; }
+
+  // What a checkpoint saves. The buffers are live: what is written into them is the new state.
+  struct State {
+    std::vector<std::pair<std::string, at::Tensor>> buffers;  // "momentum", "variance": flat
+    int64_t updates = 0;
+    double momentum_product = 1;  // NAdamW's mu_1 * ... * mu_updates
+  };
+  State state() const;
+
+  // The numbers beside the buffers, as read from a file: refused if no run can have made them.
+  Status restore(int64_t updates, double momentum_product);
+
+  int64_t state_bytes() const;  // the moments
+
+ private:
+  void check(const UpdateArguments& arguments) const;
+  StepConstants element_constants(double rate, double gradient_scale) const;
+  StepConstants matrix_constants(double rate, double gradient_scale) const;
+
+  UpdateOptions options_;
+  int64_t parameter_count_ = 0;
+  ElementPass element_pass_;
+  MatrixPass matrix_pass_;
+  at::Tensor momentum_;
+  at::Tensor variance_;  // undefined for SGD
+  int64_t updates_ = 0;
+  double momentum_product_ = 1;
+};
+
+}  // namespace leeway
