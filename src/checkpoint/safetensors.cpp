@@ -1,0 +1,77 @@
+#include "checkpoint/safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <set>
+#include <span>
+
+#include "checkpoint/safetensors_header.h"
+
+namespace leeway {
+namespace {
+
+std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+// Wide elements first, so that every tensor is aligned for its type whatever its neighbours' sizes.
+std::vector<size_t> order_in_file(const std::vector<NamedTensor>& tensors) {
+  std::vector<size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return tensors[a].tensor.element_size() > tensors[b].tensor.element_size();
+  });
+  return order;
+}
+
+SafetensorsHeader header_of(const TensorFile& file, const std::vector<size_t>& order) {
+  SafetensorsHeader header;
+  header.metadata = file.metadata;
+  std::set<std::string> names = {"__metadata__"};
+  for (const auto& [name, tensor] : file.tensors) {
+    LEEWAY_CHECK(tensor.defined(), "a tensor to save exists");
+    LEEWAY_CHECK(is_stored_dtype(tensor.scalar_type()), "safetensors cannot hold " + name);
+    LEEWAY_CHECK(names.insert(name).second, "two tensors have the name " + name);
+    header.entries.push_back(
+        {.name = name, .dtype = tensor.scalar_type(), .shape = tensor.sizes().vec()});
+  }
+  uint64_t position = 0;
+  for (const size_t index : order) {
+    header.entries[index].begin = position;
+    position += file.tensors[index].tensor.nbytes();
+    header.entries[index].end = position;
+  }
+  return header;
+}
+
+}  // namespace
+
+Status write_safetensors(const Path& path, const TensorFile& file) {
+  const auto order = order_in_file(file.tensors);
+  const std::string header = format_header(header_of(file, order));
+  LEEWAY_ASSIGN(AtomicFile out, AtomicFile::create(path));
+  LEEWAY_TRY(out.write(as_bytes(header)));
+  for (const size_t index : order) {
+    const at::Tensor host = file.tensors[index].tensor.detach().cpu().contiguous();
+    LEEWAY_TRY(out.write(bytes_of(host)));
+  }
+  return out.commit();
+}
+
+Result<TensorFile> read_safetensors(const Path& path) {
+  LEEWAY_ASSIGN(const MappedFile mapped, MappedFile::open(path));
+  LEEWAY_ASSIGN(SafetensorsHeader header, parse_header(path, mapped.bytes()));
+  TensorFile file;
+  file.metadata = std::move(header.metadata);
+  for (auto& entry : header.entries) {
+    at::Tensor tensor = at::empty(entry.shape, at::TensorOptions().dtype(entry.dtype));
+    const auto source =
+        mapped.bytes().subspan(header.data_offset + entry.begin, entry.end - entry.begin);
+    if (!source.empty()) std::memcpy(tensor.mutable_data_ptr(), source.data(), source.size());
+    file.tensors.push_back({std::move(entry.name), std::move(tensor)});
+  }
+  return file;
+}
+
+}  // namespace leeway
