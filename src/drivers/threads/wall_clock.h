@@ -1,0 +1,12 @@
+#pragma once
+
+#include "worker/clock.h"
+
+namespace leeway::threads {
+
+class WallClock final : public Clock {
+ public:
+  Nanos now() const override;
+};
+
+}  // namespace leeway::threads

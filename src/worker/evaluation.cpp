@@ -1,0 +1,49 @@
+#include "worker/evaluation.h"
+
+#include <algorithm>
+#include <numbers>
+#include <vector>
+
+#include "base/check.h"
+#include "data/sampler.h"
+#include "model/layers.h"
+#include "worker/batches.h"
+
+namespace leeway {
+
+std::optional<Evaluation> evaluate(const Logits& logits, const TokenFile& tokens,
+                                   const EvaluationOptions& options,
+                                   const EvaluationProgress& progress) {
+  const uint64_t all = window_count_of(tokens.info().count, options.context);
+  LEEWAY_CHECK(all > 0, "check_windows() refuses a file without a window");
+  const uint64_t count =
+      options.windows == 0 ? all : std::min(all, static_cast<uint64_t>(options.windows));
+  Evaluation result;
+  double sum = 0;  // fp64, in the order of the file: the same bits every time
+  for (uint64_t first = 0; first < count; first += static_cast<uint64_t>(options.batch)) {
+    std::vector<uint64_t> windows;
+    const uint64_t end = std::min(count, first + static_cast<uint64_t>(options.batch));
+    for (uint64_t i = first; i < end; ++i) windows.push_back(i * all / count);
+    const Batch batch = read_windows(tokens, options.context, windows, options.device);
+    LossSaved unused;
+    const at::Tensor mean = loss_forward(logits(batch.inputs), batch.targets.view(-1), unused);
+    sum += mean.item<double>() * static_cast<double>(batch.targets.numel());
+    result.tokens += batch.targets.numel();
+    result.windows += static_cast<int64_t>(windows.size());
+    const bool last = result.windows == static_cast<int64_t>(count);
+    if (progress && !progress(result.windows, static_cast<int64_t>(count)) && !last) {
+      return std::nullopt;
+    }
+  }
+  result.loss = sum / static_cast<double>(result.tokens);
+  return result;
+}
+
+std::optional<double> bits_per_byte(double loss, const TokenFileInfo& info) {
+  if (info.text_bytes == 0) return std::nullopt;
+  const double tokens_per_byte =
+      static_cast<double>(info.count) / static_cast<double>(info.text_bytes);
+  return loss / std::numbers::ln2 * tokens_per_byte;
+}
+
+}  // namespace leeway

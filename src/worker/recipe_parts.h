@@ -1,0 +1,22 @@
+// A recipe's tables in the words of the folders that use them: config knows nothing of models and
+// optimizers, they know nothing of recipes, and here they meet.
+#pragma once
+
+#include "config/recipe.h"
+#include "model/shape.h"
+#include "optim/schedule.h"
+#include "pipeline/stage.h"
+
+namespace leeway {
+
+ModelShape model_shape(const Recipe& recipe, int64_t vocabulary);
+UpdateOptions update_options(const OptimizerOptions& optimizer);
+ScheduleOptions schedule_options(const Recipe& recipe);
+
+// One for each stage of the mesh.
+std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary);
+
+at::ScalarType master_dtype(Precision precision);
+at::ScalarType compute_dtype(Precision precision);
+
+}  // namespace leeway

@@ -1,0 +1,41 @@
+// A run on disk: what a checkpoint holds beside the model, and how a run goes on from it.
+//
+//   config.json, model.safetensors   the model as Hugging Face opens it
+//   state.safetensors                the optimizer's flat buffers
+//   state.json                       the counters
+#pragma once
+
+#include <deque>
+#include <string>
+
+#include "base/files.h"
+#include "base/result.h"
+#include "model/shape.h"
+#include "optim/optimizer.h"
+
+namespace leeway {
+
+// Everything of a run but the tensors.
+struct RunCounters {
+  int64_t update = 0;
+  double seconds = 0;                // of the run so far, over all sittings
+  double seconds_updating = 0;       // the part of it spent on updates
+  std::deque<double> recent_losses;  // the last few updates': the summary's train_loss
+  uint64_t tokenizer_hash = 0;
+  uint64_t data_hash = 0;  // of the training tokens
+};
+
+struct SavedRun {
+  RunCounters counters;
+  ModelShape shape;
+  at::Tensor weights;  // the whole model, flat, on the CPU
+  Optimizer::State optimizer;
+};
+
+Result<Path> save_run(const Path& checkpoints, const SavedRun& run, int64_t keep);
+
+// Every byte is verified first. `with_optimizer` false: evaluation and generation need the model
+// alone.
+Result<SavedRun> load_run(const Path& checkpoint, bool with_optimizer);
+
+}  // namespace leeway

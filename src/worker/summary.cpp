@@ -1,0 +1,45 @@
+#include "worker/summary.h"
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/hash.h"
+
+namespace leeway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+}  // namespace
+
+std::optional<double> train_loss(const RunCounters& counters) {
+  const auto& losses = counters.recent_losses;
+  if (losses.empty()) return std::nullopt;
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+std::string summary_json(const SummaryParts& parts) {
+  const RunCounters& counters = parts.counters;
+  Json json;
+  json["version"] = LEEWAY_VERSION;
+  json["finished"] = counters.update >= parts.recipe.run.updates;
+  json["parameters"] = parts.parameters;
+  json["updates"] = counters.update;
+  json["tokens"] = parts.tokens;
+  json["train_loss"] = or_null(train_loss(counters));
+  json["valid_loss"] = or_null(parts.valid_loss);
+  json["valid_bits_per_byte"] = or_null(parts.valid_bits_per_byte);
+  json["seconds"] = counters.seconds;
+  json["seconds_updating"] = counters.seconds_updating;
+  json["tokens_per_second"] = counters.seconds_updating > 0
+                                  ? static_cast<double>(parts.tokens) / counters.seconds_updating
+                                  : 0.0;
+  json["peak_rss_bytes"] = parts.peak_rss_bytes;
+  json["seed"] = parts.recipe.run.seed;
+  json["weights_hash"] = hash_hex(parts.weights_hash);
+  return json.dump(2) + "\n";
+}
+
+}  // namespace leeway

@@ -1,0 +1,28 @@
+// summary.json: what came out of a run, in snake_case words with units last.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "config/recipe.h"
+#include "worker/saved_state.h"
+
+namespace leeway {
+
+struct SummaryParts {
+  const Recipe& recipe;
+  const RunCounters& counters;
+  int64_t parameters = 0;
+  int64_t tokens = 0;
+  std::optional<double> valid_loss;
+  std::optional<double> valid_bits_per_byte;
+  uint64_t weights_hash = 0;
+  int64_t peak_rss_bytes = 0;
+};
+
+// The mean of the last few updates' losses: one update alone is noise.
+std::optional<double> train_loss(const RunCounters& counters);
+
+std::string summary_json(const SummaryParts& parts);
+
+}  // namespace leeway

@@ -1,0 +1,55 @@
+// A whole training run in its folder: config.toml, events.jsonl, summary.json, checkpoints/,
+// tokenizer/. Starts, goes on from a checkpoint, evaluates, saves, and stops cleanly.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/result.h"
+#include "config/recipe.h"
+#include "data/dataset.h"
+#include "worker/clock.h"
+#include "worker/trainer.h"
+
+namespace leeway {
+
+struct TrainingRequest {
+  Recipe recipe;
+  std::string recipe_text;  // config.toml: every value with where it came from
+  Path folder;
+  bool resume = false;
+  std::vector<std::string> changes = {};  // of the recipe since the run began, in words
+  int64_t stop_at = 0;  // updates after which this sitting ends; 0: at the end of the run
+};
+
+struct Evaluated {
+  int64_t update = 0;
+  double loss = 0;
+};
+
+// What a person wants to see while it runs. Any may be empty.
+struct TrainingObserver {
+  std::function<void(const UpdateReport&, double tokens_per_second)> updated;
+  std::function<void(const Evaluated&)> evaluated;
+  std::function<void(const Path& checkpoint)> saved;
+  std::function<void(const std::string& warning)> warned;
+  std::function<bool()> stop_wanted;  // asked after every update
+};
+
+struct TrainingSummary {
+  std::string json;       // summary.json, as written
+  bool finished = false;  // false: stopped before the last update
+  int64_t updates = 0;
+};
+
+// Whether `folder` holds a run, and how far it came.
+enum class RunFolderState { kNone, kUnfinished, kFinished };
+Result<RunFolderState> run_folder_state(const Path& folder);
+
+Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& data,
+                              const Clock& clock, const TrainingObserver& observer);
+
+}  // namespace leeway
