@@ -1,0 +1,82 @@
+#include "cli/app.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "config/nearest.h"
+
+namespace leeway::cli {
+namespace {
+
+constexpr const char* kDescription =
+    "Leeway trains language models on machines that are far apart.\n"
+    "Exit codes: 0 done, 1 failed, 2 wrong command line or recipe.";
+
+constexpr const char* kFooter =
+    "Example:\n"
+    "  leeway train recipes/quickstart.toml --out out/first\n"
+    "  leeway generate out/first --prompt \"def forward(\"\n"
+    "Help for one command: leeway train --help";
+
+// The command that was read so far: `leeway config` of `leeway config frob`.
+const CLI::App& innermost(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return chosen.empty() ? app : innermost(*chosen.front());
+}
+
+// A word where a command belongs; the parser itself would only say that a command is missing.
+std::optional<Error> unknown_command(const CLI::App& app) {
+  const CLI::App& at = innermost(app);
+  const std::vector<std::string> words = at.remaining();
+  const std::vector<const CLI::App*> commands = at.get_subcommands(/*all*/ nullptr);
+  if (words.empty() || commands.empty()) return std::nullopt;
+  std::vector<std::string_view> names;
+  for (const CLI::App* command : commands) names.push_back(command->get_name());
+  const std::string path = &at == &app ? "leeway" : "leeway " + at.get_name();
+  const auto meant = nearest(words.front(), names);
+  return usage_error(fmt::format("there is no `{} {}`{}; see `{} --help`", path, words.front(),
+                                 meant ? fmt::format(" (did you mean {}?)", *meant) : "", path));
+}
+
+int report(const Error& error) {
+  const bool color = colors_wanted();
+  fmt::print(stderr, "{}leeway: {}{}\n", color ? "\033[31m" : "", error.message,
+             color ? "\033[0m" : "");
+  return error.kind == ErrorKind::kUsage ? 2 : 1;
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  CLI::App app(kDescription, "leeway");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  Action chosen;
+  add_train(app, chosen);
+  add_eval(app, chosen);
+  add_generate(app, chosen);
+  add_data(app, chosen);
+  add_config(app, chosen);
+  add_version(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    if (const auto unknown = unknown_command(app)) return report(*unknown);
+    return report(usage_error(fmt::format("{}; see `leeway --help`", error.what())));
+  }
+  const Status status = chosen();
+  return status.ok() ? 0 : report(status.error());
+}
+
+}  // namespace leeway::cli

@@ -1,0 +1,24 @@
+// One file per sub-command; each registers itself and, when chosen, leaves its action here.
+#pragma once
+
+#include <functional>
+
+#include "base/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace leeway::cli {
+
+// Runs after parsing, outside CLI11's callbacks, so that errors are values and not exceptions.
+using Action = std::function<Status()>;
+
+void add_train(CLI::App& app, Action& chosen);
+void add_eval(CLI::App& app, Action& chosen);
+void add_generate(CLI::App& app, Action& chosen);
+void add_data(CLI::App& app, Action& chosen);
+void add_config(CLI::App& app, Action& chosen);
+void add_version(CLI::App& app, Action& chosen);
+
+}  // namespace leeway::cli

@@ -1,0 +1,92 @@
+// leeway config check | print | keys
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/recipe_arguments.h"
+#include "config/load.h"
+#include "config/print.h"
+#include "config/words.h"
+
+namespace leeway::cli {
+namespace {
+
+// One line each for the model, the run and the mesh.
+std::string summary(const Recipe& recipe) {
+  const ModelOptions& model = recipe.model;
+  const RunOptions& run = recipe.run;
+  const int64_t tokens_per_update = recipe.data.batch * model.context;
+  return fmt::format(
+      "  model  {}, {} layers, width {}, {} heads, context {}\n"
+      "  run    {} updates of {} tokens, {}, {} on {}, seed {}\n"
+      "  mesh   {} stage{}, {} microbatch{} per update\n",
+      word_of(model.architecture), model.layers, model.width, model.heads, model.context,
+      run.updates, tokens_per_update, word_of(recipe.optimizer.name), word_of(run.precision),
+      run.device, run.seed, recipe.mesh.stages, recipe.mesh.stages == 1 ? "" : "s",
+      recipe.pipeline.update_every, recipe.pipeline.update_every == 1 ? "" : "es");
+}
+
+Status check(const RecipeArguments& arguments) {
+  LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(arguments.recipe, arguments.sets));
+  fmt::print("{}: ok\n{}", arguments.recipe, summary(loaded.recipe));
+  return {};
+}
+
+Status print(const RecipeArguments& arguments) {
+  LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(arguments.recipe, arguments.sets));
+  fmt::print("{}", print_recipe(loaded));
+  return {};
+}
+
+using RecipeCommand = Status (*)(const RecipeArguments&);
+
+struct Words {
+  const char* name;
+  const char* help;
+  const char* footer;
+};
+
+void add_recipe_command(CLI::App& config, Action& chosen, const Words& words, RecipeCommand run) {
+  CLI::App* command = config.add_subcommand(words.name, words.help);
+  command->footer(words.footer);
+  // Shared with the callback: CLI11 fills it in long after this function has returned.
+  const auto arguments = std::make_shared<RecipeArguments>();
+  add_recipe_arguments(*command, *arguments).required()->option_text("(required)");
+  command->callback([arguments, &chosen, run] { chosen = [=] { return run(*arguments); }; });
+}
+
+}  // namespace
+
+void add_config(CLI::App& app, Action& chosen) {
+  CLI::App* config = app.add_subcommand("config", "Check a recipe, show it whole, list all keys");
+  config->require_subcommand(1);
+  config->footer("Example:\n  leeway config check recipes/quickstart.toml");
+
+  add_recipe_command(
+      *config, chosen,
+      {.name = "check",
+       .help = "Say whether a recipe is good, and what is wrong with it if not",
+       .footer = "Example:\n"
+                 "  leeway config check recipes/quickstart.toml --set model.width=96"},
+      check);
+  add_recipe_command(*config, chosen,
+                     {.name = "print",
+                      .help = "Show every value of a recipe and where it came from, as a recipe",
+                      .footer = "Example:\n"
+                                "  leeway config print recipes/quickstart.toml --set run.seed=2"},
+                     print);
+
+  CLI::App* keys = config->add_subcommand("keys", "List all keys as Markdown");
+  keys->footer("Example:\n  leeway config keys > docs/configuration.md");
+  keys->callback([&chosen] {
+    chosen = [] {
+      fmt::print("{}", configuration_markdown());
+      return Status();
+    };
+  });
+}
+
+}  // namespace leeway::cli

@@ -1,0 +1,185 @@
+// leeway data prepare | info
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "data/data_folder.h"
+#include "data/prepare.h"
+#include "data/token_file.h"
+#include "data/tokenizer.h"
+#include "drivers/threads/wall_clock.h"
+
+namespace leeway::cli {
+namespace {
+
+struct PrepareArguments {
+  PrepareOptions options;
+  std::string tokenizer = "bytes";
+  std::string out;
+};
+
+std::string counted(uint64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", human_count(count), thing, count == 1 ? "" : "s");
+}
+
+std::string part_words(const DataPart& part) {
+  std::string words =
+      fmt::format("{} in {}", counted(part.tokens, "token"), counted(part.documents, "document"));
+  if (part.markers > 0) words += fmt::format(" (+{})", counted(part.markers, "marker"));
+  return words;
+}
+
+DataPart sum_of(const DataInfo& info) {
+  DataPart sum = info.train;
+  if (!info.valid) return sum;
+  sum.tokens += info.valid->tokens;
+  sum.markers += info.valid->markers;
+  sum.documents += info.valid->documents;
+  sum.text_bytes += info.valid->text_bytes;
+  return sum;
+}
+
+// Why there is a validation part of that size, or none.
+std::string split_words(const DataInfo& info) {
+  if (info.valid) {
+    return fmt::format("valid      {}, {} of text", part_words(*info.valid),
+                       human_bytes(info.valid->text_bytes));
+  }
+  if (info.valid_share == 0.0) return "valid      none: no share was asked for";
+  if (info.train.documents == 1) return "valid      none: a single document is not split";
+  return fmt::format(
+      "valid      none: about one document in {:.0f} is held back, too few of {}; give "
+      "a larger --valid-share, or prepare validation text of its own",
+      1.0 / info.valid_share, human_count(info.train.documents));
+}
+
+void print_info(const Path& folder, const DataInfo& info) {
+  const DataPart sum = sum_of(info);
+  fmt::print("{}: {}, {} of text\n", folder.string(), part_words(sum), human_bytes(sum.text_bytes));
+  fmt::print("train      {}, {} of text\n", part_words(info.train),
+             human_bytes(info.train.text_bytes));
+  fmt::print("{}\n", split_words(info));
+  fmt::print("tokenizer  {}, vocabulary {}, hash {}\n", info.tokenizer_kind,
+             human_count(static_cast<uint64_t>(info.vocabulary)), info.tokenizer_hash);
+}
+
+Status run_prepare(const PrepareArguments& arguments) {
+  LEEWAY_ASSIGN(const auto tokenizer, load_tokenizer(arguments.tokenizer));
+  const threads::WallClock clock;
+  watch_for_interrupt();
+  std::unique_ptr<Progress> progress;  // made at the first report, which knows the total
+  const auto report = [&](uint64_t done, uint64_t total) {
+    if (!progress) progress = std::make_unique<Progress>(clock, "preparing", total);
+    progress->show(done, human_bytes(done));
+    return !interrupted();
+  };
+  const auto info = prepare(arguments.options, *tokenizer, arguments.out, report);
+  if (!info) {
+    progress.reset();  // clears the bar before the error is printed
+    return info.error();
+  }
+  if (progress) progress->finish(counted(info->files, "file"));
+  print_info(arguments.out, *info);
+  return {};
+}
+
+Status print_token_file(const Path& path) {
+  LEEWAY_ASSIGN(const TokenFile file, TokenFile::open(path));
+  LEEWAY_TRY(file.check_content());
+  const TokenFileInfo& info = file.info();
+  if (info.vocabulary > 0) LEEWAY_TRY(file.check_ids(info.vocabulary));
+  fmt::print("{}: {} of {} bits, largest {}\n", path.string(), counted(info.count, "id"),
+             8 * info.token_bytes, file.largest_id());
+  fmt::print("vocabulary {}\n", info.vocabulary == 0 ? "unknown" : human_count(info.vocabulary));
+  if (info.tokenizer_hash == 0) return {};  // A foreign file says no more.
+  fmt::print("tokenizer  hash {}\n", hash_hex(info.tokenizer_hash));
+  fmt::print("text       {} in {}\n", human_bytes(info.text_bytes),
+             counted(info.documents, "document"));
+  return {};
+}
+
+Status run_info(const Path& path) {
+  std::error_code code;
+  if (!std::filesystem::is_directory(path, code)) return print_token_file(path);
+  LEEWAY_ASSIGN(const DataInfo info, read_data_info(path));
+  for (const char* name : {kTrainName, kValidName}) {
+    if (name == kValidName && !info.valid) continue;
+    LEEWAY_ASSIGN(const TokenFile file, TokenFile::open(path / name));
+    LEEWAY_TRY(file.check_content());
+    LEEWAY_TRY(file.check_ids(static_cast<uint64_t>(info.vocabulary)));
+  }
+  print_info(path, info);
+  fmt::print("from       {} in {}: {}\n", counted(info.files, "file"),
+             counted(info.inputs.size(), "input"), fmt::join(info.inputs, " "));
+  return {};
+}
+
+void add_prepare(CLI::App& data, Action& chosen) {
+  CLI::App* command = data.add_subcommand("prepare", "Turn text into token files");
+  command->footer(
+      "Examples:\n"
+      "  leeway data prepare corpus.txt.zst --tokenizer gpt2:gpt2-bpe --out out/corpus\n"
+      "  leeway data prepare src --include '*.py' --out out/code\n"
+      "  zcat posts.gz | leeway data prepare - --documents line --out out/posts");
+  const auto arguments = std::make_shared<PrepareArguments>();
+  PrepareOptions& options = arguments->options;
+  command
+      ->add_option(
+          "input", options.inputs,
+          "Text, plain or packed (.gz, .zst): files, folders, patterns in quotes, or - for "
+          "standard input")
+      ->required();
+  command
+      ->add_option("--tokenizer", arguments->tokenizer,
+                   "bytes, gpt2:DIR, sentencepiece:FILE, hf:tokenizer.json or saved:FOLDER")
+      ->capture_default_str();
+  command->add_option("--out", arguments->out, "Folder to make; an older one of ours is replaced")
+      ->required();
+  command
+      ->add_option(
+          "--documents", options.documents,
+          "What a document is: auto (a file, or what <|endoftext|> or <doc> tags separate), "
+          "file, line, blank-line, or a separator of your own")
+      ->capture_default_str();
+  command
+      ->add_option("--valid-share", options.valid_share,
+                   "Share of the documents held back for validation, 0 to 0.5")
+      ->capture_default_str();
+  command->add_option("--seed", options.seed, "Another seed, another choice of those documents")
+      ->capture_default_str();
+  command->add_option("--include", options.include, "Of the files in folders, only these names")
+      ->type_size(1)
+      ->allow_extra_args(false);
+  command
+      ->add_option("--threads", options.threads,
+                   "Encoder threads, of which 8 at most are used; 0: all cores")
+      ->capture_default_str();
+  command->callback([arguments, &chosen] { chosen = [=] { return run_prepare(*arguments); }; });
+}
+
+}  // namespace
+
+void add_data(CLI::App& app, Action& chosen) {
+  CLI::App* data = app.add_subcommand("data", "Prepare text for training, look at prepared data");
+  data->require_subcommand(1);
+  data->footer("Example:\n  leeway data prepare corpus.txt --out out/corpus");
+  add_prepare(*data, chosen);
+
+  CLI::App* info = data->add_subcommand("info", "Check prepared data and say what it is");
+  info->footer("Examples:\n  leeway data info out/corpus\n  leeway data info train.bin");
+  const auto path = std::make_shared<std::string>();
+  info->add_option("data", *path, "Folder made by prepare, or a token file")->required();
+  info->callback([path, &chosen] { chosen = [=] { return run_info(*path); }; });
+}
+
+}  // namespace leeway::cli

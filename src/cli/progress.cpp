@@ -1,0 +1,158 @@
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace leeway::cli {
+namespace {
+
+constexpr Nanos kRedraw{100'000'000};      // often enough for the eye
+constexpr Nanos kLine{1'000'000'000};      // often enough for a log
+constexpr Nanos kSilence{30'000'000'000};  // the longest a log stays without a line
+constexpr size_t kBarWidth = 24;
+
+size_t terminal_width() {
+  winsize size = {};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+}  // namespace
+
+bool stderr_is_terminal() {
+  const char* kind = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) == 1 && (kind == nullptr || std::string_view(kind) != "dumb");
+}
+
+bool colors_wanted() {
+  const char* refused = std::getenv("NO_COLOR");  // no-color.org: any value but the empty one
+  return stderr_is_terminal() && (refused == nullptr || *refused == '\0');
+}
+
+Progress::Progress(const Clock& clock, std::string title, uint64_t total)
+    : clock_(clock),
+      title_(std::move(title)),
+      total_(total),
+      start_(clock.now()),
+      last_drawn_(start_),
+      next_line_(total / 10),
+      terminal_(stderr_is_terminal()) {}
+
+Progress::~Progress() { clear(); }
+
+void Progress::show(uint64_t done, std::string_view detail) {
+  const Nanos now = clock_.now();
+  if (!shown_) {
+    shown_ = true;
+    first_time_ = now;
+    first_done_ = done;
+    while (total_ >= 10 && next_line_ <= done && next_line_ < total_) next_line_ += total_ / 10;
+  }
+  if (terminal_) {
+    if (!redraw_ && now - last_drawn_ < kRedraw) return;
+    draw(done, detail);
+  } else {
+    const bool tenth = total_ > 0 && done >= next_line_ && now - last_drawn_ >= kLine;
+    if (!tenth && now - last_drawn_ < kSilence) return;
+    while (tenth && next_line_ <= done) next_line_ += std::max<uint64_t>(total_ / 10, 1);
+    print_line(done, detail);
+  }
+  redraw_ = false;
+  last_drawn_ = now;
+}
+
+void Progress::note(std::string_view line) {
+  clear();
+  fmt::print(stderr, "{}\n", line);
+  redraw_ = true;
+}
+
+void Progress::finish(std::string_view last_words) {
+  clear();
+  const std::string took = human_seconds((clock_.now() - start_).seconds());
+  fmt::print(stderr, "{}: {} in {}\n", title_, last_words, took);
+}
+
+std::string Progress::time_left(uint64_t done) const {
+  if (total_ == 0 || done <= first_done_ || done >= total_) return {};
+  const double seconds = (clock_.now() - first_time_).seconds();
+  const double rate = static_cast<double>(done - first_done_) / seconds;
+  if (seconds < 0.5) return {};  // Too early to tell.
+  return human_seconds(static_cast<double>(total_ - done) / rate) + " left";
+}
+
+void Progress::print_line(uint64_t done, std::string_view detail) const {
+  std::string line = title_;
+  if (total_ > 0) line += fmt::format(" {:3}%", std::min<uint64_t>(100, done * 100 / total_));
+  if (!detail.empty()) line.append("  ").append(detail);
+  if (const std::string left = time_left(done); !left.empty()) line.append("  ").append(left);
+  fmt::print(stderr, "{}\n", line);
+}
+
+void Progress::draw(uint64_t done, std::string_view detail) {
+  std::string tail;
+  if (!detail.empty()) tail.append("  ").append(detail);
+  if (const std::string left = time_left(done); !left.empty()) tail.append("  ").append(left);
+  std::string head = title_ + " ";
+  std::string bar;
+  if (total_ > 0) {
+    const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
+    const auto filled = static_cast<size_t>(share * static_cast<double>(kBarWidth));
+    const bool color = colors_wanted();
+    bar = fmt::format("[{}{:=<{}}{}{:{}}]", color ? "\033[36m" : "", "", filled,
+                      color ? "\033[0m" : "", "", kBarWidth - filled);
+    tail = fmt::format(" {:3.0f}%", share * 100.0) + tail;
+  }
+  // A line that wraps could not be cleared: the bar goes first, then the end of the words.
+  const size_t width = terminal_width() - 1;
+  if (head.size() + kBarWidth + 2 + tail.size() > width) bar.clear();
+  if (bar.empty()) {
+    head = (head + tail).substr(0, width);
+    tail.clear();
+  }
+  fmt::print(stderr, "\r\033[K{}{}{}", head, bar, tail);
+  std::fflush(stderr);
+  bar_visible_ = true;
+}
+
+void Progress::clear() {
+  if (!bar_visible_) return;
+  fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+  bar_visible_ = false;
+}
+
+std::string human_bytes(uint64_t bytes) {
+  if (bytes < 1000) return fmt::format("{} bytes", bytes);
+  double value = static_cast<double>(bytes);
+  const char* unit = "";
+  for (const char* next : {"kB", "MB", "GB", "TB"}) {
+    // 999.95 would be printed as 1000.0: it belongs to the next unit.
+    if (*unit != '\0' && value < 999.95) break;
+    value /= 1000.0;
+    unit = next;
+  }
+  return fmt::format("{:.1f} {}", value, unit);
+}
+
+std::string human_seconds(double seconds) {
+  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<uint64_t>(seconds + 0.5);
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  if (whole < 86400) return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+  return fmt::format("{} d {} h", whole / 86400, whole % 86400 / 3600);
+}
+
+std::string human_count(uint64_t count) {
+  if (count < 1000) return fmt::format("{}", count);
+  return fmt::format("{},{:03}", human_count(count / 1000), count % 1000);
+}
+
+}  // namespace leeway::cli

@@ -1,0 +1,185 @@
+// leeway train RECIPE
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/process.h"
+#include "cli/commands.h"
+#include "cli/device.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "cli/recipe_arguments.h"
+#include "cli/run_folder.h"
+#include "cli/validators.h"
+#include "config/compare.h"
+#include "config/load.h"
+#include "config/print.h"
+#include "drivers/threads/wall_clock.h"
+#include "worker/training_run.h"
+
+namespace leeway::cli {
+namespace {
+
+struct TrainArguments {
+  RecipeArguments recipe;
+  std::string out;
+  bool json = false;
+  bool resume = false;
+  bool fresh = false;
+  int64_t stop_at = 0;
+
+  Path folder() const { return out.empty() ? Path("out") / Path(recipe.recipe).stem() : Path(out); }
+  ExistingRun existing() const {
+    if (resume) return ExistingRun::kResume;
+    return fresh ? ExistingRun::kFresh : ExistingRun::kAsk;
+  }
+};
+
+// A resumed run is the run that was begun: its model, data and optimizer stay, its rates may
+// change. Returns the changes in words.
+Result<std::vector<std::string>> check_same_run(const Recipe& recipe, const Path& folder) {
+  LEEWAY_ASSIGN(const LoadedRecipe begun, load_recipe(folder / "config.toml", {}));
+  std::vector<std::string> changes;
+  for (const Difference& change : differences(begun.recipe, recipe)) {
+    if (!change.may_change) {
+      return usage_error(fmt::format(
+          "{} was {} when {} began and is {} now; resume with the old value, or start a new run "
+          "with another --out",
+          change.key, change.first, folder.string(), change.second));
+    }
+    changes.push_back(
+        fmt::format("{} was {} and is {} from here on", change.key, change.first, change.second));
+    fmt::print(stderr, "{}\n", changes.back());
+  }
+  return changes;
+}
+
+Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock& clock) {
+  Progress progress(clock, "reading text", 0);
+  LEEWAY_ASSIGN(Dataset data, open_dataset({.train = recipe.data.train,
+                                            .valid = recipe.data.valid,
+                                            .tokenizer = recipe.data.tokenizer,
+                                            .valid_share = recipe.data.valid_share},
+                                           text_cache(folder), [&](uint64_t done, uint64_t) {
+                                             progress.show(done, human_bytes(done));
+                                             return !interrupted();
+                                           }));
+  LEEWAY_TRY(check_windows(data.train, recipe.model.context));
+  if (data.valid) LEEWAY_TRY(check_windows(*data.valid, recipe.model.context));
+  return data;
+}
+
+Result<TrainingSummary> train_watched(const TrainingRequest& request, const Dataset& data,
+                                      const Clock& clock) {
+  const auto updates = static_cast<uint64_t>(request.recipe.run.updates);
+  Progress progress(clock, "training", updates);
+  TrainingObserver observer;
+  observer.updated = [&](const UpdateReport& report, double tokens_per_second) {
+    progress.show(static_cast<uint64_t>(report.update),
+                  fmt::format("loss {:.4f}  {} tokens/s", report.loss,
+                              human_count(static_cast<uint64_t>(tokens_per_second))));
+  };
+  observer.evaluated = [&](const Evaluated& at) {
+    progress.note(fmt::format("update {}: validation loss {:.4f}", at.update, at.loss));
+  };
+  observer.saved = [&](const Path& checkpoint) {
+    progress.note(fmt::format("saved {}", checkpoint.string()));
+  };
+  observer.warned = [&](const std::string& warning) { progress.note("warning: " + warning); };
+  observer.stop_wanted = interrupted;
+  LEEWAY_ASSIGN(TrainingSummary summary, train(request, data, clock, observer));
+  progress.finish(fmt::format("{} of {} updates", summary.updates, updates));
+  return summary;
+}
+
+void print_summary(const TrainingSummary& summary, const Path& folder) {
+  const auto json = nlohmann::json::parse(summary.json);
+  const auto number = [&](const char* key) {
+    return json[key].is_null() ? std::string("none")
+                               : fmt::format("{:.4f}", json[key].get<double>());
+  };
+  fmt::print("{} parameters, {} tokens in {}, {} tokens/s\n",
+             human_count(json["parameters"].get<uint64_t>()),
+             human_count(json["tokens"].get<uint64_t>()),
+             human_seconds(json["seconds"].get<double>()),
+             human_count(static_cast<uint64_t>(json["tokens_per_second"].get<double>())));
+  fmt::print("train loss {}, validation loss {}\n", number("train_loss"), number("valid_loss"));
+  fmt::print("run folder {}\n", folder.string());
+}
+
+Status run(const TrainArguments& arguments) {
+  const threads::WallClock clock;
+  const Path folder = arguments.folder();
+  Path recipe_file = arguments.recipe.recipe;
+  if (recipe_file.empty()) {
+    if (!arguments.resume || arguments.out.empty()) {
+      return usage_error("name a RECIPE, or a run to go on with: --resume --out DIR");
+    }
+    recipe_file = folder / "config.toml";
+  }
+  LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(recipe_file, arguments.recipe.sets));
+  const Recipe& recipe = loaded.recipe;
+  LEEWAY_TRY(check_device(recipe.run.device));
+  LEEWAY_ASSIGN(const bool earlier_run, check_run_folder(folder, arguments.existing()));
+  std::vector<std::string> changes;
+  if (arguments.resume) {
+    LEEWAY_ASSIGN(changes, check_same_run(recipe, folder));
+  }
+  const bool flash = recipe.run.precision == Precision::kBf16;
+  set_up_compute(recipe.run.threads_per_worker, flash ? Repeatable::kInsist : Repeatable::kPrefer);
+  keep_freed_memory();
+  watch_for_interrupt();
+  LEEWAY_ASSIGN(const Dataset data, open_data(recipe, folder, clock));
+  if (earlier_run) {  // moved only now that nothing is known to be in the way of the new one
+    LEEWAY_ASSIGN(const Path aside, move_run_aside(folder));
+    fmt::print(stderr, "the earlier run in {} is now {}\n", folder.string(), aside.string());
+  }
+  LEEWAY_ASSIGN(const TrainingSummary summary, train_watched({.recipe = recipe,
+                                                              .recipe_text = print_recipe(loaded),
+                                                              .folder = folder,
+                                                              .resume = arguments.resume,
+                                                              .changes = changes,
+                                                              .stop_at = arguments.stop_at},
+                                                             data, clock));
+  if (arguments.json) {
+    fmt::print("{}", summary.json);
+  } else {
+    print_summary(summary, folder);
+  }
+  if (interrupted() && !summary.finished) {
+    return Error{
+        fmt::format("stopped at update {}, everything is saved; go on with: leeway train "
+                    "--resume --out {}",
+                    summary.updates, folder.string())};
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Action& chosen) {
+  CLI::App* command = app.add_subcommand("train", "Train a model as a recipe says");
+  command->footer(
+      "Examples:\n"
+      "  leeway train recipes/quickstart.toml --out out/first\n"
+      "  leeway train recipes/quickstart.toml --set run.updates=50 --set model.width=64\n"
+      "  leeway train --resume --out out/first\n"
+      "Ctrl-C saves a checkpoint and ends; --resume goes on from there with the same bits.");
+  const auto arguments = std::make_shared<TrainArguments>();
+  add_recipe_arguments(*command, arguments->recipe);
+  command->add_option("--out", arguments->out,
+                      "The run folder [out/ and the recipe's name]; a finished run that is there "
+                      "is moved aside");
+  command->add_flag("--json", arguments->json, "Print summary.json on standard output");
+  CLI::Option* resume =
+      command->add_flag("--resume", arguments->resume, "Go on with the unfinished run in --out");
+  command->add_flag("--fresh", arguments->fresh, "Move an unfinished run aside and start again")
+      ->excludes(resume);
+  command->add_option("--stop-at", arguments->stop_at, "Save and end after this many updates")
+      ->check(at_least(1));
+  command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
+}
+
+}  // namespace leeway::cli

@@ -1,0 +1,25 @@
+// leeway version
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+
+namespace leeway::cli {
+
+void add_version(CLI::App& app, Action& chosen) {
+  CLI::App* command = app.add_subcommand("version", "Say what this program is and what it has");
+  command->footer("Example:\n  leeway version");
+  command->callback([&chosen] {
+    chosen = [] {
+      fmt::print("leeway {}\nLibTorch {}, {} thread{}, {}\n", LEEWAY_VERSION, TORCH_VERSION,
+                 at::get_num_threads(), at::get_num_threads() == 1 ? "" : "s",
+                 at::hasCUDA() ? "CUDA" : "no CUDA");
+      return Status();
+    };
+  });
+}
+
+}  // namespace leeway::cli

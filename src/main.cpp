@@ -1,0 +1,26 @@
+#include <c10/util/Exception.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "cli/app.h"
+#include "cli/matrix_unit.h"
+
+int main(int argc, char** argv) {
+  leeway::cli::avoid_unusable_matrix_unit();  // before oneDNN asks the processor what it has
+  try {
+    return leeway::cli::run(argc, argv);
+  } catch (const c10::OutOfMemoryError&) {
+    std::fprintf(stderr,
+                 "leeway: the GPU's memory is full; lower data.batch, raise "
+                 "pipeline.update_every, or make the model smaller\n");
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "leeway: memory is full; lower data.batch or make the model smaller\n");
+  } catch (const c10::Error& error) {
+    std::fprintf(stderr, "leeway: LibTorch failed: %s\n", error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "leeway: failed: %s\n", error.what());
+  }
+  return 1;
+}

@@ -1,0 +1,113 @@
+"""`leeway config`: what is printed, where, and with which exit status."""
+
+import subprocess
+
+import pytest
+from places import LEEWAY, REPOSITORY
+
+QUICKSTART = "recipes/quickstart.toml"
+
+
+def run(*arguments):
+    return subprocess.run([LEEWAY, *arguments], cwd=REPOSITORY, capture_output=True, text=True)
+
+
+def leeway(*arguments):
+    return run("config", *arguments)
+
+
+def test_check_says_ok_and_sums_up():
+    done = leeway("check", QUICKSTART, "--set", "run.updates=50")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"{QUICKSTART}: ok"
+    assert any("50 updates" in line for line in lines[1:])
+
+
+def test_unknown_key_is_a_usage_error_with_the_nearest_key():
+    done = leeway("check", QUICKSTART, "--set", "model.widht=64")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--set model.widht=64: unknown key, did you mean width?" in done.stderr
+
+
+def test_unknown_key_in_a_file_names_the_line(tmp_path):
+    recipe = tmp_path / "wrong.toml"
+    recipe.write_text("[model]\n\nwidht = 64\n")
+    done = leeway("check", str(recipe))
+    assert done.returncode == 2
+    assert f"{recipe}:3: unknown key model.widht, did you mean model.width?" in done.stderr
+
+
+def test_set_takes_one_value_so_that_the_recipe_may_follow():
+    done = leeway("print", "--set", "run.seed=7", "--set", "model.heads=2", QUICKSTART)
+    assert done.returncode == 0, done.stderr
+    origins = {line.split(" = ")[0]: line.split("# ")[-1] for line in done.stdout.splitlines()}
+    assert origins["seed"] == "--set"
+    assert origins["heads"] == "--set"
+    assert origins["keep"] == "default"
+    assert origins["layers"].startswith(QUICKSTART + ":")
+
+
+def test_list_after_set_reaches_the_recipe_whole():
+    done = leeway("print", QUICKSTART, "--set", 'data.train=["a b.txt", "c.txt"]')
+    assert done.returncode == 0, done.stderr
+    assert 'train = ["a b.txt", "c.txt"]' in done.stdout
+
+
+def test_what_is_printed_is_a_recipe_with_the_same_values(tmp_path):
+    first = leeway("print", QUICKSTART, "--set", "run.tokens=100000")
+    printed = tmp_path / "printed.toml"
+    printed.write_text(first.stdout)
+    again = leeway("print", str(printed))
+    assert again.returncode == 0, again.stderr
+    values = [[line.rsplit(" # ", 1)[0].rstrip() for line in done.stdout.splitlines()]
+              for done in (first, again)]
+    assert values[0] == values[1]
+
+
+def test_keys_is_the_committed_page():
+    done = leeway("keys")
+    committed = (REPOSITORY / "docs/configuration.md").read_text()
+    assert done.stdout == committed, "run: build/leeway config keys > docs/configuration.md"
+
+
+def test_missing_recipe_is_a_usage_error():
+    done = leeway("check", "no/such.toml")
+    assert done.returncode == 2
+    assert "no/such.toml" in done.stderr
+
+
+def test_recipe_is_required_here_and_not_where_a_run_has_one():
+    for command in ("check", "print"):
+        assert "RECIPE is required" in leeway(command).stderr
+        assert "RECIPE (required)" in leeway(command, "--help").stdout
+    assert "(required)" not in run("train", "--help").stdout
+
+
+@pytest.mark.parametrize("words, sentence", [
+    (["trian"], "there is no `leeway trian` (did you mean train?); see `leeway --help`"),
+    (["frobnicate", "x"], "there is no `leeway frobnicate`; see `leeway --help`"),
+    (["config", "chekc"],
+     "there is no `leeway config chekc` (did you mean check?); see `leeway config --help`"),
+])
+def test_unknown_command_is_named_with_the_nearest(words, sentence):
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"leeway: {sentence}\n"
+
+
+@pytest.mark.parametrize("option, value, least", [
+    ("--tokens", "0", 1), ("--tokens", "x", 1), ("--temperature", "-0.5", 0),
+    ("--temperature", "nan", 0), ("--top-k", "-1", 0),
+])
+def test_number_out_of_range_is_answered_with_the_range(option, value, least):
+    done = run("generate", "no-run", f"{option}={value}")
+    assert done.returncode == 2
+    assert f"{option}: got {value}; give {least} or more" in done.stderr
+
+
+def test_every_command_has_an_example():
+    for command in ([], ["check"], ["print"], ["keys"]):
+        done = leeway(*command, "--help")
+        assert done.returncode == 0
+        assert "Example:\n  leeway config " in done.stdout, command

@@ -1,0 +1,183 @@
+"""`leeway train` through the real binary: it learns, it repeats, it resumes, it stops cleanly."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+
+import pytest
+from places import LEEWAY
+
+
+def events(folder):
+    return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+
+
+def test_a_run_learns_and_leaves_a_whole_folder(place):
+    summary = place.train("r", *place.sets(run__updates=60))
+    assert set(summary) >= {
+        "parameters", "updates", "tokens", "train_loss", "valid_loss", "seconds",
+        "tokens_per_second", "peak_rss_bytes", "seed", "version",
+    }  # fmt: skip
+    assert summary["finished"] and summary["updates"] == 60
+    assert summary["tokens"] == 60 * 4 * 32
+    folder = place.folder / "r"
+    assert json.loads((folder / "summary.json").read_text()) == summary
+    losses = [event["loss"] for event in events(folder) if event["event"] == "update"]
+    assert len(losses) == 60
+    assert losses[0] > 5.0  # about ln 257
+    assert sum(losses[-5:]) / 5 < 0.7 * losses[0]
+    assert summary["valid_loss"] < 0.7 * losses[0]
+    kept = sorted(path.name for path in (folder / "checkpoints").iterdir())
+    assert kept == ["update-00000060"]
+    assert place.ok("config", "check", "r/config.toml").stdout.startswith("r/config.toml: ok")
+
+
+def test_the_same_command_gives_the_same_bits(place):
+    first = place.train("a")
+    second = place.train("b")
+    assert first["weights_hash"] == second["weights_hash"]
+    assert first["valid_loss"] == second["valid_loss"]
+    other = place.train("c", *place.sets(run__seed=4))
+    assert other["weights_hash"] != first["weights_hash"]
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adamw", "nadamw", "sgd"])
+def test_stopping_and_resuming_gives_the_bits_of_one_run(place, optimizer):
+    sets = place.sets(optimizer__name=optimizer)
+    whole = place.train("whole", *sets)
+    half = place.train("parts", *sets, "--stop-at", 5)
+    assert half["updates"] == 5 and not half["finished"]
+    resumed = place.train("parts", *sets, "--resume")
+    assert resumed["weights_hash"] == whole["weights_hash"]
+    assert resumed["train_loss"] == whole["train_loss"]
+    assert resumed["valid_loss"] == whole["valid_loss"]
+    kinds = [event["event"] for event in events(place.folder / "parts")]
+    assert kinds.count("update") == 12 and kinds.count("resumed") == 1
+
+
+def test_resume_needs_no_recipe(place):
+    whole = place.train("whole")
+    place.train("parts", "--stop-at", 5)
+    done = place.ok("train", "--resume", "--out", "parts", "--json")
+    assert json.loads(done.stdout)["weights_hash"] == whole["weights_hash"]
+
+
+def test_a_cut_model_trains_to_the_same_bits(place):
+    sets = place.sets(pipeline__update_every=2)
+    whole = place.train("one", *sets)
+    cut = place.train("two", *sets, *place.sets(mesh__stages=2))
+    assert cut["weights_hash"] == whole["weights_hash"]
+    resumable = place.train("part", *sets, *place.sets(mesh__stages=2), "--stop-at", 4)
+    assert resumable["updates"] == 4
+    back = place.train("part", *sets, *place.sets(mesh__stages=2), "--resume")
+    assert back["weights_hash"] == whole["weights_hash"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"model__architecture": "gpt2"},
+        {"model__architecture": "gpt2", "model__activation": "relu", "model__bias": "false"},
+        {"model__kv_heads": 1},
+        {"run__precision": "bf16"},
+        {"run__precision": "fp64"},
+        {"optimizer__schedule": "wsd", "optimizer__decay": 0.1},
+    ],
+)
+def test_other_models_and_precisions_learn_too(place, values):
+    summary = place.train("r", *place.sets(**values, run__updates=30))
+    assert summary["train_loss"] < 5.0
+
+
+def test_ctrl_c_saves_everything_and_the_run_goes_on(place):
+    sets = place.sets(run__updates=4000, run__evaluate_every=0)
+    process = subprocess.Popen(
+        [LEEWAY, "train", "tiny.toml", "--out", "r", *sets],
+        cwd=place.folder,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_WAIT_POLICY": "passive"},
+    )
+    for line in process.stderr:
+        if line.startswith("training"):  # it is under way
+            break
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "everything is saved; go on with: leeway train --resume --out r" in rest
+    stopped = json.loads((place.folder / "r/summary.json").read_text())
+    assert 0 < stopped["updates"] < 4000 and not stopped["finished"]
+    more = stopped["updates"] + 3
+    resumed = place.train("r", *sets, "--resume", "--stop-at", more)
+    straight = place.train("straight", *sets, "--stop-at", more)
+    assert resumed["weights_hash"] == straight["weights_hash"]
+
+
+def test_a_finished_run_is_moved_aside_and_an_unfinished_one_asked_about(place):
+    first = place.train("r")
+    done = place.ok("train", "tiny.toml", "--out", "r")
+    assert "the earlier run in r is now r.1" in done.stderr
+    assert json.loads((place.folder / "r.1/summary.json").read_text()) == first
+    place.ok("train", "tiny.toml", "--out", "half", "--stop-at", 3)
+    sentence = place.refused(2, "train", "tiny.toml", "--out", "half")
+    assert "half holds an unfinished run; add --resume to go on with it, or --fresh" in sentence
+    place.ok("train", "tiny.toml", "--out", "half", "--fresh", "--stop-at", 2)
+    assert (place.folder / "half.1/checkpoints/update-00000003").is_dir()
+
+
+def test_old_checkpoints_go_and_the_newest_stay(place):
+    place.train("r", *place.sets(run__checkpoint_every=2, run__keep=3))
+    kept = sorted(path.name for path in (place.folder / "r/checkpoints").iterdir())
+    assert kept == ["update-00000008", "update-00000010", "update-00000012"]
+
+
+def run_on_terminal(place, *arguments, **environment):
+    """Everything that a terminal would show."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [LEEWAY, *arguments],
+        cwd=place.folder,
+        stdout=slave,
+        stderr=slave,
+        env={**os.environ, "TERM": "xterm", **environment},
+    )
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(master, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(master)
+    assert process.wait(timeout=60) == 0
+    return shown.decode()
+
+
+def test_a_terminal_sees_a_bar_and_a_pipe_sees_lines(place):
+    command = ("train", "tiny.toml", "--set", "run.updates=400", "--set", "run.evaluate_every=0")
+    shown = run_on_terminal(place, *command, "--out", "a", NO_COLOR="")
+    assert re.search(r"training \[\x1b\[36m=+\x1b\[0m *\]", shown), shown[-2000:]
+    assert re.search(r"loss \d\.\d{4}  [\d,]+ tokens/s", shown)
+    plain = run_on_terminal(place, *command, "--out", "b", NO_COLOR="1")
+    assert "\x1b[36m" not in plain and "training [=" in plain
+    piped = place.ok(*command, "--out", "c")
+    assert "\x1b" not in piped.stderr and "\r" not in piped.stderr
+    assert "parameters" in piped.stdout and "run folder c" in piped.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [(), ("train",), ("eval",), ("generate",), ("data",), ("data", "prepare"), ("data", "info"),
+     ("config",), ("config", "check"), ("config", "print"), ("config", "keys"), ("version",)],
+)  # fmt: skip
+def test_help_has_an_example(place, words):
+    shown = place.ok(*words, "--help").stdout
+    assert f"leeway {' '.join(words)}".strip() in shown
+    assert "Example" in shown
