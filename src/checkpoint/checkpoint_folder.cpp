@@ -1,18 +1,14 @@
 #include "checkpoint/checkpoint_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <set>
 #include <string_view>
 #include <system_error>
 
+#include "base/atomic_folder.h"
 #include "checkpoint/manifest.h"
 
 namespace leeway {
@@ -21,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "update-";
-constexpr std::string_view kTemporary = ".tmp-";
 
 std::optional<int64_t> parse_digits(std::string_view digits) {
   int64_t number = 0;
@@ -32,12 +27,6 @@ std::optional<int64_t> parse_digits(std::string_view digits) {
 
 Path without_slash(const Path& path) { return path.has_filename() ? path : path.parent_path(); }
 
-// A hidden name that ends with the process it belongs to.
-Path temporary_beside(const Path& target) {
-  return target.parent_path() /
-         fmt::format(".{}{}{}", target.filename().string(), kTemporary, ::getpid());
-}
-
 std::vector<Path> entries_of(const Path& folder) {
   std::vector<Path> entries;
   std::error_code code;
@@ -47,40 +36,7 @@ std::vector<Path> entries_of(const Path& folder) {
   return entries;
 }
 
-Status remove_tree(const Path& path) {
-  std::error_code code;
-  fs::remove_all(path, code);
-  if (code) return file_error("remove", path, code.value());
-  return {};
-}
-
-// Renames first: a process that dies halfway leaves a temporary, never half a checkpoint.
-Status remove_checkpoint(const Path& checkpoint) {
-  const Path doomed = temporary_beside(checkpoint);
-  if (::rename(checkpoint.c_str(), doomed.c_str()) != 0) {
-    return file_error("remove", checkpoint, errno);
-  }
-  return remove_tree(doomed);
-}
-
-// Those of this very process too: it writes one at a time, so they are from an earlier process
-// that had the same number (the first ones in a container often do).
-Status remove_leftovers(const Path& checkpoints) {
-  for (const Path& path : entries_of(checkpoints)) {
-    const std::string name = path.filename().string();
-    const size_t mark = name.rfind(kTemporary);
-    if (!name.starts_with('.') || mark == std::string::npos) continue;
-    const auto owner = parse_digits(std::string_view(name).substr(mark + kTemporary.size()));
-    if (!owner) continue;
-    const auto process = static_cast<pid_t>(*owner);
-    const bool alive = process != ::getpid() && (::kill(process, 0) == 0 || errno != ESRCH);
-    if (!alive) LEEWAY_TRY(remove_tree(path));
-  }
-  return {};
-}
-
 Status write_files(const Path& folder, int64_t update, const std::vector<CheckpointFile>& files) {
-  LEEWAY_TRY(make_folder(folder));
   Manifest manifest = {.update = update, .files = {}};
   std::set<std::string> names = {kManifestName};
   for (const auto& [name, content] : files) {
@@ -97,32 +53,6 @@ Status write_files(const Path& folder, int64_t update, const std::vector<Checkpo
   return write_manifest(folder, manifest);
 }
 
-// After this `target` is the new folder. An old one of the same name is swapped out in one step
-// where the file system can do that, so that there is no moment without either.
-Status put_in_place(const Path& temporary, const Path& target) {
-  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
-    return remove_tree(temporary);
-  }
-  if (errno != ENOENT && errno != EINVAL && errno != ENOSYS) {
-    return file_error("write", target, errno);
-  }
-  LEEWAY_TRY(remove_tree(target));
-  if (::rename(temporary.c_str(), target.c_str()) != 0) return file_error("write", target, errno);
-  return {};
-}
-
-Status write_whole(const Path& target, int64_t update, const std::vector<CheckpointFile>& files) {
-  const Path temporary = temporary_beside(target);
-  Status status = write_files(temporary, update, files);
-  if (status.ok()) status = put_in_place(temporary, target);
-  if (!status.ok()) {
-    // The first failure is the one to tell; what cannot be removed now is removed next time.
-    static_cast<void>(remove_tree(temporary));
-    return status;
-  }
-  return sync_folder(target.parent_path());
-}
-
 Status prune(const Path& checkpoints, int64_t written, int64_t keep) {
   auto all = list_checkpoints(checkpoints);
   std::reverse(all.begin(), all.end());  // newest first
@@ -132,7 +62,7 @@ Status prune(const Path& checkpoints, int64_t written, int64_t keep) {
     if (!superseded && kept < keep) {
       ++kept;
     } else {
-      LEEWAY_TRY(remove_checkpoint(checkpoint));
+      LEEWAY_TRY(remove_folder(checkpoint));
     }
   }
   return {};
@@ -172,10 +102,10 @@ Result<Path> write_checkpoint(const Path& checkpoints, int64_t update,
                               const std::vector<CheckpointFile>& files, int64_t keep) {
   LEEWAY_CHECK(update >= 0, "updates are counted from 0");
   LEEWAY_CHECK(keep >= 1, "the checkpoint just written always stays");
-  LEEWAY_TRY(make_folder(checkpoints));
-  LEEWAY_TRY(remove_leftovers(checkpoints));
   const Path target = checkpoints / fmt::format("{}{:08}", kPrefix, update);
-  LEEWAY_TRY(write_whole(target, update, files));
+  LEEWAY_ASSIGN(AtomicFolder folder, AtomicFolder::create(target));
+  LEEWAY_TRY(write_files(folder.path(), update, files));
+  LEEWAY_TRY(folder.commit());
   LEEWAY_TRY(prune(checkpoints, update, keep));
   return target;
 }

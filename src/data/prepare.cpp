@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/atomic_folder.h"
 #include "base/hash.h"
 #include "base/process.h"
-#include "data/atomic_folder.h"
 #include "data/document_splitter.h"
 #include "data/ordered_pool.h"
 #include "data/pieces.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/atomic_folder.h"
 #include "base/hash.h"
 #include "base/process.h"
 #include "checkpoint/checkpoint_folder.h"
@@ -229,9 +230,7 @@ Error TrainingRun::diverged(const UpdateReport& report) {
 // --resume back to the same place. It goes if there is an earlier one to go back to.
 void TrainingRun::drop_bad_checkpoint() {
   if (saved_update_ != counters_.update || list_checkpoints(checkpoints()).size() < 2) return;
-  std::error_code code;
-  std::filesystem::remove_all(checkpoint_, code);
-  if (code) warn(file_error("remove", checkpoint_, code.value()).message);
+  if (const Status status = remove_folder(checkpoint_); !status) warn(status.error().message);
 }
 
 Result<TrainingSummary> TrainingRun::end() {

@@ -108,9 +108,10 @@ TEST(CheckpointFolder, FolderThatCannotBeMadeIsOneSentence) {
 
 TEST(CheckpointFolder, RemovesLeftoversOfDeadProcessesOnly) {
   const TemporaryFolder folder;
-  const Path dead = folder / (".update-00000010.tmp-" + std::to_string(dead_process()));
-  const Path alive = folder / (".update-00000010.tmp-" + std::to_string(::getppid()));
-  const Path foreign = folder / ".update-00000010.tmp-notes";
+  const std::string name = "update-00000010.preparing-";
+  const Path dead = folder / (name + std::to_string(dead_process()) + "-0");
+  const Path alive = folder / (name + std::to_string(::getppid()) + "-0");
+  const Path foreign = folder / (name + "notes");
   for (const Path& path : {dead, alive, foreign}) ASSERT_TRUE(make_folder(path / "inside").ok());
   write(folder.path(), 20, 1);
   EXPECT_FALSE(std::filesystem::exists(dead));
@@ -187,7 +188,7 @@ TEST(CheckpointFolder, NameOfAnUpdate) {
   EXPECT_EQ(checkpoint_update("a/update-00000050/"), 50);
   EXPECT_EQ(checkpoint_update("update-"), std::nullopt);
   EXPECT_EQ(checkpoint_update("update--5"), std::nullopt);
-  EXPECT_EQ(checkpoint_update(".update-00000050.tmp-7"), std::nullopt);
+  EXPECT_EQ(checkpoint_update("update-00000050.preparing-7-0"), std::nullopt);
   EXPECT_EQ(checkpoint_update("update-99999999999999999999"), std::nullopt);
 }
 

@@ -1,15 +1,14 @@
-// A folder that appears under its name complete or not at all.
+// A folder that appears under its name complete or not at all, and goes the same way.
 #pragma once
-
-#include <string>
 
 #include "base/files.h"
 #include "base/result.h"
 
 namespace leeway {
 
-// Work happens in a folder beside the target, NAME.preparing-N. It is locked while its maker
-// lives, so that the next run can tell what a killed one left behind and remove it.
+// Work happens in a folder beside the target, NAME.preparing-PROCESS-N. It is locked while its
+// maker lives, so that the next one to work there can tell what a killed one left behind and remove
+// it.
 class AtomicFolder {
  public:
   // The caller has made sure that whatever stands at `target` may be replaced.
@@ -28,5 +27,8 @@ class AtomicFolder {
   Path work_;
   int lock_ = -1;
 };
+
+// Renames first: whoever dies halfway leaves something to clean up, never half of the folder.
+Status remove_folder(const Path& path);
 
 }  // namespace leeway

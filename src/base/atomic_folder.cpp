@@ -1,14 +1,16 @@
-#include "data/atomic_folder.h"
+#include "base/atomic_folder.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -17,7 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kLockName = ".lock";
-constexpr const char* kWorkInfix = ".preparing-";
+const std::string kWorkInfix = ".preparing-";
 
 // -1: another process works in there, or there is no lock file.
 int try_lock(const Path& folder, int flags) {
@@ -28,16 +30,35 @@ int try_lock(const Path& folder, int flags) {
   return -1;
 }
 
-void remove_leftovers(const Path& target) {
-  const std::string prefix = target.filename().string() + kWorkInfix;
+Path work_path(const Path& target) {
+  static std::atomic<int> counter{0};
+  Path work = target;
+  work += kWorkInfix + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+  return work;
+}
+
+// Whether the process in NAME.preparing-PROCESS-N is there. Names that are not ours belong to
+// somebody.
+bool maker_lives(const std::string& name, size_t infix) {
+  const long process = std::strtol(name.c_str() + infix + kWorkInfix.size(), nullptr, 10);
+  return process <= 0 || ::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH;
+}
+
+// A lock that can be had was a dead process's. There is none where it died while it removed what
+// it had replaced; then its number must do.
+void remove_leftovers(const Path& folder) {
   std::error_code code;
-  for (const auto& entry : fs::directory_iterator(target.parent_path(), code)) {
-    if (!entry.path().filename().string().starts_with(prefix)) continue;
-    const int lock = try_lock(entry.path(), 0);
-    if (lock < 0) continue;
+  for (const auto& entry : fs::directory_iterator(folder, code)) {
+    const std::string name = entry.path().filename().string();
+    const size_t infix = name.find(kWorkInfix);
+    if (infix == std::string::npos) continue;
     std::error_code ignored;  // What cannot be removed is in nobody's way.
-    fs::remove_all(entry.path(), ignored);
-    ::close(lock);
+    const int lock = try_lock(entry.path(), 0);
+    const bool unlocked = lock < 0 && !fs::exists(entry.path() / kLockName, ignored);
+    if (lock >= 0 || (unlocked && !maker_lives(name, infix))) {
+      fs::remove_all(entry.path(), ignored);
+    }
+    if (lock >= 0) ::close(lock);
   }
 }
 
@@ -72,10 +93,8 @@ Result<AtomicFolder> AtomicFolder::create(const Path& target) {
   if (code) return file_error("make the folder", target, code.value());
   if (!real.has_filename()) real = real.parent_path();
   LEEWAY_TRY(make_folder(real.parent_path()));
-  remove_leftovers(real);
-  static std::atomic<int> counter{0};
-  Path work = real;
-  work += fmt::format("{}{}-{}", kWorkInfix, ::getpid(), counter++);
+  remove_leftovers(real.parent_path());
+  Path work = work_path(real);
   LEEWAY_TRY(make_folder(work));
   const int lock = try_lock(work, O_CREAT);
   if (lock < 0) {
@@ -88,9 +107,8 @@ Result<AtomicFolder> AtomicFolder::create(const Path& target) {
 
 Status AtomicFolder::commit() {
   LEEWAY_CHECK(!work_.empty(), "committed twice");
-  std::error_code code;
-  fs::remove(work_ / kLockName, code);
   LEEWAY_TRY(sync_folder(work_));
+  std::error_code code;
   const bool replaces = fs::exists(target_, code) && !fs::is_empty(target_, code);
   if (replaces && !exchange(work_, target_)) {
     // Not atomic, but the old folder is set aside, never lost, if we stop in between.
@@ -110,9 +128,19 @@ Status AtomicFolder::commit() {
     if (code) return file_error("make the folder", target_, code.value());
     work_.clear();
   }
+  fs::remove(target_ / kLockName, code);
   if (!work_.empty()) fs::remove_all(work_, code);  // By now what stood at the target before.
   work_.clear();
   return sync_folder(target_.parent_path());
+}
+
+Status remove_folder(const Path& path) {
+  const Path doomed = work_path(path);
+  std::error_code code;
+  fs::rename(path, doomed, code);
+  if (!code) fs::remove_all(doomed, code);
+  if (code) return file_error("remove", path, code.value());
+  return {};
 }
 
 }  // namespace leeway
