@@ -162,7 +162,7 @@ void add_prepare(CLI::App& data, Action& chosen) {
       ->allow_extra_args(false);
   command
       ->add_option("--threads", options.threads,
-                   "Encoder threads, of which 8 at most are used; 0: all cores")
+                   "Encoder threads, of which 4 at most are used; 0: all cores")
       ->capture_default_str();
   command->callback([arguments, &chosen] { chosen = [=] { return run_prepare(*arguments); }; });
 }

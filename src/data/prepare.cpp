@@ -25,7 +25,7 @@ constexpr int kThreadsMax = 1024;
 // and slack for slow ones. Ids take up to four times that, so there is a limit for all together,
 // and no more encoders than it gives two pieces each: memory does not grow with the cores.
 constexpr size_t kInFlightPieces = 4;
-constexpr size_t kInFlightBytesMax = 1024 * 1024;
+constexpr size_t kInFlightBytesMax = 512 * 1024;
 constexpr int kEncodersMax = kInFlightBytesMax / (2 * PieceBuilder::kPieceBytes);
 
 Status check_options(const PrepareOptions& options) {

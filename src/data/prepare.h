@@ -1,9 +1,8 @@
-// Text to a data folder, in one pass: read, find documents, encode on all cores, write in order.
-// Memory grows neither with the input nor with the cores. Measured with the gpt2 tokenizer, where
-// LibTorch alone takes 115 MB: 143 MB at most for 154 MB of plain text or the same from `zstd -1`,
-// and 196 MB (8 encoders, the most there are) where the .zst has a window of 64 MiB, the largest
-// that is read (201 MB if its documents are single letters). The output is the same whatever the
-// number of threads.
+// Text to a data folder, in one pass: read, find documents, encode on several cores, write in
+// order. Memory grows neither with the input nor with the cores: LibTorch alone takes 115 MB; with
+// the gpt2 tokenizer 143 MB were seen for plain text, and 196 MB at most, with four encoders (the
+// most there are), a .zst window of 64 MiB (the largest that is read) and documents of single
+// letters. The output is the same whatever the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +28,7 @@ struct PrepareOptions {
   std::string documents = "auto";         // see parse_documents()
   double valid_share = 0.05;              // of the documents; none of a single document
   uint64_t seed = 0;                      // of the split
-  int threads = 0;                        // 0: all cores
+  int threads = 0;                        // 0: all cores; 4 at most are used
 };
 
 // Replaces a data folder of ours at `out`; anything else that is there is refused.
