@@ -13,7 +13,6 @@
 #include "cli/run_folder.h"
 #include "cli/validators.h"
 #include "data/dataset.h"
-#include "data/sampler.h"
 #include "drivers/threads/wall_clock.h"
 #include "worker/evaluation.h"
 #include "worker/trained_model.h"
@@ -80,19 +79,17 @@ Status run(const EvalArguments& arguments) {
   LEEWAY_TRY(check_same_tokenizer(model, tokens));
   LEEWAY_TRY(check_windows(tokens, model.shape().context));
   LEEWAY_TRY(tokens.check_ids(static_cast<uint64_t>(model.shape().vocabulary)));
-  const uint64_t all = window_count_of(tokens.info().count, model.shape().context);
-  const uint64_t count =
-      arguments.windows == 0 ? all : std::min(all, static_cast<uint64_t>(arguments.windows));
-  Progress progress(clock, "evaluating", count);
-  const auto evaluation = evaluate([&](const at::Tensor& ids) { return model.logits(ids); }, tokens,
-                                   {.context = model.shape().context,
-                                    .windows = arguments.windows,
-                                    .batch = arguments.batch,
-                                    .device = device},
-                                   [&](int64_t done, int64_t) {
-                                     progress.show(static_cast<uint64_t>(done), "");
-                                     return !interrupted();
-                                   });
+  const EvaluationOptions options{.context = model.shape().context,
+                                  .windows = arguments.windows,
+                                  .batch = arguments.batch,
+                                  .device = device};
+  Progress progress(clock, "evaluating", evaluation_windows(tokens, options));
+  const auto evaluation =
+      evaluate([&](const at::Tensor& ids) { return model.logits(ids); }, tokens, options,
+               [&](int64_t done, int64_t) {
+                 progress.show(static_cast<uint64_t>(done), "");
+                 return !interrupted();
+               });
   if (!evaluation) return Error{"stopped before the last window"};
   progress.finish(fmt::format("{} windows", evaluation->windows));
   print(arguments, model, tokens, *evaluation);

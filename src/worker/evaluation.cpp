@@ -11,13 +11,17 @@
 
 namespace leeway {
 
+uint64_t evaluation_windows(const TokenFile& tokens, const EvaluationOptions& options) {
+  const uint64_t all = window_count_of(tokens.info().count, options.context);
+  return options.windows == 0 ? all : std::min(all, static_cast<uint64_t>(options.windows));
+}
+
 std::optional<Evaluation> evaluate(const Logits& logits, const TokenFile& tokens,
                                    const EvaluationOptions& options,
                                    const EvaluationProgress& progress) {
   const uint64_t all = window_count_of(tokens.info().count, options.context);
   LEEWAY_CHECK(all > 0, "check_windows() refuses a file without a window");
-  const uint64_t count =
-      options.windows == 0 ? all : std::min(all, static_cast<uint64_t>(options.windows));
+  const uint64_t count = evaluation_windows(tokens, options);
   Evaluation result;
   double sum = 0;  // fp64, in the order of the file: the same bits every time
   for (uint64_t first = 0; first < count; first += static_cast<uint64_t>(options.batch)) {

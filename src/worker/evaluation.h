@@ -31,6 +31,9 @@ using Logits = std::function<at::Tensor(const at::Tensor& ids)>;
 // empty.
 using EvaluationProgress = std::function<bool(int64_t done, int64_t total)>;
 
+// How many windows that makes of this file.
+uint64_t evaluation_windows(const TokenFile& tokens, const EvaluationOptions& options);
+
 // nullopt: `progress` said to stop.
 std::optional<Evaluation> evaluate(const Logits& logits, const TokenFile& tokens,
                                    const EvaluationOptions& options,

@@ -45,8 +45,6 @@ ScheduleShape schedule_shape(RateSchedule schedule) {
   LEEWAY_UNREACHABLE("the table of keys knows all schedules");
 }
 
-}  // namespace
-
 ModelShape model_shape(const Recipe& recipe, int64_t vocabulary) {
   const ModelOptions& model = recipe.model;
   const bool gpt2 = model.architecture == Architecture::kGpt2;
@@ -73,19 +71,21 @@ UpdateOptions update_options(const OptimizerOptions& optimizer) {
           .nesterov = optimizer.nesterov};
 }
 
-ScheduleOptions schedule_options(const Recipe& recipe) {
-  return {.shape = schedule_shape(recipe.optimizer.schedule),
-          .updates = recipe.run.updates,
-          .warmup = recipe.optimizer.warmup,
-          .final = recipe.optimizer.final};
-}
-
 at::ScalarType master_dtype(Precision precision) {
   return precision == Precision::kFp64 ? at::kDouble : at::kFloat;
 }
 
 at::ScalarType compute_dtype(Precision precision) {
   return precision == Precision::kBf16 ? at::kBFloat16 : master_dtype(precision);
+}
+
+}  // namespace
+
+ScheduleOptions schedule_options(const Recipe& recipe) {
+  return {.shape = schedule_shape(recipe.optimizer.schedule),
+          .updates = recipe.run.updates,
+          .warmup = recipe.optimizer.warmup,
+          .final = recipe.optimizer.final};
 }
 
 std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary) {

@@ -9,14 +9,9 @@
 
 namespace leeway {
 
-ModelShape model_shape(const Recipe& recipe, int64_t vocabulary);
-UpdateOptions update_options(const OptimizerOptions& optimizer);
 ScheduleOptions schedule_options(const Recipe& recipe);
 
 // One for each stage of the mesh.
 std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary);
-
-at::ScalarType master_dtype(Precision precision);
-at::ScalarType compute_dtype(Precision precision);
 
 }  // namespace leeway
