@@ -28,4 +28,9 @@ Direction nadam_direction(double beta1, int64_t update, double product) {
   return {.gradient = (1 - mu) / (1 - product), .momentum = mu_next / (1 - product * mu_next)};
 }
 
+Direction matched_direction(double beta1, int64_t update, double gradient_share) {
+  const Direction unbiased = adam_direction(beta1, update);
+  return {.gradient = gradient_share, .momentum = (1 - gradient_share) * unbiased.momentum};
+}
+
 }  // namespace leeway

@@ -24,4 +24,8 @@ double nadam_momentum(double beta1, int64_t update);
 // NAdam; `product` is mu_1 * ... * mu_update.
 Direction nadam_direction(double beta1, int64_t update, double product);
 
+// The `matched` look-ahead, whatever the rule: k g + (1-k) m, the momentum without its bias towards
+// zero. `gradient_share` is k (lookahead.h). `update` counts from 1.
+Direction matched_direction(double beta1, int64_t update, double gradient_share);
+
 }  // namespace leeway

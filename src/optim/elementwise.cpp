@@ -11,18 +11,62 @@ namespace leeway {
 namespace {
 
 template <class Scalar>
-void copy_piece(const at::Tensor& compute, const Scalar* weights, const Piece& piece) {
+void run_pieces(const std::vector<Piece>& pieces, const StepConstants& constants,
+                const PassTensors& tensors) {
+  const bool adam = tensors.variance.defined();
+  StepConstants without_decay = constants;
+  without_decay.weight_keep = 1;
+
+  const auto run_range = [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index) {
+      const Piece& piece = pieces[static_cast<size_t>(index)];
+      const PieceBuffers<Scalar> buffers(piece, tensors);
+      const StepConstants& own = piece.decays ? constants : without_decay;
+      if (adam) {
+        adam_block(own, buffers.block());
+      } else {
+        momentum_block(own, buffers.block());
+      }
+      write_compute_copy(tensors.compute, buffers.block().weights, piece);
+    }
+  };
+  at::parallel_for(0, static_cast<int64_t>(pieces.size()), kPiecesPerThread, run_range);
+}
+
+}  // namespace
+
+template <class Scalar>
+PieceBuffers<Scalar>::PieceBuffers(const Piece& piece, const PassTensors& tensors) {
+  const bool preview = tensors.preview;
+  block_ = {.count = piece.count,
+            .weights = place(tensors.weights, piece, preview, weights_.data()),
+            .gradients = tensors.gradients.const_data_ptr<Scalar>() + piece.offset,
+            .momentum = place(tensors.momentum, piece, preview, momentum_.data()),
+            .variance = place(tensors.variance, piece, preview, variance_.data()),
+            .direction = nullptr};
+}
+
+template <class Scalar>
+Scalar* PieceBuffers<Scalar>::place(const at::Tensor& flat, const Piece& piece, bool preview,
+                                    Scalar* copy) {
+  if (!flat.defined()) return nullptr;
+  if (!preview) return flat.mutable_data_ptr<Scalar>() + piece.offset;
+  std::copy_n(flat.const_data_ptr<Scalar>() + piece.offset, piece.count, copy);
+  return copy;
+}
+
+template <class Scalar>
+void write_compute_copy(const at::Tensor& compute, const Scalar* weights, const Piece& piece) {
   if (!compute.defined()) return;
-  const Scalar* const from = weights + piece.offset;
   switch (compute.scalar_type()) {
     case at::kFloat:
-      copy_block(from, piece.count, compute.mutable_data_ptr<float>() + piece.offset);
+      copy_block(weights, piece.count, compute.mutable_data_ptr<float>() + piece.offset);
       return;
     case at::kDouble:
-      copy_block(from, piece.count, compute.mutable_data_ptr<double>() + piece.offset);
+      copy_block(weights, piece.count, compute.mutable_data_ptr<double>() + piece.offset);
       return;
     case at::kBFloat16:
-      copy_block(from, piece.count,
+      copy_block(weights, piece.count,
                  static_cast<uint16_t*>(compute.mutable_data_ptr()) + piece.offset);
       return;
     default:
@@ -30,39 +74,10 @@ void copy_piece(const at::Tensor& compute, const Scalar* weights, const Piece& p
   }
 }
 
-template <class Scalar>
-void run_pieces(const std::vector<Piece>& pieces, const StepConstants& constants,
-                const PassTensors& tensors) {
-  Scalar* const weights = tensors.weights.mutable_data_ptr<Scalar>();
-  const Scalar* const gradients = tensors.gradients.const_data_ptr<Scalar>();
-  Scalar* const momentum = tensors.momentum.mutable_data_ptr<Scalar>();
-  const bool adam = tensors.variance.defined();
-  Scalar* const variance = adam ? tensors.variance.mutable_data_ptr<Scalar>() : nullptr;
-  StepConstants without_decay = constants;
-  without_decay.weight_keep = 1;
-
-  const auto run_range = [&](int64_t begin, int64_t end) {
-    for (int64_t index = begin; index < end; ++index) {
-      const Piece& piece = pieces[static_cast<size_t>(index)];
-      const ElementBlock<Scalar> block = {.count = piece.count,
-                                          .weights = weights + piece.offset,
-                                          .gradients = gradients + piece.offset,
-                                          .momentum = momentum + piece.offset,
-                                          .variance = adam ? variance + piece.offset : nullptr,
-                                          .direction = nullptr};
-      const StepConstants& own = piece.decays ? constants : without_decay;
-      if (adam) {
-        adam_block(own, block);
-      } else {
-        momentum_block(own, block);
-      }
-      copy_piece(tensors.compute, weights, piece);
-    }
-  };
-  at::parallel_for(0, static_cast<int64_t>(pieces.size()), kPiecesPerThread, run_range);
-}
-
-}  // namespace
+template class PieceBuffers<float>;
+template class PieceBuffers<double>;
+template void write_compute_copy(const at::Tensor&, const float*, const Piece&);
+template void write_compute_copy(const at::Tensor&, const double*, const Piece&);
 
 void append_pieces(const Span& span, int64_t scratch_offset, std::vector<Piece>& pieces) {
   for (int64_t done = 0; done < span.count; done += kPieceElements) {
@@ -71,13 +86,6 @@ void append_pieces(const Span& span, int64_t scratch_offset, std::vector<Piece>&
                       .count = std::min(kPieceElements, span.count - done),
                       .decays = span.decays});
   }
-}
-
-void write_compute_copy(const at::Tensor& compute, const float* weights, const Piece& piece) {
-  copy_piece(compute, weights, piece);
-}
-void write_compute_copy(const at::Tensor& compute, const double* weights, const Piece& piece) {
-  copy_piece(compute, weights, piece);
 }
 
 std::vector<at::Tensor> views_of(const at::Tensor& flat, const std::vector<Span>& spans) {

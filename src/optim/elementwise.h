@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -12,12 +13,14 @@
 namespace leeway {
 
 // The flat buffers of an update. `variance` is undefined for rules without one; `compute` may be.
+// A preview takes the step on the compute copy alone: weights and moments stay as they are.
 struct PassTensors {
   at::Tensor weights;
   at::Tensor gradients;
   at::Tensor momentum;
   at::Tensor variance;
   at::Tensor compute;
+  bool preview = false;
 };
 
 // Neighbouring parameters that are updated alike.
@@ -44,9 +47,28 @@ constexpr int64_t kPiecesPerThread = 8;  // at least: below that another thread 
 // Appends the pieces of a span; its directions start at `scratch_offset`.
 void append_pieces(const Span& span, int64_t scratch_offset, std::vector<Piece>& pieces);
 
-// Writes weights[offset, offset + count) to the compute copy, if there is one.
-void write_compute_copy(const at::Tensor& compute, const float* weights, const Piece& piece);
-void write_compute_copy(const at::Tensor& compute, const double* weights, const Piece& piece);
+// Writes a piece's new weights to the compute copy, if there is one.
+template <class Scalar>
+void write_compute_copy(const at::Tensor& compute, const Scalar* weights, const Piece& piece);
+
+// One piece of the flat buffers. In a preview, a copy of it on the stack, where the same loops may
+// write as they like.
+template <class Scalar>
+class PieceBuffers {
+ public:
+  PieceBuffers(const Piece& piece, const PassTensors& tensors);
+  PieceBuffers(const PieceBuffers&) = delete;
+  PieceBuffers& operator=(const PieceBuffers&) = delete;
+  const ElementBlock<Scalar>& block() const { return block_; }
+
+ private:
+  Scalar* place(const at::Tensor& flat, const Piece& piece, bool preview, Scalar* copy);
+
+  ElementBlock<Scalar> block_;
+  std::array<Scalar, kPieceElements> weights_;  // written in a preview only, and not before
+  std::array<Scalar, kPieceElements> momentum_;
+  std::array<Scalar, kPieceElements> variance_;
+};
 
 class ElementPass {
  public:

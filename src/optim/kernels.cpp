@@ -2,16 +2,26 @@
 
 #include <bit>
 #include <cmath>
+#include <type_traits>
 
 #include "base/simd.h"
 
 namespace leeway {
 namespace {
 
+LEEWAY_SIMD_BODY uint16_t bf16_bits(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
+  const uint32_t quiet_nan = 0x7fc0U;  // rounding could carry a NaN's bits into an infinity
+  return static_cast<uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
+}
+
+}  // namespace
+
 // Pointers of a block never overlap; "ivdep" tells the compiler, which then needs no checks.
 
 template <class Scalar>
-LEEWAY_SIMD_BODY void adam_loop(const StepConstants& constants, const ElementBlock<Scalar>& block) {
+LEEWAY_SIMD void adam_block(const StepConstants& constants, const ElementBlock<Scalar>& block) {
   const Scalar scale = static_cast<Scalar>(constants.gradient_scale);
   const Scalar momentum_share = static_cast<Scalar>(constants.momentum_share);
   const Scalar variance_keep = static_cast<Scalar>(constants.variance_keep);
@@ -39,8 +49,7 @@ LEEWAY_SIMD_BODY void adam_loop(const StepConstants& constants, const ElementBlo
 }
 
 template <class Scalar>
-LEEWAY_SIMD_BODY void momentum_loop(const StepConstants& constants,
-                                    const ElementBlock<Scalar>& block) {
+LEEWAY_SIMD void momentum_block(const StepConstants& constants, const ElementBlock<Scalar>& block) {
   const Scalar scale = static_cast<Scalar>(constants.gradient_scale);
   const Scalar momentum_share = static_cast<Scalar>(constants.momentum_share);
   const Scalar weight_keep = static_cast<Scalar>(constants.weight_keep);
@@ -59,8 +68,8 @@ LEEWAY_SIMD_BODY void momentum_loop(const StepConstants& constants,
 }
 
 template <class Scalar>
-LEEWAY_SIMD_BODY void direction_loop(const StepConstants& constants,
-                                     const ElementBlock<Scalar>& block) {
+LEEWAY_SIMD void direction_block(const StepConstants& constants,
+                                 const ElementBlock<Scalar>& block) {
   const Scalar scale = static_cast<Scalar>(constants.gradient_scale);
   const Scalar momentum_share = static_cast<Scalar>(constants.momentum_share);
   const Scalar gradient_part = static_cast<Scalar>(constants.gradient_part);
@@ -78,7 +87,7 @@ LEEWAY_SIMD_BODY void direction_loop(const StepConstants& constants,
 }
 
 template <class Scalar>
-LEEWAY_SIMD_BODY void apply_loop(double keep, double step, const ElementBlock<Scalar>& block) {
+LEEWAY_SIMD void apply_block(double keep, double step, const ElementBlock<Scalar>& block) {
   const Scalar weight_keep = static_cast<Scalar>(keep);
   const Scalar step_size = static_cast<Scalar>(step);
   Scalar* const weights = block.weights;
@@ -90,26 +99,19 @@ LEEWAY_SIMD_BODY void apply_loop(double keep, double step, const ElementBlock<Sc
 }
 
 template <class From, class To>
-LEEWAY_SIMD_BODY void copy_loop(const From* from, int64_t count, To* to) {
+LEEWAY_SIMD void copy_block(const From* from, int64_t count, To* to) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i]);
-}
-
-LEEWAY_SIMD_BODY uint16_t bf16_bits(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
-  const uint32_t quiet_nan = 0x7fc0U;  // rounding could carry a NaN's bits into an infinity
-  return static_cast<uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
-}
-
-template <class From>
-LEEWAY_SIMD_BODY void copy_bf16_loop(const From* from, int64_t count, uint16_t* to) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) to[i] = bf16_bits(static_cast<float>(from[i]));
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (std::is_same_v<To, uint16_t>) {
+      to[i] = bf16_bits(static_cast<float>(from[i]));
+    } else {
+      to[i] = static_cast<To>(from[i]);
+    }
+  }
 }
 
 template <class Scalar>
-LEEWAY_SIMD_BODY double squares_loop(const Scalar* values, int64_t count) {
+LEEWAY_SIMD double sum_of_squares(const Scalar* values, int64_t count) {
   // Sixteen sums side by side, whatever the width of the vectors: a fixed order that vectorizes.
   constexpr int64_t kLanes = 16;
   double lanes[kLanes] = {};
@@ -126,58 +128,22 @@ LEEWAY_SIMD_BODY double squares_loop(const Scalar* values, int64_t count) {
   return sum;
 }
 
-}  // namespace
+template void adam_block(const StepConstants&, const ElementBlock<float>&);
+template void momentum_block(const StepConstants&, const ElementBlock<float>&);
+template void direction_block(const StepConstants&, const ElementBlock<float>&);
+template void apply_block(double, double, const ElementBlock<float>&);
+template void copy_block(const float*, int64_t, float*);
+template void copy_block(const float*, int64_t, double*);
+template void copy_block(const float*, int64_t, uint16_t*);
+template double sum_of_squares(const float*, int64_t);
 
-LEEWAY_SIMD void adam_block(const StepConstants& constants, const ElementBlock<float>& block) {
-  adam_loop(constants, block);
-}
-LEEWAY_SIMD void adam_block(const StepConstants& constants, const ElementBlock<double>& block) {
-  adam_loop(constants, block);
-}
-LEEWAY_SIMD void momentum_block(const StepConstants& constants, const ElementBlock<float>& block) {
-  momentum_loop(constants, block);
-}
-LEEWAY_SIMD void momentum_block(const StepConstants& constants, const ElementBlock<double>& block) {
-  momentum_loop(constants, block);
-}
-LEEWAY_SIMD void direction_block(const StepConstants& constants, const ElementBlock<float>& block) {
-  direction_loop(constants, block);
-}
-LEEWAY_SIMD void direction_block(const StepConstants& constants,
-                                 const ElementBlock<double>& block) {
-  direction_loop(constants, block);
-}
-LEEWAY_SIMD void apply_block(double keep, double step, const ElementBlock<float>& block) {
-  apply_loop(keep, step, block);
-}
-LEEWAY_SIMD void apply_block(double keep, double step, const ElementBlock<double>& block) {
-  apply_loop(keep, step, block);
-}
-
-LEEWAY_SIMD void copy_block(const float* from, int64_t count, float* to) {
-  copy_loop(from, count, to);
-}
-LEEWAY_SIMD void copy_block(const float* from, int64_t count, double* to) {
-  copy_loop(from, count, to);
-}
-LEEWAY_SIMD void copy_block(const float* from, int64_t count, uint16_t* to) {
-  copy_bf16_loop(from, count, to);
-}
-LEEWAY_SIMD void copy_block(const double* from, int64_t count, float* to) {
-  copy_loop(from, count, to);
-}
-LEEWAY_SIMD void copy_block(const double* from, int64_t count, double* to) {
-  copy_loop(from, count, to);
-}
-LEEWAY_SIMD void copy_block(const double* from, int64_t count, uint16_t* to) {
-  copy_bf16_loop(from, count, to);
-}
-
-LEEWAY_SIMD double sum_of_squares(const float* values, int64_t count) {
-  return squares_loop(values, count);
-}
-LEEWAY_SIMD double sum_of_squares(const double* values, int64_t count) {
-  return squares_loop(values, count);
-}
+template void adam_block(const StepConstants&, const ElementBlock<double>&);
+template void momentum_block(const StepConstants&, const ElementBlock<double>&);
+template void direction_block(const StepConstants&, const ElementBlock<double>&);
+template void apply_block(double, double, const ElementBlock<double>&);
+template void copy_block(const double*, int64_t, float*);
+template void copy_block(const double*, int64_t, double*);
+template void copy_block(const double*, int64_t, uint16_t*);
+template double sum_of_squares(const double*, int64_t);
 
 }  // namespace leeway

@@ -32,32 +32,30 @@ struct ElementBlock {
   Scalar* direction = nullptr;
 };
 
+// What follows is there for float and double; `To` may also be the bits of bf16.
+
 // m += (1-b1)(g-m); v = b2 v + (1-b2) g^2; w = keep w - (cg g + cm m) / (sqrt(v) root_scale + eps)
-void adam_block(const StepConstants& constants, const ElementBlock<float>& block);
-void adam_block(const StepConstants& constants, const ElementBlock<double>& block);
+template <class Scalar>
+void adam_block(const StepConstants& constants, const ElementBlock<Scalar>& block);
 
 // m += (1-b1)(g-m); w = keep w - (cg g + cm m)
-void momentum_block(const StepConstants& constants, const ElementBlock<float>& block);
-void momentum_block(const StepConstants& constants, const ElementBlock<double>& block);
+template <class Scalar>
+void momentum_block(const StepConstants& constants, const ElementBlock<Scalar>& block);
 
 // m += (1-b1)(g-m); direction = cg g + cm m
-void direction_block(const StepConstants& constants, const ElementBlock<float>& block);
-void direction_block(const StepConstants& constants, const ElementBlock<double>& block);
+template <class Scalar>
+void direction_block(const StepConstants& constants, const ElementBlock<Scalar>& block);
 
 // w = keep w - step direction
-void apply_block(double weight_keep, double step, const ElementBlock<float>& block);
-void apply_block(double weight_keep, double step, const ElementBlock<double>& block);
+template <class Scalar>
+void apply_block(double weight_keep, double step, const ElementBlock<Scalar>& block);
 
 // The compute copy. bf16 numbers are their 16 bits; rounding is to nearest even, as ATen's.
-void copy_block(const float* from, int64_t count, float* to);
-void copy_block(const float* from, int64_t count, double* to);
-void copy_block(const float* from, int64_t count, uint16_t* to);
-void copy_block(const double* from, int64_t count, float* to);
-void copy_block(const double* from, int64_t count, double* to);
-void copy_block(const double* from, int64_t count, uint16_t* to);
+template <class From, class To>
+void copy_block(const From* from, int64_t count, To* to);
 
 // Sum of squares in fp64, in an order that depends on `count` alone.
-double sum_of_squares(const float* values, int64_t count);
-double sum_of_squares(const double* values, int64_t count);
+template <class Scalar>
+double sum_of_squares(const Scalar* values, int64_t count);
 
 }  // namespace leeway

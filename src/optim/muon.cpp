@@ -14,17 +14,6 @@ namespace {
 // that scratch stays small beside the weights of a large model.
 constexpr int64_t kBatchElements = int64_t{1} << 24;
 
-// The direction of a piece lies in scratch of the weights' own type (newton_schulz_type on CPU).
-template <class Scalar>
-ElementBlock<Scalar> block_of(const Piece& piece, const PassTensors& tensors, Scalar* directions) {
-  return {.count = piece.count,
-          .weights = tensors.weights.mutable_data_ptr<Scalar>() + piece.offset,
-          .gradients = tensors.gradients.const_data_ptr<Scalar>() + piece.offset,
-          .momentum = tensors.momentum.mutable_data_ptr<Scalar>() + piece.offset,
-          .variance = nullptr,
-          .direction = directions + piece.scratch_offset};
-}
-
 template <class Function>
 void for_each_piece(const std::vector<Piece>& pieces, const Function& function) {
   at::parallel_for(0, static_cast<int64_t>(pieces.size()), kPiecesPerThread,
@@ -99,16 +88,22 @@ void MatrixPass::share_scratch(const at::TensorOptions& buffers) {
 template <class Scalar>
 void MatrixPass::run_batch(Batch& batch, const StepConstants& constants, double rate,
                            const PassTensors& tensors) {
+  // The directions lie in scratch of the weights' own type (newton_schulz_type on CPU).
   Scalar* const directions = batch.scratch.x.mutable_data_ptr<Scalar>();
   for_each_piece(batch.pieces, [&](const Piece& piece) {
-    direction_block(constants, block_of(piece, tensors, directions));
+    const PieceBuffers<Scalar> buffers(piece, tensors);
+    ElementBlock<Scalar> block = buffers.block();
+    block.direction = directions + piece.scratch_offset;
+    direction_block(constants, block);
   });
   Scalar* const orthogonal = orthogonalize(batch.scratch).mutable_data_ptr<Scalar>();
-  const Scalar* const weights = tensors.weights.const_data_ptr<Scalar>();
   const double step = rate * batch.step_scale();
   for_each_piece(batch.pieces, [&](const Piece& piece) {
-    apply_block(constants.weight_keep, step, block_of(piece, tensors, orthogonal));
-    write_compute_copy(tensors.compute, weights, piece);
+    const PieceBuffers<Scalar> buffers(piece, tensors);
+    ElementBlock<Scalar> block = buffers.block();
+    block.direction = orthogonal + piece.scratch_offset;
+    apply_block(constants.weight_keep, step, block);
+    write_compute_copy(tensors.compute, block.weights, piece);
   });
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <vector>
 
 #include "base/check.h"
 #include "optim/kernels.h"
@@ -31,6 +33,34 @@ double sum_in_parts(const Scalar* values, int64_t count) {
   return total;
 }
 
+// A part of one parameter, for one thread.
+struct NormPart {
+  size_t parameter = 0;
+  int64_t offset = 0;
+  int64_t count = 0;
+  double sum = 0;
+};
+constexpr int64_t kPartsPerThread = 8;  // at least: below that another thread costs more
+
+template <class Scalar>
+void sum_parts(const Scalar* values, std::vector<NormPart>& parts) {
+  at::parallel_for(0, static_cast<int64_t>(parts.size()), kPartsPerThread,
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       NormPart& part = parts[static_cast<size_t>(i)];
+                       part.sum = sum_of_squares(values + part.offset, part.count);
+                     }
+                   });
+}
+
+// Reductions on a GPU read several elements at once from where a vector of them may start, and so
+// add in another order where a parameter does not start there. A copy always does.
+at::Tensor aligned(const at::Tensor& view) {
+  constexpr uintptr_t kVectorBytes = 32;
+  const auto address = reinterpret_cast<uintptr_t>(view.const_data_ptr());
+  return address % kVectorBytes == 0 ? view : view.clone();
+}
+
 }  // namespace
 
 double squared_norm(const at::Tensor& flat) {
@@ -44,6 +74,41 @@ double squared_norm(const at::Tensor& flat) {
     return sum_in_parts(flat.const_data_ptr<double>(), flat.numel());
   }
   return sum_in_parts(flat.const_data_ptr<float>(), flat.numel());
+}
+
+std::vector<double> parameter_squared_norms(const at::Tensor& flat, const ParameterLayout& layout) {
+  LEEWAY_CHECK(flat.is_contiguous(), "the norm is of a flat buffer");
+  LEEWAY_CHECK(flat.numel() == parameter_count(layout), "the buffer is as long as the layout");
+  if (!flat.device().is_cpu()) return parameter_squared_norms_aten(flat, layout);
+  std::vector<NormPart> parts;
+  for (size_t i = 0; i < layout.size(); ++i) {
+    for (int64_t done = 0; done < layout[i].count(); done += kPartElements) {
+      const int64_t count = std::min(kPartElements, layout[i].count() - done);
+      parts.push_back({.parameter = i, .offset = layout[i].offset + done, .count = count});
+    }
+  }
+  if (flat.scalar_type() == at::kDouble) {
+    sum_parts(flat.const_data_ptr<double>(), parts);
+  } else {
+    sum_parts(flat.const_data_ptr<float>(), parts);
+  }
+  std::vector<double> sums(layout.size(), 0.0);
+  for (const NormPart& part : parts) sums[part.parameter] += part.sum;
+  return sums;
+}
+
+std::vector<double> parameter_squared_norms_aten(const at::Tensor& flat,
+                                                 const ParameterLayout& layout) {
+  if (layout.empty()) return {};
+  std::vector<at::Tensor> parameters;
+  parameters.reserve(layout.size());
+  for (const Parameter& parameter : layout) {
+    parameters.push_back(aligned(flat.narrow(0, parameter.offset, parameter.count())));
+  }
+  const at::Tensor norms = at::stack(at::_foreach_norm(parameters, 2, at::kDouble));
+  const at::Tensor sums = norms.square_().cpu();
+  const double* const first = sums.const_data_ptr<double>();
+  return {first, first + sums.numel()};
 }
 
 }  // namespace leeway

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "optim/direction.h"
 
 namespace leeway {
 namespace {
@@ -44,6 +43,10 @@ Optimizer::Optimizer(const UpdateOptions& options, ParameterLayout layout,
       element_pass_(element_spans(layout, options.rule)),
       matrix_pass_(options.rule == UpdateRule::kMuon ? layout : ParameterLayout(), buffers),
       momentum_(at::zeros({parameter_count_}, buffers)) {
+  LEEWAY_CHECK(options_.rule != UpdateRule::kNAdamW || !options_.gradient_share,
+               "NAdamW has a look-ahead of its own");
+  const double gradient_share = options_.gradient_share.value_or(0);
+  LEEWAY_CHECK(gradient_share >= 0 && gradient_share <= 1, "a gradient's share is 0 to 1");
   if (options_.rule != UpdateRule::kSgd) variance_ = at::zeros_like(momentum_);
 }
 
@@ -63,20 +66,31 @@ void Optimizer::check(const UpdateArguments& arguments) const {
   LEEWAY_CHECK(arguments.gradients.scalar_type() == type, "gradients have the moments' type");
 }
 
-StepConstants Optimizer::element_constants(double rate, double gradient_scale) const {
-  Direction direction;
+Direction Optimizer::element_direction() const {
+  if (options_.gradient_share) {
+    return matched_direction(options_.beta1, updates_, *options_.gradient_share);
+  }
   switch (options_.rule) {
     case UpdateRule::kMuon:  // its part that is not matrices
     case UpdateRule::kAdamW:
-      direction = adam_direction(options_.beta1, updates_);
-      break;
+      return adam_direction(options_.beta1, updates_);
     case UpdateRule::kNAdamW:
-      direction = nadam_direction(options_.beta1, updates_, momentum_product_);
-      break;
+      return nadam_direction(options_.beta1, updates_, momentum_product_);
     case UpdateRule::kSgd:
-      direction = momentum_direction(options_.beta1, options_.nesterov);
-      break;
+      return momentum_direction(options_.beta1, options_.nesterov);
   }
+  LEEWAY_UNREACHABLE("an optimizer without a rule");
+}
+
+Direction Optimizer::matrix_direction() const {
+  if (options_.gradient_share) {
+    return matched_direction(options_.beta1, updates_, *options_.gradient_share);
+  }
+  return momentum_direction(options_.beta1, options_.nesterov);
+}
+
+StepConstants Optimizer::element_constants(double rate, double gradient_scale) const {
+  const Direction direction = element_direction();
   const double variance_bias = 1 - std::pow(options_.beta2, static_cast<double>(updates_));
   return {.gradient_scale = gradient_scale,
           .momentum_share = 1 - options_.beta1,
@@ -89,7 +103,7 @@ StepConstants Optimizer::element_constants(double rate, double gradient_scale) c
 }
 
 StepConstants Optimizer::matrix_constants(double rate, double gradient_scale) const {
-  const Direction direction = momentum_direction(options_.beta1, options_.nesterov);
+  const Direction direction = matrix_direction();
   StepConstants constants;
   constants.gradient_scale = gradient_scale;
   constants.momentum_share = 1 - options_.beta1;
@@ -99,28 +113,53 @@ StepConstants Optimizer::matrix_constants(double rate, double gradient_scale) co
   return constants;
 }
 
-void Optimizer::update(const UpdateArguments& arguments) {
-  check(arguments);
+void Optimizer::count_update() {
   ++updates_;
   if (options_.rule == UpdateRule::kNAdamW) {
     momentum_product_ *= nadam_momentum(options_.beta1, updates_);
   }
+}
+
+void Optimizer::update(const UpdateArguments& arguments) {
+  count_update();
+  run(arguments, {.weights = arguments.weights,
+                  .gradients = arguments.gradients,
+                  .momentum = momentum_,
+                  .variance = variance_,
+                  .compute = arguments.compute});
+}
+
+void Optimizer::preview(const UpdateArguments& arguments) {
+  LEEWAY_CHECK(arguments.compute.defined(), "a preview has nowhere else to go");
+  const int64_t updates = updates_;
+  const double momentum_product = momentum_product_;
+  count_update();
+  // Off the CPU the operations work in place: there the copies are whole.
+  const bool cpu = arguments.weights.device().is_cpu();
+  const auto own = [&](const at::Tensor& t) { return cpu || !t.defined() ? t : t.clone(); };
+  run(arguments, {.weights = own(arguments.weights),
+                  .gradients = arguments.gradients,
+                  .momentum = own(momentum_),
+                  .variance = own(variance_),
+                  .compute = arguments.compute,
+                  .preview = true});
+  updates_ = updates;
+  momentum_product_ = momentum_product;
+}
+
+void Optimizer::run(const UpdateArguments& arguments, PassTensors tensors) {
+  check(arguments);
   const double matrix_rate = options_.matrix_rate * arguments.rate_factor;
   const StepConstants elements =
       element_constants(options_.rate * arguments.rate_factor, arguments.gradient_scale);
   const StepConstants matrices = matrix_constants(matrix_rate, arguments.gradient_scale);
-  const PassTensors tensors = {.weights = arguments.weights,
-                               .gradients = arguments.gradients,
-                               .momentum = momentum_,
-                               .variance = variance_,
-                               .compute = arguments.compute};
-  if (arguments.weights.device().is_cpu()) {
+  if (tensors.weights.device().is_cpu()) {
     element_pass_.run_cpu(elements, tensors);
     matrix_pass_.run_cpu(matrices, matrix_rate, tensors);
   } else {
     element_pass_.run_aten(elements, tensors);
     matrix_pass_.run_aten(matrices, matrix_rate, tensors);
-    if (arguments.compute.defined()) tensors.compute.copy_(arguments.weights);
+    if (tensors.compute.defined()) tensors.compute.copy_(tensors.weights);
   }
 }
 

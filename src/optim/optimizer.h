@@ -5,18 +5,21 @@
 //   SGD            w <- (1 - rate decay) w - rate d; as torch.optim.SGD(rate (1-b1), momentum b1)
 //   Muon           w <- (1 - matrix_rate decay) w - matrix_rate sqrt(max(1, rows/cols)) ortho(d)
 //                  for matrices; AdamW with `rate` and the same beta1 for everything else
+// With a gradient_share k (the `matched` look-ahead) d is k g + (1-k) m / (1-b1^t); not in NAdamW.
 // Weight decay is decoupled from the gradient in every rule, and spares norms and biases.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/parameters.h"
 #include "base/result.h"
+#include "optim/direction.h"
 #include "optim/elementwise.h"
 #include "optim/muon.h"
 #include "optim/norm.h"
@@ -34,6 +37,7 @@ struct UpdateOptions {
   double epsilon = 1e-8;
   double decay = 0;
   bool nesterov = true;  // SGD, and Muon's matrices; AdamW's Nesterov form is kNAdamW
+  std::optional<double> gradient_share = std::nullopt;  // unset: the rule's own form of d
 };
 
 struct UpdateArguments {
@@ -53,6 +57,9 @@ class Optimizer {
   // element alone the same bits whatever the number of threads.
   void update(const UpdateArguments& arguments);
 
+  // The weights that update() would make of these gradients, written to `compute` and nowhere else.
+  void preview(const UpdateArguments& arguments);
+
   int64_t updates_done() const { return updates_; }
 
   // What a checkpoint saves. The buffers are live: what is written into them is the new state.
@@ -70,8 +77,12 @@ class Optimizer {
 
  private:
   void check(const UpdateArguments& arguments) const;
+  Direction element_direction() const;
+  Direction matrix_direction() const;
   StepConstants element_constants(double rate, double gradient_scale) const;
   StepConstants matrix_constants(double rate, double gradient_scale) const;
+  void count_update();
+  void run(const UpdateArguments& arguments, PassTensors tensors);
 
   UpdateOptions options_;
   int64_t parameter_count_ = 0;

@@ -77,12 +77,12 @@ TEST(AdamBlock, GivesTheSameBitsWhereverAnElementStands) {
   const at::Tensor pieces = start.clone();
   const auto run = [&](const at::Tensor& data, int64_t begin, int64_t length) {
     float* const base = data.mutable_data_ptr<float>() + begin;
-    adam_block(constants, {.count = length,
-                           .weights = base,
-                           .gradients = base + count,
-                           .momentum = base + 2 * count,
-                           .variance = base + 3 * count,
-                           .direction = nullptr});
+    adam_block<float>(constants, {.count = length,
+                                  .weights = base,
+                                  .gradients = base + count,
+                                  .momentum = base + 2 * count,
+                                  .variance = base + 3 * count,
+                                  .direction = nullptr});
   };
   run(whole, 0, count);
   for (int64_t i = 0; i < count; ++i) run(pieces, i, 1);
