@@ -71,6 +71,22 @@ Status check_run(const LoadedRecipe& loaded) {
   if (run.precision == Precision::kFp64 && run.device != "cpu")
     return usage_error(fmt::format("{} does not go with {}: fp64 is for comparisons on the cpu",
                                    named(loaded, "run.precision"), named(loaded, "run.device")));
+  if (run.driver == DriverName::kSim && run.device != "cpu")
+    return usage_error(fmt::format("{} does not go with {}: the simulator computes on the cpu",
+                                   named(loaded, "run.driver"), named(loaded, "run.device")));
+  return {};
+}
+
+Status check_sim(const LoadedRecipe& loaded) {
+  const Recipe& recipe = loaded.recipe;
+  const auto speeds = static_cast<int64_t>(recipe.sim.speeds.size());
+  if (speeds != 0 && speeds != recipe.mesh.stages)
+    return usage_error(fmt::format(
+        "{} has {} number{}, but {} asks for one each: change one of them",
+        named(loaded, "sim.speeds"), speeds, speeds == 1 ? "" : "s", named(loaded, "mesh.stages")));
+  if (recipe.run.driver == DriverName::kSim && !recipe.sim.math)
+    return usage_error(fmt::format("{} with {} leaves nothing to train: leave sim.math out",
+                                   named(loaded, "sim.math"), named(loaded, "run.driver")));
   return {};
 }
 
@@ -79,7 +95,9 @@ Status check_optimizer(const LoadedRecipe& loaded) {
   if (optimizer.warmup > loaded.recipe.run.updates)
     return usage_error(fmt::format("{} is more than {}: shorten the warm-up",
                                    named(loaded, "optimizer.warmup"), named_length(loaded)));
-  if (optimizer.name == OptimizerName::kAdamW && optimizer.nesterov)
+  const Lookahead lookahead = loaded.recipe.pipeline.lookahead;
+  if (optimizer.name == OptimizerName::kAdamW && optimizer.nesterov &&
+      lookahead != Lookahead::kNesterov)
     return usage_error(
         fmt::format("{} does not go with {}: optimizer.name = \"nadamw\" is that "
                     "form of AdamW",
@@ -92,15 +110,88 @@ Status check_optimizer(const LoadedRecipe& loaded) {
   return {};
 }
 
+Status check_lookahead(const LoadedRecipe& loaded) {
+  const OptimizerOptions& optimizer = loaded.recipe.optimizer;
+  const Lookahead lookahead = loaded.recipe.pipeline.lookahead;
+  const bool nesterov = lookahead == Lookahead::kNesterov;
+  const bool predicts = lookahead == Lookahead::kMatched || lookahead == Lookahead::kPredict;
+  if (optimizer.name == OptimizerName::kNAdamW && !nesterov)
+    return usage_error(
+        fmt::format("{} does not go with {}: nadamw is the look-ahead nesterov; choose "
+                    "optimizer.name = \"adamw\" for another one",
+                    named(loaded, "pipeline.lookahead"), named(loaded, "optimizer.name")));
+  if (nesterov && !optimizer.nesterov)
+    return usage_error(fmt::format("{} does not go with {}: leave optimizer.nesterov out",
+                                   named(loaded, "pipeline.lookahead"),
+                                   named(loaded, "optimizer.nesterov")));
+  if (loaded.is_given("pipeline.horizon") && !predicts)
+    return usage_error(
+        fmt::format("{} does not go with {}, which predicts nothing: leave pipeline.horizon out, "
+                    "or choose \"predict\" or \"matched\"",
+                    named(loaded, "pipeline.horizon"), named(loaded, "pipeline.lookahead")));
+  if (loaded.is_given("pipeline.discount_updates") && lookahead != Lookahead::kLrDiscount)
+    return usage_error(fmt::format(
+        "{} does not go with {}: leave pipeline.discount_updates out, or choose \"lr_discount\"",
+        named(loaded, "pipeline.discount_updates"), named(loaded, "pipeline.lookahead")));
+  return {};
+}
+
+Status check_tentative(const LoadedRecipe& loaded) {
+  const Recipe& recipe = loaded.recipe;
+  const Lookahead lookahead = recipe.pipeline.lookahead;
+  const bool async = recipe.pipeline.schedule == PipelineSchedule::kAsync;
+  const int64_t depth = (recipe.mesh.stages - 1) * (1 + recipe.pipeline.extra_per_hop);
+  if (lookahead == Lookahead::kTentative && async && recipe.pipeline.update_every <= depth)
+    return usage_error(fmt::format(
+        "{} does not go with {}: with {} microbatches in flight some late forwards have no part of "
+        "an update to go by; choose \"matched\", or pipeline.update_every = {} or more",
+        named(loaded, "pipeline.lookahead"), named(loaded, "pipeline.update_every"), depth + 1,
+        depth + 1));
+  if (loaded.is_given("pipeline.refresh") && lookahead != Lookahead::kTentative)
+    return usage_error(
+        fmt::format("{} does not go with {}: leave pipeline.refresh out, or choose \"tentative\"",
+                    named(loaded, "pipeline.refresh"), named(loaded, "pipeline.lookahead")));
+  if (!loaded.is_given("optimizer.gradient_share")) return {};
+  if (lookahead == Lookahead::kMatched || lookahead == Lookahead::kNesterov)
+    return usage_error(fmt::format(
+        "{} does not go with {}, which makes its own: leave optimizer.gradient_share out",
+        named(loaded, "optimizer.gradient_share"), named(loaded, "pipeline.lookahead")));
+  return {};
+}
+
+// "15 or 20": the batches next to this one that can be cut into K microbatches.
+std::string multiples_near(int64_t batch, int64_t update_every) {
+  const int64_t below = batch / update_every * update_every;
+  const std::string above = fmt::format("{}", below + update_every);
+  return below == 0 ? above : fmt::format("{} or {}", below, above);
+}
+
+// update_every with its arithmetic where it came from other keys: the user never typed the number.
+std::string named_update_every(const LoadedRecipe& loaded) {
+  if (loaded.is_given("pipeline.update_every")) return named(loaded, "pipeline.update_every");
+  const Recipe& recipe = loaded.recipe;
+  return fmt::format("pipeline.update_every = {} (automatic: ({} - 1)(1 + {}) + 1 for {} and {})",
+                     recipe.pipeline.update_every, recipe.mesh.stages,
+                     recipe.pipeline.extra_per_hop, named(loaded, "mesh.stages"),
+                     named(loaded, "pipeline.extra_per_hop"));
+}
+
 Status check_mesh(const LoadedRecipe& loaded) {
   const Recipe& recipe = loaded.recipe;
   if (recipe.model.layers < recipe.mesh.stages)
     return usage_error(fmt::format("{} is less than {}: every stage needs a layer",
                                    named(loaded, "model.layers"), named(loaded, "mesh.stages")));
-  if (recipe.data.batch % recipe.pipeline.update_every != 0)
-    return usage_error(fmt::format("{} is not a multiple of {}: change one of them",
-                                   named(loaded, "data.batch"),
-                                   named(loaded, "pipeline.update_every")));
+  const int64_t update_every = recipe.pipeline.update_every;
+  if (recipe.data.batch % update_every != 0)
+    return usage_error(fmt::format(
+        "{} is not a multiple of {}: set data.batch to {}, or change pipeline.update_every",
+        named(loaded, "data.batch"), named_update_every(loaded),
+        multiples_near(recipe.data.batch, update_every)));
+  if (!recipe.pipeline.stash && !recipe.pipeline.recompute)
+    return usage_error(
+        fmt::format("{} does not go with {}: a backward needs the weights of its forward, or the "
+                    "forward again; set pipeline.recompute = true",
+                    named(loaded, "pipeline.stash"), named(loaded, "pipeline.recompute")));
   return {};
 }
 
@@ -121,7 +212,10 @@ Status check_together(const LoadedRecipe& loaded) {
   LEEWAY_TRY(check_architecture(loaded));
   LEEWAY_TRY(check_run(loaded));
   LEEWAY_TRY(check_optimizer(loaded));
+  LEEWAY_TRY(check_lookahead(loaded));
+  LEEWAY_TRY(check_tentative(loaded));
   LEEWAY_TRY(check_mesh(loaded));
+  LEEWAY_TRY(check_sim(loaded));
   return {};
 }
 

@@ -10,10 +10,15 @@
 namespace leeway {
 namespace {
 
-constexpr std::array<std::string_view, 7> kNoMatter = {
-    "run.device",           "run.threads_per_worker", "run.evaluate_every",
-    "run.evaluate_windows", "run.checkpoint_every",   "run.keep",
-    "mesh.stages"};
+constexpr std::array<std::string_view, 14> kNoMatter = {
+    "run.driver",         "run.device",           "run.threads_per_worker",
+    "run.keep",           "run.evaluate_every",   "run.evaluate_windows",
+    "pipeline.recompute", "run.checkpoint_every", "sim.math",
+    "sim.flops",          "sim.speeds",           "sim.latency_ms",
+    "sim.bandwidth_mbit", "sim.jitter_ms"};
+// Late gradients depend on these, and nothing else does.
+constexpr std::array<std::string_view, 3> kOnlyDelays = {"mesh.stages", "pipeline.schedule",
+                                                         "pipeline.extra_per_hop"};
 // The length of the run is here because the schedule of the rate follows it.
 constexpr std::array<std::string_view, 9> kMayChange = {
     "run.updates",           "run.tokens",         "optimizer.rate",
@@ -24,16 +29,33 @@ bool contains(std::span<const std::string_view> paths, std::string_view path) {
   return std::find(paths.begin(), paths.end(), path) != paths.end();
 }
 
+bool is_synchronous(const Recipe& recipe) {
+  return recipe.pipeline.schedule != PipelineSchedule::kAsync;
+}
+
+std::string_view reason_of(std::string_view path) {
+  if (path == "mesh.stages")
+    return "in an asynchronous pipeline the number of stages decides how late gradients are";
+  if (path == "pipeline.schedule" || path == "pipeline.extra_per_hop")
+    return "it decides how late gradients are";
+  if (path == "pipeline.update_every") return "it decides what an update is made of";
+  if (path.starts_with("pipeline.")) return "it decides what becomes of late gradients";
+  return "";
+}
+
 }  // namespace
 
 std::vector<Difference> differences(const Recipe& a, const Recipe& b) {
+  const bool no_delays = is_synchronous(a) && is_synchronous(b);
   std::vector<Difference> found;
   for (const Key& key : keys()) {
     const Value first = value_of(key, a);
     const Value second = value_of(key, b);
     if (contains(kNoMatter, key.path) || first == second) continue;
-    found.push_back({std::string(key.path), toml_text(first), toml_text(second),
-                     contains(kMayChange, key.path)});
+    if (no_delays && contains(kOnlyDelays, key.path)) continue;
+    const bool may_change = contains(kMayChange, key.path);
+    found.push_back({std::string(key.path), toml_text(first), toml_text(second), may_change,
+                     may_change ? "" : reason_of(key.path)});
   }
   return found;
 }

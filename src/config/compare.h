@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/recipe.h"
@@ -14,10 +15,15 @@ struct Difference {
   std::string second;
   // A run that is going on may take the new value: a rate that was too high can be lowered.
   bool may_change = false;
+  // Why it may not, where that is not plain from the key: a clause, or empty.
+  std::string_view reason = {};
 };
 
-// The keys that decide a run's numbers and differ, in the order of the table. How a run is watched
-// and saved (evaluations, checkpoints, threads, stages) is not among them.
+// The keys that decide a run's numbers and differ, in the order of the table. How a run is watched,
+// saved and driven (evaluations, checkpoints, threads, the simulator) is not among them, nor what
+// trades memory for time without changing a number (recompute). Nor, where both recipes drain the
+// pipeline at every update, is the way it was filled: then no gradient is late, however many stages
+// there are.
 std::vector<Difference> differences(const Recipe& a, const Recipe& b);
 
 }  // namespace leeway

@@ -15,7 +15,8 @@ A recipe is a TOML file. It is complete with what it leaves out: every key but `
 default. Any key can be set from the command line, `--set model.width=256`, once for each key; that
 wins over the file.
 
-- `leeway config check RECIPE` says whether a recipe is good.
+- `leeway config check RECIPE` says whether a recipe is good, and shows what it makes: the cut into
+  stages, how late their gradients are, and the memory that each of them takes.
 - `leeway config print RECIPE` shows every value and where it came from: default, file and line, or
   `--set`. What it prints is a recipe too.
 

@@ -60,6 +60,18 @@ bool assign_list(const ListField& field, const Value& value, Recipe& recipe) {
   return true;
 }
 
+bool assign_numbers(const NumbersField& field, const Value& value, Recipe& recipe) {
+  const auto* texts = std::get_if<std::vector<std::string>>(&value);
+  const auto* given = std::get_if<std::vector<double>>(&value);
+  const bool empty = texts != nullptr && texts->empty();  // [] says nothing about its kind
+  if (given == nullptr && !empty) return false;
+  std::vector<double> list = empty ? std::vector<double>() : *given;
+  const auto good = [&](double number) { return number > field.above && number <= field.max; };
+  if (!std::ranges::all_of(list, good)) return false;
+  field.access.edit(recipe) = std::move(list);
+  return true;
+}
+
 bool assign_word(const WordField& field, const Value& value, Recipe& recipe) {
   const auto* text = std::get_if<std::string>(&value);
   return text != nullptr && field.set(recipe, *text);
@@ -85,11 +97,37 @@ std::string whole_text(const WholeField& field) {
   return fmt::format("a whole number from {} to {}", field.min, field.max);
 }
 
+const Recipe& unresolved() {
+  static const Recipe recipe;
+  return recipe;
+}
+
+void set_automatic(const Key& key, Recipe& recipe) {
+  std::visit(
+      Overloaded{
+          [&](const WordField& field) { field.set(recipe, field.get(unresolved())); },
+          [&](const auto& field) { field.access.edit(recipe) = field.access.get(unresolved()); },
+      },
+      key.field);
+}
+
+// Only ever so in fields that have an automatic value.
+template <class T>
+Value number_or_auto(const T& number, const T& min) {
+  return number < min ? Value(std::string("auto")) : Value(number);
+}
+
 }  // namespace
 
 Value value_of(const Key& key, const Recipe& recipe) {
   return std::visit(
       Overloaded{
+          [&](const WholeField& field) {
+            return number_or_auto(field.access.get(recipe), field.min);
+          },
+          [&](const NumberField& field) {
+            return number_or_auto(field.access.get(recipe), field.min);
+          },
           [&](const WordField& field) { return Value(std::string(field.get(recipe))); },
           [&](const auto& field) { return Value(field.access.get(recipe)); },
       },
@@ -97,6 +135,10 @@ Value value_of(const Key& key, const Recipe& recipe) {
 }
 
 bool assign(const Key& key, const Value& value, Recipe& recipe) {
+  if (asks_for_automatic(key, value)) {
+    set_automatic(key, recipe);
+    return true;
+  }
   return std::visit(
       Overloaded{
           [&](const WholeField& field) { return assign_whole(field, value, recipe); },
@@ -104,6 +146,7 @@ bool assign(const Key& key, const Value& value, Recipe& recipe) {
           [&](const SwitchField& field) { return assign_switch(field, value, recipe); },
           [&](const TextField& field) { return assign_text(field, value, recipe); },
           [&](const ListField& field) { return assign_list(field, value, recipe); },
+          [&](const NumbersField& field) { return assign_numbers(field, value, recipe); },
           [&](const WordField& field) { return assign_word(field, value, recipe); },
       },
       key.field);
@@ -117,6 +160,10 @@ std::string allowed_text(const Key& key) {
           [](const SwitchField&) { return std::string("true or false"); },
           [](const TextField& field) { return std::string(field.allowed); },
           [](const ListField&) { return std::string("a text or a list of texts, none empty"); },
+          [](const NumbersField& field) {
+            return fmt::format("a list of numbers, each above {}, at most {}", field.above,
+                               field.max);
+          },
           [](const WordField& field) { return words_text(field); },
       },
       key.field);

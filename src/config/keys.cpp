@@ -40,6 +40,11 @@ constexpr Field list() {
 }
 
 template <auto Options, auto Member>
+constexpr Field numbers(double above, double max) {
+  return NumbersField{access<Options, Member>(), above, max};
+}
+
+template <auto Options, auto Member>
 constexpr Field word() {
   using Enum = decltype(member_type(Member));
   return WordField{.get = [](const Recipe& recipe) { return word_of(recipe.*Options.*Member); },
@@ -85,6 +90,7 @@ constexpr auto kData = &Recipe::data;
 constexpr auto kOptimizer = &Recipe::optimizer;
 constexpr auto kMesh = &Recipe::mesh;
 constexpr auto kPipeline = &Recipe::pipeline;
+constexpr auto kSim = &Recipe::sim;
 
 // Upper ends are far above anything that has been trained: they catch slips of the finger, and keep
 // products such as batch * context far from the end of int64_t.
@@ -100,6 +106,7 @@ constexpr Table kTables[] = {
     {"optimizer", "How gradients become steps."},
     {"mesh", "How many workers there are."},
     {"pipeline", "How the stages of one replica work together."},
+    {"sim", "What `run.driver = \"sim\"` takes the machines and links for."},
 };
 
 const Key kKeys[] = {
@@ -110,11 +117,15 @@ const Key kKeys[] = {
      "`model.context` tokens; 0: `run.updates` counts."},
     {"run.seed", whole<kRun, &RunOptions::seed>(0, kSeedMax),
      "The same seed gives the same weights and the same order of the data."},
+    {"run.driver", word<kRun, &RunOptions::driver>(),
+     "threads: a thread for every worker; sim: one thread and virtual time, with the machines and "
+     "links of `[sim]`."},
     {"run.device", device_field(), "Where the numbers are computed."},
     {"run.precision", word<kRun, &RunOptions::precision>(),
      "Number format of the computations; the weights themselves are fp32, or fp64 with fp64."},
     {"run.threads_per_worker", whole<kRun, &RunOptions::threads_per_worker>(0, 4096),
-     "Threads of one worker's computations; 0: all cores."},
+     "Threads of one worker's computations; 0: one where there are several workers, else all "
+     "cores."},
     {"run.evaluate_every", whole<kRun, &RunOptions::evaluate_every>(0, kBillion),
      "Updates between two evaluations on the validation data; 0: only at the end."},
     {"run.evaluate_windows", whole<kRun, &RunOptions::evaluate_windows>(0, kBillion),
@@ -168,10 +179,10 @@ const Key kKeys[] = {
      "Muon's learning rate at its highest, for the matrices of the blocks."},
     {"optimizer.beta1", number<kOptimizer, &OptimizerOptions::beta1>(0.0, 1.0, Ends::kMinOnly),
      "Decay of the gradients' running mean, which is the momentum.",
-     "muon: 0.95; adamw, sgd: 0.9; nadamw: 0.99"},
+     "muon: 0.95; adamw, sgd: 0.9; nadamw, and adamw with `pipeline.lookahead` nesterov: 0.99"},
     {"optimizer.beta2", number<kOptimizer, &OptimizerOptions::beta2>(0.0, 1.0, Ends::kMinOnly),
      "Decay of the squared gradients' running mean, where AdamW or NAdamW work.",
-     "nadamw: 0.999; the others: 0.99"},
+     "nadamw, and adamw with `pipeline.lookahead` nesterov: 0.999; the others: 0.99"},
     {"optimizer.epsilon", number<kOptimizer, &OptimizerOptions::epsilon>(0.0, 1.0, Ends::kMaxOnly),
      "Added to the root of the squared gradients' mean before it divides."},
     {"optimizer.decay", number<kOptimizer, &OptimizerOptions::decay>(0.0, 100.0, Ends::kBoth),
@@ -180,7 +191,12 @@ const Key kKeys[] = {
      "Largest norm of the gradient; 0: no clipping."},
     {"optimizer.nesterov", toggle<kOptimizer, &OptimizerOptions::nesterov>(),
      "Nesterov's form of the momentum, a choice for muon and sgd; nadamw is that form of adamw.",
-     "adamw: false; the others: true"},
+     "adamw: whether `pipeline.lookahead` is nesterov; the others: true"},
+    {"optimizer.gradient_share",
+     number<kOptimizer, &OptimizerOptions::gradient_share>(0.0, 1.0, Ends::kBoth),
+     "Share k of the newest gradient in the direction k g + (1-k) m, m the momentum without its "
+     "bias; not for nadamw, and matched makes its own.",
+     "0.2 where late gradients meet the look-ahead tentative; else the optimizer's own form"},
     {"optimizer.warmup", whole<kOptimizer, &OptimizerOptions::warmup>(0, kBillion),
      "Updates over which the rate rises from nothing; at most `run.updates`."},
     {"optimizer.schedule", word<kOptimizer, &OptimizerOptions::schedule>(),
@@ -191,9 +207,50 @@ const Key kKeys[] = {
     {"mesh.stages", whole<kMesh, &MeshOptions::stages>(1, 4096),
      "Slices that the layers are cut into; at most `model.layers`."},
 
+    {"pipeline.schedule", word<kPipeline, &PipelineOptions::schedule>(),
+     "async: stages never wait, at the price of late gradients; 1f1b and gpipe drain the pipeline "
+     "at every update, for comparison."},
     {"pipeline.update_every", whole<kPipeline, &PipelineOptions::update_every>(1, kMillion),
      "Microbatches per update; each has `data.batch` / `pipeline.update_every` sequences.",
-     "`mesh.stages`, so that no gradient is more than one update late"},
+     "(`mesh.stages` - 1)(1 + `pipeline.extra_per_hop`) + 1, so that no gradient is more than one "
+     "update late"},
+    {"pipeline.extra_per_hop", whole<kPipeline, &PipelineOptions::extra_per_hop>(0, 1000),
+     "Microbatches that a stage keeps in flight for every later stage, beyond one: depth that "
+     "hides the latency of links."},
+    {"pipeline.lookahead", word<kPipeline, &PipelineOptions::lookahead>(),
+     "What is done about late gradients. tentative: forwards run where an update on the gradients "
+     "so far would lead; matched: momentum and prediction made for the delay; predict: forwards "
+     "run at predicted weights; nesterov: the momentum's Nesterov form, for adamw that of nadamw; "
+     "lr_discount: smaller steps at first; none: nothing.",
+     "nadamw: nesterov; the others: tentative, or matched where gradients are more than one update "
+     "late"},
+    {"pipeline.refresh", whole<kPipeline, &PipelineOptions::refresh>(1, 1000),
+     "Guesses that tentative makes per update and stage: each costs an optimizer step.", "2"},
+    {"pipeline.horizon", number<kPipeline, &PipelineOptions::horizon>(0.0, 10.0, Ends::kBoth),
+     "How far predict and matched look ahead, as a share of the delay; 1: to where the last "
+     "update, repeated, would lead.",
+     "predict: 1; matched: made for the stage's delays"},
+    {"pipeline.discount_updates", whole<kPipeline, &PipelineOptions::discount_updates>(1, kBillion),
+     "Updates after which lr_discount's steps have their full size.", "a quarter of the run"},
+    {"pipeline.recompute", toggle<kPipeline, &PipelineOptions::recompute>(),
+     "Keep only the inputs of a stage and repeat its forward before the backward: less memory, a "
+     "third more time."},
+    {"pipeline.stash", toggle<kPipeline, &PipelineOptions::stash>(),
+     "Keep the weights that a forward used until its backward; false: with `pipeline.recompute` "
+     "the forward is repeated on the newest weights."},
+
+    {"sim.math", toggle<kSim, &SimOptions::math>(),
+     "Whether the numbers are computed; false: only the passing of time, which trains nothing."},
+    {"sim.flops", number<kSim, &SimOptions::flops>(0.0, 1e24, Ends::kMaxOnly),
+     "Floating-point operations per second of a worker."},
+    {"sim.speeds", numbers<kSim, &SimOptions::speeds>(0.0, 1e6),
+     "One factor of `sim.flops` for each stage; empty: all are equal."},
+    {"sim.latency_ms", number<kSim, &SimOptions::latency_ms>(0.0, 1e6, Ends::kBoth),
+     "Time that a message is on its way from one stage to the next, beside its bytes."},
+    {"sim.bandwidth_mbit", number<kSim, &SimOptions::bandwidth_mbit>(0.0, 1e9, Ends::kBoth),
+     "Megabits per second of a link, each way; 0: no limit."},
+    {"sim.jitter_ms", number<kSim, &SimOptions::jitter_ms>(0.0, 1e6, Ends::kBoth),
+     "Up to so much is added to the latency, drawn for every message."},
 };
 
 }  // namespace

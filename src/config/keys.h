@@ -45,13 +45,19 @@ struct TextField {
 struct ListField {
   Access<std::vector<std::string>> access;
 };
+struct NumbersField {
+  Access<std::vector<double>> access;
+  double above;  // every number is, and at most `max`
+  double max;
+};
 struct WordField {
   std::string_view (*get)(const Recipe&);
   bool (*set)(Recipe&, std::string_view);  // false: not one of the words
   std::span<const std::string_view> words;
 };
 
-using Field = std::variant<WholeField, NumberField, SwitchField, TextField, ListField, WordField>;
+using Field = std::variant<WholeField, NumberField, SwitchField, TextField, ListField, NumbersField,
+                           WordField>;
 
 struct Key {
   std::string_view path;  // table.name
@@ -78,9 +84,12 @@ inline bool asks_for_automatic(const Key& key, const Value& value) {
   return !key.automatic.empty() && value == Value(std::string("auto"));
 }
 
+// "auto" where an automatic number is below its range: what no other key decides is left to the
+// program, which knows more than a recipe does.
 Value value_of(const Key& key, const Recipe& recipe);
 
-// False when the key does not take this value; the recipe is then unchanged.
+// False when the key does not take this value; the recipe is then unchanged. "auto" puts the field
+// back to what resolve() starts from.
 bool assign(const Key& key, const Value& value, Recipe& recipe);
 
 // What the key takes, to follow "allowed: ".

@@ -39,13 +39,13 @@ std::string table_needs_a_key(std::string_view table) {
 
 // Gives one key its value, or says why not. "auto" is the same as not having been given.
 Status set_key(const Key& key, const Value& value, const Origin& origin, LoadedRecipe& loaded) {
+  if (!assign(key, value, loaded.recipe)) return usage_error(refusal(key, value));
   const std::string path(key.path);
   if (asks_for_automatic(key, value)) {
     loaded.origins.erase(path);
-    return {};
+  } else {
+    loaded.origins[path] = origin;
   }
-  if (!assign(key, value, loaded.recipe)) return usage_error(refusal(key, value));
-  loaded.origins[path] = origin;
   return {};
 }
 

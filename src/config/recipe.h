@@ -14,14 +14,18 @@ enum class Architecture { kLlama, kGpt2 };
 enum class Activation { kSwiglu, kGelu, kRelu };
 enum class OptimizerName { kMuon, kAdamW, kNAdamW, kSgd };
 enum class RateSchedule { kCosine, kLinear, kConstant, kWsd };
+enum class DriverName { kThreads, kSim };
+enum class PipelineSchedule { kAsync, k1f1b, kGpipe };
+enum class Lookahead { kTentative, kMatched, kPredict, kNesterov, kNone, kLrDiscount };
 
 struct RunOptions {
   int64_t updates = 1000;  // or the number that `tokens` asks for, rounded up
   int64_t tokens = 0;      // 0: `updates` counts
   int64_t seed = 1;
+  DriverName driver = DriverName::kThreads;
   std::string device = "cpu";  // cpu, cuda, cuda:N
   Precision precision = Precision::kFp32;
-  int64_t threads_per_worker = 0;  // 0: all cores
+  int64_t threads_per_worker = 0;  // 0: one where there are several workers, else all cores
   int64_t evaluate_every = 100;    // updates; 0: only at the end
   int64_t evaluate_windows = 64;   // 0: all of the validation data
   int64_t checkpoint_every = 0;    // updates; 0: only at the end
@@ -59,8 +63,9 @@ struct OptimizerOptions {
   double beta2 = 0.999;       // likewise
   double epsilon = 1e-8;
   double decay = 0.0;
-  double clip = 1.0;     // 0: no clipping
-  bool nesterov = true;  // default follows the optimizer
+  double clip = 1.0;           // 0: no clipping
+  bool nesterov = true;        // default follows the optimizer
+  double gradient_share = -1;  // of the direction; negative: the optimizer's own form
   int64_t warmup = 0;
   RateSchedule schedule = RateSchedule::kCosine;
   double final = 0.1;  // share of the rate that is left at the last update
@@ -73,8 +78,27 @@ struct MeshOptions {
 };
 
 struct PipelineOptions {
-  int64_t update_every = 0;  // microbatches per update; 0: auto
+  PipelineSchedule schedule = PipelineSchedule::kAsync;
+  int64_t update_every = 0;                     // microbatches per update, K; 0: auto, W_0 + 1
+  int64_t extra_per_hop = 0;                    // W_s = (P-1-s) (1 + extra_per_hop)
+  Lookahead lookahead = Lookahead::kTentative;  // default follows the optimizer and the delays
+  int64_t refresh = 0;                          // of tentative: guesses per update and stage
+  double horizon = -1;                          // negative: as the look-ahead makes it (predict: 1)
+  int64_t discount_updates = 0;                 // of lr_discount, and 0 for the others
+  bool recompute = false;
+  bool stash = true;
   bool operator==(const PipelineOptions&) const = default;
+};
+
+// What the simulator makes of the machines and the links between stages.
+struct SimOptions {
+  bool math = true;
+  double flops = 1e12;         // of every worker, in operations per second
+  std::vector<double> speeds;  // factors of `flops`, one per stage; empty: all 1
+  double latency_ms = 0;       // of every link, one way
+  double bandwidth_mbit = 0;   // of every link and direction; 0: without limit
+  double jitter_ms = 0;        // up to so much is added to the latency, drawn by seed and message
+  bool operator==(const SimOptions&) const = default;
 };
 
 struct Recipe {
@@ -84,6 +108,7 @@ struct Recipe {
   OptimizerOptions optimizer;
   MeshOptions mesh;
   PipelineOptions pipeline;
+  SimOptions sim;
   bool operator==(const Recipe&) const = default;
 };
 

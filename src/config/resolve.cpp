@@ -1,7 +1,17 @@
 #include "config/resolve.h"
 
+#include <algorithm>
+
 namespace leeway {
 namespace {
+
+// Measured, not derived: docs/decisions/003.
+constexpr double kTentativeShare = 0.2;
+
+// W_0, microbatches that the first stage runs ahead.
+int64_t depth(const Recipe& recipe) {
+  return (recipe.mesh.stages - 1) * (1 + recipe.pipeline.extra_per_hop);
+}
 
 int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
@@ -9,6 +19,13 @@ int64_t automatic_hidden(const ModelOptions& model) {
   if (model.architecture == Architecture::kGpt2) return 4 * model.width;
   // Three matrices where gpt2 has two, so 2/3 of its width for the same number of parameters.
   return divide_up(divide_up(8 * model.width, 3), 32) * 32;
+}
+
+// AdamW under this look-ahead is NAdamW, by whichever name it was asked for.
+bool becomes_nadamw(const Recipe& recipe) {
+  const bool adamw = recipe.optimizer.name == OptimizerName::kAdamW;
+  return recipe.optimizer.name == OptimizerName::kNAdamW ||
+         (adamw && recipe.pipeline.lookahead == Lookahead::kNesterov);
 }
 
 double automatic_beta1(OptimizerName name) {
@@ -33,12 +50,36 @@ void resolve_model(const LoadedRecipe& loaded, ModelOptions& model) {
   if (!loaded.is_given("model.bias")) model.bias = !llama;
 }
 
-void resolve_optimizer(const LoadedRecipe& loaded, OptimizerOptions& optimizer) {
-  if (!loaded.is_given("optimizer.beta1")) optimizer.beta1 = automatic_beta1(optimizer.name);
+void resolve_optimizer(const LoadedRecipe& loaded, Recipe& recipe) {
+  OptimizerOptions& optimizer = recipe.optimizer;
+  const OptimizerName acts_as = becomes_nadamw(recipe) ? OptimizerName::kNAdamW : optimizer.name;
+  if (!loaded.is_given("optimizer.beta1")) optimizer.beta1 = automatic_beta1(acts_as);
   if (!loaded.is_given("optimizer.beta2"))
-    optimizer.beta2 = optimizer.name == OptimizerName::kNAdamW ? 0.999 : 0.99;
-  if (!loaded.is_given("optimizer.nesterov"))
-    optimizer.nesterov = optimizer.name != OptimizerName::kAdamW;
+    optimizer.beta2 = acts_as == OptimizerName::kNAdamW ? 0.999 : 0.99;
+  const bool late = recipe.pipeline.schedule == PipelineSchedule::kAsync && depth(recipe) > 0;
+  const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
+  if (!loaded.is_given("optimizer.gradient_share") && late && tentative)
+    optimizer.gradient_share = kTentativeShare;
+  if (!loaded.is_given("optimizer.nesterov")) optimizer.nesterov = acts_as != OptimizerName::kAdamW;
+}
+
+void resolve_lookahead(const LoadedRecipe& loaded, Recipe& recipe) {
+  PipelineOptions& pipeline = recipe.pipeline;
+  const bool nadamw = recipe.optimizer.name == OptimizerName::kNAdamW;
+  const bool async = pipeline.schedule == PipelineSchedule::kAsync;
+  const bool one_late = !async || pipeline.update_every > depth(recipe);  // at most
+  if (!loaded.is_given("pipeline.lookahead"))
+    pipeline.lookahead = nadamw     ? Lookahead::kNesterov
+                         : one_late ? Lookahead::kTentative
+                                    : Lookahead::kMatched;
+  if (!loaded.is_given("pipeline.refresh") && pipeline.lookahead == Lookahead::kTentative)
+    pipeline.refresh = 2;
+  // Where no other key decides, these stay "auto": matched has a horizon of its own for each stage,
+  // and the rest has no use for any of them.
+  if (!loaded.is_given("pipeline.horizon") && pipeline.lookahead == Lookahead::kPredict)
+    pipeline.horizon = 1.0;
+  if (!loaded.is_given("pipeline.discount_updates") && pipeline.lookahead == Lookahead::kLrDiscount)
+    pipeline.discount_updates = std::max<int64_t>(recipe.run.updates / 4, 1);
 }
 
 }  // namespace
@@ -46,13 +87,14 @@ void resolve_optimizer(const LoadedRecipe& loaded, OptimizerOptions& optimizer) 
 void resolve(LoadedRecipe& loaded) {
   Recipe& recipe = loaded.recipe;
   resolve_model(loaded, recipe.model);
-  resolve_optimizer(loaded, recipe.optimizer);
-  if (!loaded.is_given("pipeline.update_every"))
-    recipe.pipeline.update_every = recipe.mesh.stages;  // K = W_0 + 1 with W_0 = P - 1
+  if (!loaded.is_given("pipeline.update_every"))  // K = W_0 + 1
+    recipe.pipeline.update_every = depth(recipe) + 1;
   const int64_t tokens_per_update = recipe.data.batch * recipe.model.context;
   const bool both_given = loaded.is_given("run.updates") && loaded.is_given("run.tokens");
   if (recipe.run.tokens > 0 && !both_given)
     recipe.run.updates = divide_up(recipe.run.tokens, tokens_per_update);
+  resolve_lookahead(loaded, recipe);  // after the run's length, before what follows the look-ahead
+  resolve_optimizer(loaded, recipe);
 }
 
 }  // namespace leeway

@@ -33,13 +33,17 @@ std::string bare_or_quoted(std::string_view part) {
 }
 
 Value list_value(const toml::array& array) {
-  std::vector<std::string> list;
+  std::vector<std::string> texts;
+  std::vector<double> numbers;
   for (const toml::node& item : array) {
-    const auto* text = item.as_string();
-    if (text == nullptr) return Foreign{"a list with something other than text in it"};
-    list.push_back(text->get());
+    if (const auto* text = item.as_string()) texts.push_back(text->get());
+    if (const auto number = item.value_exact<double>()) numbers.push_back(*number);
+    if (const auto whole = item.value_exact<int64_t>())
+      numbers.push_back(static_cast<double>(*whole));
   }
-  return list;
+  if (texts.size() == array.size()) return texts;
+  if (numbers.size() == array.size()) return numbers;
+  return Foreign{"a list of something other than texts alone or numbers alone"};
 }
 
 Value value_of_node(const toml::node& node) {

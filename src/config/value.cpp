@@ -30,15 +30,16 @@ CodePoint decode(std::string_view text) {
 
 bool is_control(uint32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
 
-std::string number_text(double value) {
+std::string number_text(const double& value) {
   std::string text = fmt::format("{}", value);  // the shortest that reads back as the same bits
   const bool whole = text.find_first_of(".en") == std::string::npos;  // 'n': inf and nan
   return whole ? text + ".0" : text;  // without the point TOML would make it an integer
 }
 
-std::string list_text(const std::vector<std::string>& list) {
+template <class Item>
+std::string list_text(const std::vector<Item>& list, std::string (*text_of)(const Item&)) {
   std::string text = "[";
-  for (const std::string& item : list) text += (text.size() > 1 ? ", " : "") + quoted(item);
+  for (const Item& item : list) text += (text.size() > 1 ? ", " : "") + text_of(item);
   return text + "]";
 }
 
@@ -63,15 +64,20 @@ std::string quoted(std::string_view text) {
 }
 
 std::string toml_text(const Value& value) {
-  return std::visit(Overloaded{
-                        [](bool flag) { return std::string(flag ? "true" : "false"); },
-                        [](int64_t number) { return fmt::format("{}", number); },
-                        [](double number) { return number_text(number); },
-                        [](const std::string& text) { return quoted(text); },
-                        [](const std::vector<std::string>& list) { return list_text(list); },
-                        [](const Foreign& foreign) { return foreign.description; },
-                    },
-                    value);
+  return std::visit(
+      Overloaded{
+          [](bool flag) { return std::string(flag ? "true" : "false"); },
+          [](int64_t number) { return fmt::format("{}", number); },
+          [](double number) { return number_text(number); },
+          [](const std::string& text) { return quoted(text); },
+          [](const std::vector<std::string>& list) {
+            return list_text<std::string>(list,
+                                          [](const std::string& item) { return quoted(item); });
+          },
+          [](const std::vector<double>& list) { return list_text(list, number_text); },
+          [](const Foreign& foreign) { return foreign.description; },
+      },
+      value);
 }
 
 std::string shown(std::string_view text, size_t bytes_max) {

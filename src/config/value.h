@@ -11,13 +11,15 @@
 
 namespace leeway {
 
-// Something that TOML allows and no key of ours takes: a table, a date, a list of numbers.
+// Something that TOML allows and no key of ours takes: a table, a date, a list of lists.
 struct Foreign {
   std::string description;
   bool operator==(const Foreign&) const = default;
 };
 
-using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>, Foreign>;
+// An empty list is one of texts, for want of a better guess.
+using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>,
+                           std::vector<double>, Foreign>;
 
 // For std::visit: one lambda per alternative.
 template <class... Lambdas>

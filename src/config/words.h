@@ -25,6 +25,14 @@ inline constexpr std::array<std::string_view, 4> kWords<OptimizerName> = {"muon"
 template <>
 inline constexpr std::array<std::string_view, 4> kWords<RateSchedule> = {"cosine", "linear",
                                                                          "constant", "wsd"};
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<DriverName> = {"threads", "sim"};
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<PipelineSchedule> = {"async", "1f1b",
+                                                                             "gpipe"};
+template <>
+inline constexpr std::array<std::string_view, 6> kWords<Lookahead> = {
+    "tentative", "matched", "predict", "nesterov", "none", "lr_discount"};
 
 template <class Enum>
 constexpr std::string_view word_of(Enum value) {

@@ -64,7 +64,7 @@ ModelOptions any_model() {
   return model;
 }
 
-OptimizerOptions any_optimizer(int64_t updates) {
+OptimizerOptions any_optimizer() {
   OptimizerOptions optimizer;
   optimizer.name = any_of<OptimizerName>();
   optimizer.rate = 100.0 * (1.0 - share());
@@ -77,10 +77,63 @@ OptimizerOptions any_optimizer(int64_t updates) {
   const bool choice = *rc::gen::arbitrary<bool>();
   optimizer.nesterov = optimizer.name == OptimizerName::kNAdamW ||
                        (optimizer.name != OptimizerName::kAdamW && choice);
-  optimizer.warmup = between(0, updates);
   optimizer.schedule = any_of<RateSchedule>();
   optimizer.final = share();
   return optimizer;
+}
+
+// What only some look-aheads take is "auto" for the others, as resolve() leaves it.
+void draw_lookahead(Recipe& recipe) {
+  OptimizerOptions& optimizer = recipe.optimizer;
+  PipelineOptions& pipeline = recipe.pipeline;
+  const bool nadamw = optimizer.name == OptimizerName::kNAdamW;
+  pipeline.lookahead = nadamw ? Lookahead::kNesterov : any_of<Lookahead>();
+  const bool some = *rc::gen::arbitrary<bool>();
+  switch (pipeline.lookahead) {
+    case Lookahead::kTentative:
+      pipeline.extra_per_hop = 0;
+      pipeline.update_every = recipe.mesh.stages + between(0, 16);
+      pipeline.refresh = between(1, 1000);
+      optimizer.gradient_share = share();
+      return;
+    case Lookahead::kMatched:
+      if (some) pipeline.horizon = 10 * share();
+      return;
+    case Lookahead::kPredict:
+      pipeline.horizon = 10 * share();
+      break;
+    case Lookahead::kNesterov:
+      optimizer.nesterov = true;
+      return;
+    case Lookahead::kLrDiscount:
+      pipeline.discount_updates = between(1, 1'000'000'000);
+      break;
+    case Lookahead::kNone:
+      break;
+  }
+  if (some) optimizer.gradient_share = share();
+}
+
+PipelineOptions any_pipeline() {
+  PipelineOptions pipeline;
+  pipeline.schedule = any_of<PipelineSchedule>();
+  pipeline.update_every = between(1, 64);
+  pipeline.extra_per_hop = between(0, 1000);
+  pipeline.recompute = *rc::gen::arbitrary<bool>();
+  pipeline.stash = !pipeline.recompute || *rc::gen::arbitrary<bool>();
+  return pipeline;
+}
+
+SimOptions any_sim(int64_t stages) {
+  SimOptions sim;
+  sim.math = *rc::gen::arbitrary<bool>();
+  sim.flops = 1e24 * (1.0 - share());
+  sim.latency_ms = 1e6 * share();
+  sim.bandwidth_mbit = 1e9 * share();
+  sim.jitter_ms = 1e6 * share();
+  if (*rc::gen::arbitrary<bool>()) sim.speeds.resize(static_cast<size_t>(stages));
+  for (double& speed : sim.speeds) speed = 1e6 * (1.0 - share());
+  return sim;
 }
 
 // A recipe that passes every check; independent fields are drawn from all of their range.
@@ -88,7 +141,10 @@ Recipe any_recipe() {
   Recipe recipe;
   recipe.model = any_model();
   recipe.mesh.stages = between(1, recipe.model.layers);
-  recipe.pipeline.update_every = between(1, 64);
+  recipe.optimizer = any_optimizer();
+  recipe.pipeline = any_pipeline();
+  draw_lookahead(recipe);
+  recipe.sim = any_sim(recipe.mesh.stages);
   recipe.data.batch = recipe.pipeline.update_every * between(1, 64);
   recipe.data.train = any_list(1);
   recipe.data.valid = any_list(0);
@@ -102,14 +158,16 @@ Recipe any_recipe() {
   }
   recipe.run.seed = between(0, INT64_MAX - 1);
   recipe.run.precision = any_of<Precision>();
-  const bool cpu = recipe.run.precision == Precision::kFp64;
+  recipe.run.driver = recipe.sim.math ? any_of<DriverName>() : DriverName::kThreads;
+  const bool cpu =
+      recipe.run.precision == Precision::kFp64 || recipe.run.driver == DriverName::kSim;
   recipe.run.device = cpu ? "cpu" : *rc::gen::element<std::string>("cpu", "cuda", "cuda:7");
   recipe.run.threads_per_worker = between(0, 4096);
   recipe.run.evaluate_every = between(0, 1000);
   recipe.run.evaluate_windows = between(0, 1000);
   recipe.run.checkpoint_every = between(0, 1000);
   recipe.run.keep = between(1, 1000);
-  recipe.optimizer = any_optimizer(std::min<int64_t>(recipe.run.updates, 1'000'000'000));
+  recipe.optimizer.warmup = between(0, std::min<int64_t>(recipe.run.updates, 1'000'000'000));
   return recipe;
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/keys.h"
 #include "config/load.h"
 
 namespace leeway {
@@ -20,6 +21,62 @@ TEST(Compare, WatchingDoesNotMatter) {
   const Recipe other = recipe_of(
       {"run.keep=9", "run.evaluate_every=3", "run.threads_per_worker=1", "run.device=cuda"});
   EXPECT_TRUE(differences(recipe_of({}), other).empty());
+}
+
+TEST(Compare, DrivingDoesNotMatter) {
+  const Recipe other = recipe_of({"run.driver=sim", "sim.flops=1e9", "sim.latency_ms=3",
+                                  "sim.bandwidth_mbit=9", "sim.jitter_ms=1", "sim.speeds=[2]"});
+  EXPECT_TRUE(differences(recipe_of({}), other).empty());
+  const Recipe math_off = recipe_of({"sim.math=false", "pipeline.recompute=true"});
+  EXPECT_TRUE(differences(recipe_of({}), math_off).empty());
+}
+
+TEST(Compare, EveryKeyOfTheSimulatorIsOneThatDoesNotMatter) {
+  for (const Key& key : keys()) {
+    if (key.table() != "sim") continue;
+    Recipe other = recipe_of({});
+    const bool changed = assign(key, 0.25, other) || assign(key, false, other) ||
+                         assign(key, std::vector<double>{3}, other);
+    ASSERT_TRUE(changed) << key.path;
+    EXPECT_TRUE(differences(recipe_of({}), other).empty()) << key.path;
+  }
+}
+
+TEST(Compare, WhatDecidesDelaysAndWhatBecomesOfThemMustStay) {
+  const std::vector<std::string> all = {
+      "pipeline.schedule=1f1b",  "pipeline.update_every=2", "pipeline.extra_per_hop=1",
+      "pipeline.lookahead=none", "pipeline.horizon=0.5",    "mesh.stages=2",
+  };
+  for (const std::string& set : all) {
+    const std::vector<std::string> base = {"pipeline.update_every=1", "pipeline.lookahead=matched"};
+    const auto found = differences(recipe_of(base), recipe_of({base[0], base[1], set}));
+    ASSERT_EQ(found.size(), 1U) << set;
+    EXPECT_TRUE(set.starts_with(found[0].key));
+    EXPECT_FALSE(found[0].may_change);
+    EXPECT_FALSE(found[0].reason.empty());
+  }
+  const std::string recompute = "pipeline.recompute=true";
+  EXPECT_EQ(differences(recipe_of({}), recipe_of({recompute, "pipeline.stash=false"})).size(), 1U);
+  const std::string discount = "pipeline.lookahead=lr_discount";
+  EXPECT_EQ(differences(recipe_of({discount}), recipe_of({discount, "pipeline.discount_updates=9"}))
+                .size(),
+            1U);
+}
+
+// Nothing is late there, so the cut is nobody's business.
+TEST(Compare, SynchronousPipelinesMayBeCutAnew) {
+  const std::string matched = "pipeline.lookahead=matched";
+  const Recipe two = recipe_of({"pipeline.schedule=1f1b", "mesh.stages=2", matched});
+  const Recipe four = recipe_of({"pipeline.schedule=gpipe", "mesh.stages=4", matched,
+                                 "pipeline.update_every=2", "pipeline.extra_per_hop=1"});
+  EXPECT_TRUE(differences(two, four).empty());
+  const auto found =
+      differences(two, recipe_of({"mesh.stages=4", "pipeline.update_every=2", matched}));
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].key, "mesh.stages");
+  EXPECT_EQ(found[0].reason,
+            "in an asynchronous pipeline the number of stages decides how late gradients are");
+  EXPECT_EQ(found[1].key, "pipeline.schedule");
 }
 
 TEST(Compare, NamesTheKeyAndBothValues) {

@@ -27,6 +27,17 @@ TEST(Words, GoBothWays) {
   EXPECT_EQ(word_of(RateSchedule::kLinear), "linear");
   EXPECT_EQ(word_of(RateSchedule::kConstant), "constant");
   EXPECT_EQ(word_of(RateSchedule::kWsd), "wsd");
+  EXPECT_EQ(word_of(DriverName::kThreads), "threads");
+  EXPECT_EQ(word_of(DriverName::kSim), "sim");
+  EXPECT_EQ(word_of(PipelineSchedule::kAsync), "async");
+  EXPECT_EQ(word_of(PipelineSchedule::k1f1b), "1f1b");
+  EXPECT_EQ(word_of(PipelineSchedule::kGpipe), "gpipe");
+  EXPECT_EQ(word_of(Lookahead::kTentative), "tentative");
+  EXPECT_EQ(word_of(Lookahead::kMatched), "matched");
+  EXPECT_EQ(word_of(Lookahead::kPredict), "predict");
+  EXPECT_EQ(word_of(Lookahead::kNesterov), "nesterov");
+  EXPECT_EQ(word_of(Lookahead::kNone), "none");
+  EXPECT_EQ(word_of(Lookahead::kLrDiscount), "lr_discount");
   EXPECT_EQ(enum_of<OptimizerName>("nadamw"), OptimizerName::kNAdamW);
   EXPECT_EQ(enum_of<OptimizerName>("adam"), std::nullopt);
 }
@@ -50,8 +61,10 @@ TEST(Keys, EachHasAFieldOfItsOwn) {
   const LoadedRecipe start = loaded_from("");
   for (const Key& key : keys()) {
     Recipe recipe = start.recipe;
-    const std::vector<Value> candidates = {int64_t{3}, 0.3,    true,   false,      "cuda", "hf:x",
-                                           "bf16",     "gpt2", "relu", "constant", "sgd"};
+    const std::vector<Value> candidates = {
+        int64_t{3}, 0.3,    true,   false,     "cuda",
+        "hf:x",     "bf16", "gpt2", "relu",    "constant",
+        "sgd",      "sim",  "1f1b", "predict", std::vector<double>{0.5}};
     for (const Value& value : candidates) {
       if (assign(key, value, recipe) && recipe != start.recipe) break;
     }
@@ -84,6 +97,19 @@ TEST(Keys, SayWhatTheyAllow) {
   EXPECT_EQ(allowed("optimizer.name"), "\"muon\", \"adamw\", \"nadamw\" or \"sgd\"");
   EXPECT_EQ(allowed("run.device"), "\"cpu\", \"cuda\" or \"cuda:N\"");
   EXPECT_EQ(allowed("data.train"), "a text or a list of texts, none empty");
+  EXPECT_EQ(allowed("sim.speeds"), "a list of numbers, each above 0, at most 1000000");
+}
+
+// Below its range an automatic number is not a number but the word, both ways.
+TEST(Keys, KeepTheWordAutoWhereNoOtherKeyDecides) {
+  const Key& horizon = *find_key("pipeline.horizon");
+  Recipe recipe;
+  EXPECT_EQ(value_of(horizon, recipe), Value("auto"));
+  EXPECT_TRUE(assign(horizon, 0.5, recipe));
+  EXPECT_EQ(value_of(horizon, recipe), Value(0.5));
+  EXPECT_TRUE(assign(horizon, "auto", recipe));
+  EXPECT_EQ(recipe, Recipe{});
+  EXPECT_FALSE(assign(horizon, -1.0, recipe));
 }
 
 struct Case {
@@ -107,20 +133,25 @@ const double kInfinity = std::numeric_limits<double>::infinity();
 
 INSTANTIATE_TEST_SUITE_P(
     Ends, KeyTakes,
-    testing::Values(Case{"model.layers", int64_t{1}, true}, Case{"model.layers", int64_t{0}, false},
-                    Case{"model.layers", int64_t{4096}, true},
-                    Case{"model.layers", int64_t{4097}, false}, Case{"model.layers", 2.0, false},
-                    Case{"model.layers", "2", false}, Case{"run.seed", int64_t{INT64_MAX}, true},
-                    Case{"run.seed", int64_t{-1}, false}, Case{"data.valid_share", 0.0, true},
-                    Case{"data.valid_share", 0.51, false}, Case{"data.valid_share", 0.5, true},
-                    Case{"data.valid_share", int64_t{0}, true},
-                    Case{"data.valid_share", -0.1, false}, Case{"optimizer.rate", 0.0, false},
-                    Case{"optimizer.rate", 100.0, true}, Case{"optimizer.rate", 100.1, false},
-                    Case{"optimizer.rate", kNan, false}, Case{"optimizer.clip", kInfinity, false},
-                    Case{"optimizer.final", 0.0, true}, Case{"optimizer.final", 1.0, true},
-                    Case{"optimizer.rate", true, false},
-                    Case{"optimizer.nesterov", int64_t{1}, false},
-                    Case{"optimizer.nesterov", false, true}));
+    testing::Values(
+        Case{"model.layers", int64_t{1}, true}, Case{"model.layers", int64_t{0}, false},
+        Case{"model.layers", int64_t{4096}, true}, Case{"model.layers", int64_t{4097}, false},
+        Case{"model.layers", 2.0, false}, Case{"model.layers", "2", false},
+        Case{"run.seed", int64_t{INT64_MAX}, true}, Case{"run.seed", int64_t{-1}, false},
+        Case{"data.valid_share", 0.0, true}, Case{"data.valid_share", 0.51, false},
+        Case{"data.valid_share", 0.5, true}, Case{"data.valid_share", int64_t{0}, true},
+        Case{"data.valid_share", -0.1, false}, Case{"optimizer.rate", 0.0, false},
+        Case{"optimizer.rate", 100.0, true}, Case{"optimizer.rate", 100.1, false},
+        Case{"optimizer.rate", kNan, false}, Case{"optimizer.clip", kInfinity, false},
+        Case{"optimizer.final", 0.0, true}, Case{"optimizer.final", 1.0, true},
+        Case{"optimizer.rate", true, false}, Case{"pipeline.horizon", 0.0, true},
+        Case{"pipeline.horizon", 10.0, true}, Case{"pipeline.horizon", -0.1, false},
+        Case{"pipeline.horizon", kNan, false}, Case{"pipeline.extra_per_hop", int64_t{1000}, true},
+        Case{"pipeline.extra_per_hop", int64_t{1001}, false},
+        Case{"pipeline.extra_per_hop", int64_t{-1}, false},
+        Case{"pipeline.discount_updates", int64_t{0}, false}, Case{"sim.flops", 0.0, false},
+        Case{"sim.latency_ms", -1.0, false}, Case{"optimizer.nesterov", int64_t{1}, false},
+        Case{"optimizer.nesterov", false, true}));
 
 INSTANTIATE_TEST_SUITE_P(
     Texts, KeyTakes,
@@ -134,7 +165,17 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"data.valid", std::vector<std::string>{}, true}, Case{"data.valid", "", false},
         Case{"data.valid", std::vector<std::string>{"a", ""}, false},
         Case{"data.valid", Foreign{"a table"}, false}, Case{"data.valid", int64_t{3}, false},
-        Case{"model.architecture", "Llama", false}, Case{"model.architecture", "gpt2", true}));
+        Case{"model.architecture", "Llama", false}, Case{"model.architecture", "gpt2", true},
+        Case{"pipeline.schedule", "1f1b", true}, Case{"pipeline.schedule", "1F1B", false},
+        Case{"pipeline.schedule", "auto", false}, Case{"pipeline.lookahead", "auto", true},
+        Case{"sim.speeds", std::vector<double>{1, 0.5}, true},
+        Case{"sim.speeds", std::vector<double>{1, 0}, false},
+        Case{"sim.speeds", std::vector<double>{kNan}, false},
+        Case{"sim.speeds", std::vector<double>{2e6}, false},
+        Case{"sim.speeds", std::vector<double>{}, true},
+        Case{"sim.speeds", std::vector<std::string>{}, true},  // what [] reads as
+        Case{"sim.speeds", std::vector<std::string>{"1"}, false}, Case{"sim.speeds", 1.0, false},
+        Case{"data.valid", std::vector<double>{1}, false}));
 
 }  // namespace
 }  // namespace leeway

@@ -49,6 +49,20 @@ TEST(Set, TakesBareWordsAsText) {
   EXPECT_EQ(loaded_from("", {"optimizer.rate=1e-4"}).recipe.optimizer.rate, 1e-4);
 }
 
+TEST(Load, TakesAWordThatBeginsWithADigit) {
+  constexpr auto k1f1b = PipelineSchedule::k1f1b;
+  EXPECT_EQ(loaded_from("pipeline.schedule = '1f1b'").recipe.pipeline.schedule, k1f1b);
+  EXPECT_EQ(loaded_from("", {"pipeline.schedule=1f1b"}).recipe.pipeline.schedule, k1f1b);
+  EXPECT_EQ(loaded_from("", {"pipeline.schedule=\"1f1b\""}).recipe.pipeline.schedule, k1f1b);
+}
+
+TEST(Load, TakesListsOfNumbers) {
+  const std::vector<double> two = {1, 0.5};
+  EXPECT_EQ(loaded_from("mesh.stages = 2\nsim.speeds = [1, 0.5]").recipe.sim.speeds, two);
+  EXPECT_EQ(loaded_from("mesh.stages = 2", {"sim.speeds=[1, 0.5]"}).recipe.sim.speeds, two);
+  EXPECT_TRUE(loaded_from("sim.speeds = [2]", {"sim.speeds=[]"}).recipe.sim.speeds.empty());
+}
+
 TEST(Set, LastOneWins) {
   EXPECT_EQ(loaded_from("run.seed = 5", {"run.seed=6", "run.seed=7"}).recipe.run.seed, 7);
 }
@@ -57,6 +71,8 @@ TEST(Set, AutoTakesBackWhatTheFileSays) {
   const LoadedRecipe loaded = loaded_from("model.hidden = 7", {"model.hidden=auto"});
   EXPECT_EQ(loaded.recipe.model.hidden, 352);
   EXPECT_FALSE(loaded.is_given("model.hidden"));
+  const LoadedRecipe horizon = loaded_from("pipeline.horizon = 5", {"pipeline.horizon=auto"});
+  EXPECT_LT(horizon.recipe.pipeline.horizon, 0);
 }
 
 TEST(LoadError, UnknownKeyInAFile) {
@@ -73,10 +89,10 @@ TEST(LoadError, UnknownTableInAFile) {
   EXPECT_EQ(error_of("\n[modle]"), "test.toml:3: unknown table modle, did you mean model?");
   EXPECT_EQ(error_of("[averaging]\nlag = 1"),
             "test.toml:2: unknown table averaging; the tables are run, model, data, optimizer, "
-            "mesh, pipeline");
+            "mesh, pipeline, sim");
   EXPECT_EQ(error_of("[model.more]"),
             "test.toml:2: unknown table model.more; the tables are run, model, data, optimizer, "
-            "mesh, pipeline");
+            "mesh, pipeline, sim");
 }
 
 TEST(LoadError, UnknownKeyAfterSet) {
@@ -129,8 +145,10 @@ TEST(LoadError, WrongTypeOrRangeSaysWhatIsAllowed) {
             "test.toml:2: model.architecture is \"lama\", allowed: \"llama\" or \"gpt2\"; did you "
             "mean \"llama\"?");
   EXPECT_EQ(error_of("data.valid = [1]"),
-            "test.toml:2: data.valid is a list with something other than text in it, allowed: a "
-            "text or a list of texts, none empty");
+            "test.toml:2: data.valid is [1.0], allowed: a text or a list of texts, none empty");
+  EXPECT_EQ(error_of("sim.speeds = [1, 'a']"),
+            "test.toml:2: sim.speeds is a list of something other than texts alone or numbers "
+            "alone, allowed: a list of numbers, each above 0, at most 1000000");
   EXPECT_EQ(error_of("run.seed = 99999999999999999999").substr(0, 30),
             "test.toml:2:32: not valid TOML");
 }

@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "config/keys.h"
+#include "config/words.h"
 #include "config_testing.h"
 
 namespace leeway {
@@ -51,6 +52,27 @@ TEST(Print, ParsesBackForEveryOptimizerAndArchitecture) {
       EXPECT_EQ(parsed_again(loaded), loaded.recipe) << optimizer << " " << architecture;
     }
   }
+}
+
+TEST(Print, ParsesBackForEveryLookaheadAndOptimizer) {
+  for (const std::string optimizer : {"muon", "adamw", "sgd"}) {
+    for (const std::string_view lookahead : kWords<Lookahead>) {
+      const LoadedRecipe loaded = loaded_from(
+          "mesh.stages = 4",
+          {"optimizer.name=" + optimizer, "pipeline.lookahead=" + std::string(lookahead)});
+      EXPECT_EQ(parsed_again(loaded), loaded.recipe) << optimizer << " " << lookahead;
+    }
+  }
+}
+
+TEST(Print, SaysAutoWhereNoOtherKeyDecides) {
+  const std::string matched = print_recipe(loaded_from(""));
+  EXPECT_THAT(matched, HasSubstr("\nhorizon = \"auto\"             # default\n"));
+  EXPECT_THAT(matched, HasSubstr("\ndiscount_updates = \"auto\"    # default\n"));
+  const std::string predict = print_recipe(loaded_from("pipeline.lookahead = 'predict'"));
+  EXPECT_THAT(predict, HasSubstr("\nhorizon = 1.0                # default\n"));
+  const std::string discount = print_recipe(loaded_from("pipeline.lookahead = 'lr_discount'"));
+  EXPECT_THAT(discount, HasSubstr("\ndiscount_updates = 250       # default\n"));
 }
 
 // A file's name is printed in comments, where a line break would start a key.

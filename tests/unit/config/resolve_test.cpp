@@ -1,4 +1,4 @@
-// Defaults that follow from other keys, and values that do not fit each other.
+// Defaults that follow from other keys.
 #include <gtest/gtest.h>
 
 #include "config/load.h"
@@ -46,6 +46,59 @@ TEST(Resolve, OptimizerFollowsItsName) {
   }
 }
 
+TEST(Resolve, LookaheadFollowsTheOptimizerAndTheDelays) {
+  const auto lookahead = [](const std::vector<std::string>& sets) {
+    return loaded_from("mesh.stages = 4", sets).recipe.pipeline.lookahead;
+  };
+  for (const std::string name : {"muon", "adamw", "sgd"}) {
+    EXPECT_EQ(lookahead({"optimizer.name=" + name}), Lookahead::kTentative);
+    EXPECT_EQ(lookahead({"optimizer.name=" + name, "pipeline.update_every=2"}),
+              Lookahead::kMatched);
+  }
+  EXPECT_EQ(lookahead({"optimizer.name=nadamw"}), Lookahead::kNesterov);
+  // Where every update flushes nothing is late, however small it is.
+  EXPECT_EQ(lookahead({"pipeline.update_every=2", "pipeline.schedule=1f1b"}),
+            Lookahead::kTentative);
+}
+
+TEST(Resolve, TentativeHasItsShareAndItsGuesses) {
+  const Recipe late = loaded_from("mesh.stages = 4").recipe;
+  EXPECT_EQ(late.optimizer.gradient_share, 0.2);
+  EXPECT_EQ(late.pipeline.refresh, 2);
+  EXPECT_LT(loaded_from("").recipe.optimizer.gradient_share, 0);  // one stage: never late
+  const Recipe none = loaded_from("mesh.stages = 4\npipeline.lookahead = 'none'").recipe;
+  EXPECT_LT(none.optimizer.gradient_share, 0);
+  EXPECT_EQ(none.pipeline.refresh, 0);
+}
+
+TEST(Resolve, AdamWThatLooksAheadByNesterovIsNAdamW) {
+  const auto adamw =
+      loaded_from("", {"optimizer.name=adamw", "pipeline.lookahead=nesterov"}).recipe.optimizer;
+  EXPECT_EQ(adamw.beta1, 0.99);
+  EXPECT_EQ(adamw.beta2, 0.999);
+  EXPECT_TRUE(adamw.nesterov);
+  const auto muon = loaded_from("", {"pipeline.lookahead=nesterov"}).recipe.optimizer;
+  EXPECT_EQ(muon.beta1, 0.95);
+  EXPECT_EQ(muon.beta2, 0.99);
+  EXPECT_TRUE(muon.nesterov);
+}
+
+TEST(Resolve, HorizonAndDiscountFollowTheLookahead) {
+  const auto options = [](const std::string& lookahead) {
+    return loaded_from("run.updates = 600", {"pipeline.lookahead=" + lookahead}).recipe.pipeline;
+  };
+  EXPECT_EQ(options("predict").horizon, 1.0);
+  EXPECT_LT(options("matched").horizon, 0);
+  EXPECT_LT(options("none").horizon, 0);
+  EXPECT_EQ(options("lr_discount").discount_updates, 150);
+  EXPECT_EQ(options("matched").discount_updates, 0);
+  const Recipe tokens =
+      loaded_from("run.tokens = 81920\npipeline.lookahead = 'lr_discount'").recipe;
+  EXPECT_EQ(tokens.pipeline.discount_updates, 10);  // of 40 updates of 2048 tokens
+  const Recipe tiny = loaded_from("run.updates = 3\npipeline.lookahead = 'lr_discount'").recipe;
+  EXPECT_EQ(tiny.pipeline.discount_updates, 1);
+}
+
 TEST(Resolve, LeavesWhatWasGiven) {
   const Recipe recipe = loaded_from("", {"model.kv_heads=2", "model.hidden=100",
                                          "optimizer.beta1=0.5", "optimizer.beta2=0.6",
@@ -59,12 +112,18 @@ TEST(Resolve, LeavesWhatWasGiven) {
   EXPECT_EQ(recipe.pipeline.update_every, 8);
 }
 
-TEST(Resolve, UpdateEveryIsTheNumberOfStages) {
+TEST(Resolve, UpdateEveryMakesNoGradientMoreThanOneUpdateLate) {
   EXPECT_EQ(loaded_from("").recipe.pipeline.update_every, 1);
   EXPECT_EQ(loaded_from("mesh.stages = 4").recipe.pipeline.update_every, 4);
   EXPECT_EQ(
       loaded_from("mesh.stages = 4\npipeline.update_every = 'auto'").recipe.pipeline.update_every,
       4);
+  const auto update_every = [](const std::string& rest) {
+    return loaded_from("data.batch = 140\nmesh.stages = 4\n" + rest).recipe.pipeline.update_every;
+  };
+  EXPECT_EQ(update_every("pipeline.extra_per_hop = 1"), 7);
+  EXPECT_EQ(update_every("pipeline.extra_per_hop = 2"), 10);
+  EXPECT_EQ(update_every("pipeline.schedule = 'gpipe'"), 4);
 }
 
 TEST(Resolve, TokensAreRoundedUpToUpdates) {
@@ -83,91 +142,6 @@ TEST(Resolve, LengthAfterSetWinsOverTheFile) {
   EXPECT_EQ(tokens.recipe.run.updates, 2);
   EXPECT_FALSE(tokens.is_given("run.updates"));
   EXPECT_EQ(loaded_from("run.updates = 50", {"run.tokens=0"}).recipe.run.updates, 50);
-}
-
-struct Misfit {
-  std::vector<std::string> sets;
-  std::string message;
-};
-
-class Together : public testing::TestWithParam<Misfit> {};
-
-TEST_P(Together, MisfitsAreNamed) { EXPECT_EQ(error_of("", GetParam().sets), GetParam().message); }
-
-INSTANTIATE_TEST_SUITE_P(
-    Model, Together,
-    testing::Values(
-        Misfit{{"model.width=100", "model.heads=3"},
-               "model.width = 100 (--set) is not a multiple of model.heads = 3 (--set): change one "
-               "of them"},
-        Misfit{{"model.kv_heads=3"},
-               "model.heads = 4 (default) is not a multiple of model.kv_heads = 3 (--set): each "
-               "key and value head serves the same number of heads"},
-        Misfit{{"model.architecture=gpt2", "model.kv_heads=2"},
-               "model.kv_heads = 2 (--set) differs from model.heads = 4 (default), but "
-               "model.architecture = \"gpt2\" (--set) has no grouped queries: leave model.kv_heads "
-               "out"},
-        Misfit{{"model.width=12"},
-               "model.width = 12 (--set) over model.heads = 4 (default) leaves 3 numbers a head, "
-               "but llama's rotary positions need an even number: change one of them"},
-        Misfit{{"model.activation=gelu"},
-               "model.activation = \"gelu\" (--set) does not go with model.architecture = "
-               "\"llama\" (default): choose \"swiglu\""},
-        Misfit{{"model.activation=swiglu", "model.architecture=gpt2"},
-               "model.activation = \"swiglu\" (--set) does not go with model.architecture = "
-               "\"gpt2\" (--set): choose \"gelu\" or \"relu\""},
-        Misfit{{"model.bias=true"},
-               "model.bias = true (--set) does not go with model.architecture = \"llama\" "
-               "(default), which has no biases: leave model.bias out"}));
-
-INSTANTIATE_TEST_SUITE_P(
-    Rest, Together,
-    testing::Values(
-        Misfit{{"run.updates=5", "run.tokens=6"},
-               "run.updates = 5 (--set) and run.tokens = 6 (--set) both set the length of the run: "
-               "keep one of them"},
-        Misfit{{"run.precision=fp64", "run.device=cuda"},
-               "run.precision = \"fp64\" (--set) does not go with run.device = \"cuda\" (--set): "
-               "fp64 is for comparisons on the cpu"},
-        Misfit{{"optimizer.warmup=2000"},
-               "optimizer.warmup = 2000 (--set) is more than run.updates = 1000 (default): shorten "
-               "the warm-up"},
-        Misfit{{"optimizer.warmup=3", "run.tokens=4096"},
-               "optimizer.warmup = 3 (--set) is more than the 2 updates of run.tokens = 4096 "
-               "(--set): shorten the warm-up"},
-        Misfit{{"optimizer.name=adamw", "optimizer.nesterov=true"},
-               "optimizer.nesterov = true (--set) does not go with optimizer.name = \"adamw\" "
-               "(--set): optimizer.name = \"nadamw\" is that form of AdamW"},
-        Misfit{{"optimizer.name=nadamw", "optimizer.nesterov=false"},
-               "optimizer.nesterov = false (--set) does not go with optimizer.name = \"nadamw\" "
-               "(--set): optimizer.name = \"adamw\" is the form without it"},
-        Misfit{{"mesh.stages=5"},
-               "model.layers = 4 (default) is less than mesh.stages = 5 (--set): every stage needs "
-               "a layer"},
-        Misfit{{"pipeline.update_every=3"},
-               "data.batch = 16 (default) is not a multiple of pipeline.update_every = 3 (--set): "
-               "change one of them"}));
-
-TEST(Checks, NameTheLineOfTheFile) {
-  EXPECT_EQ(error_of("[model]\nwidth = 100\nheads = 3"),
-            "model.width = 100 (test.toml:3) is not a multiple of model.heads = 3 (test.toml:4): "
-            "change one of them");
-  EXPECT_EQ(error_of("run.updates = 5\nrun.tokens = 6"),
-            "run.updates = 5 (test.toml:2) and run.tokens = 6 (test.toml:3) both set the length of "
-            "the run: keep one of them");
-}
-
-// What looks like the misfits above and is none.
-TEST(Checks, LetThroughWhatFits) {
-  loaded_from("", {"model.kv_heads=2"});
-  loaded_from("", {"model.architecture=gpt2", "model.width=12"});
-  loaded_from("", {"model.architecture=gpt2", "model.activation=relu", "model.bias=false"});
-  loaded_from("", {"model.bias=false"});
-  loaded_from("", {"run.precision=fp64"});
-  loaded_from("", {"run.precision=bf16", "run.device=cuda:1"});
-  loaded_from("", {"optimizer.warmup=1000"});
-  loaded_from("", {"optimizer.name=sgd", "optimizer.nesterov=false"});
-  loaded_from("", {"mesh.stages=4"});
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ TEST(TomlText, OfEveryKind) {
   EXPECT_EQ(toml_text("a\"b\\c\n"), R"("a\"b\\c\u000A")");
   EXPECT_EQ(toml_text(std::vector<std::string>{"a", "b c"}), R"(["a", "b c"])");
   EXPECT_EQ(toml_text(std::vector<std::string>{}), "[]");
+  EXPECT_EQ(toml_text(std::vector<double>{1, 0.5}), "[1.0, 0.5]");
+  EXPECT_EQ(toml_text(std::vector<double>{}), "[]");
   EXPECT_EQ(toml_text(Foreign{"a date"}), "a date");
 }
 
@@ -76,14 +78,19 @@ TEST(KeyAdvice, FindsSlipsInNameTableAndBoth) {
   EXPECT_EQ(key_advice("width", Spelling::kPath), ", did you mean model.width?");
   EXPECT_EQ(key_advice("mesh.colour", Spelling::kPath), "; the keys of mesh are stages");
   EXPECT_EQ(key_advice("colour", Spelling::kPath),
-            "; the tables are run, model, data, optimizer, mesh, pipeline");
+            "; the tables are run, model, data, optimizer, mesh, pipeline, sim");
 }
 
 TEST(ReadTomlValue, TakesOneValueOnly) {
   EXPECT_EQ(read_toml_value("64").value(), Value(int64_t{64}));
   EXPECT_EQ(read_toml_value("['a', \"b\"]").value(), Value(std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(read_toml_value("[1]").value(),
-            Value(Foreign{"a list with something other than text in it"}));
+  EXPECT_EQ(read_toml_value("[1]").value(), Value(std::vector<double>{1}));
+  EXPECT_EQ(read_toml_value("[1, 2.5, -3]").value(), Value(std::vector<double>{1, 2.5, -3}));
+  EXPECT_EQ(read_toml_value("[]").value(), Value(std::vector<std::string>{}));
+  for (const std::string mixed : {"[1, 'a']", "[[1]]", "[true]"}) {
+    EXPECT_EQ(read_toml_value(mixed).value(),
+              Value(Foreign{"a list of something other than texts alone or numbers alone"}));
+  }
   EXPECT_EQ(read_toml_value("1979-05-27").value(), Value(Foreign{"a date or a time"}));
   EXPECT_FALSE(read_toml_value("word").ok());
   EXPECT_FALSE(read_toml_value("").ok());

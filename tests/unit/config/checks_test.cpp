@@ -1,0 +1,176 @@
+// Values that do not fit each other, and what looks like it and does.
+#include "config/checks.h"
+
+#include <gtest/gtest.h>
+
+#include "config_testing.h"
+
+namespace leeway {
+namespace {
+
+struct Misfit {
+  std::vector<std::string> sets;
+  std::string message;
+};
+
+class Together : public testing::TestWithParam<Misfit> {};
+
+TEST_P(Together, MisfitsAreNamed) { EXPECT_EQ(error_of("", GetParam().sets), GetParam().message); }
+
+const Misfit kModel[] = {
+    {{"model.width=100", "model.heads=3"},
+     "model.width = 100 (--set) is not a multiple of model.heads = 3 (--set): change one "
+     "of them"},
+    {{"model.kv_heads=3"},
+     "model.heads = 4 (default) is not a multiple of model.kv_heads = 3 (--set): each "
+     "key and value head serves the same number of heads"},
+    {{"model.architecture=gpt2", "model.kv_heads=2"},
+     "model.kv_heads = 2 (--set) differs from model.heads = 4 (default), but "
+     "model.architecture = \"gpt2\" (--set) has no grouped queries: leave model.kv_heads "
+     "out"},
+    {{"model.width=12"},
+     "model.width = 12 (--set) over model.heads = 4 (default) leaves 3 numbers a head, "
+     "but llama's rotary positions need an even number: change one of them"},
+    {{"model.activation=gelu"},
+     "model.activation = \"gelu\" (--set) does not go with model.architecture = "
+     "\"llama\" (default): choose \"swiglu\""},
+    {{"model.activation=swiglu", "model.architecture=gpt2"},
+     "model.activation = \"swiglu\" (--set) does not go with model.architecture = "
+     "\"gpt2\" (--set): choose \"gelu\" or \"relu\""},
+    {{"model.bias=true"},
+     "model.bias = true (--set) does not go with model.architecture = \"llama\" "
+     "(default), which has no biases: leave model.bias out"}};
+INSTANTIATE_TEST_SUITE_P(Model, Together, testing::ValuesIn(kModel));
+
+const Misfit kRest[] = {
+    {{"run.updates=5", "run.tokens=6"},
+     "run.updates = 5 (--set) and run.tokens = 6 (--set) both set the length of the run: "
+     "keep one of them"},
+    {{"run.precision=fp64", "run.device=cuda"},
+     "run.precision = \"fp64\" (--set) does not go with run.device = \"cuda\" (--set): "
+     "fp64 is for comparisons on the cpu"},
+    {{"optimizer.warmup=2000"},
+     "optimizer.warmup = 2000 (--set) is more than run.updates = 1000 (default): shorten "
+     "the warm-up"},
+    {{"optimizer.warmup=3", "run.tokens=4096"},
+     "optimizer.warmup = 3 (--set) is more than the 2 updates of run.tokens = 4096 "
+     "(--set): shorten the warm-up"},
+    {{"optimizer.name=adamw", "optimizer.nesterov=true"},
+     "optimizer.nesterov = true (--set) does not go with optimizer.name = \"adamw\" "
+     "(--set): optimizer.name = \"nadamw\" is that form of AdamW"},
+    {{"optimizer.name=nadamw", "optimizer.nesterov=false"},
+     "optimizer.nesterov = false (--set) does not go with optimizer.name = \"nadamw\" "
+     "(--set): optimizer.name = \"adamw\" is the form without it"},
+    {{"mesh.stages=5"},
+     "model.layers = 4 (default) is less than mesh.stages = 5 (--set): every stage needs "
+     "a layer"},
+    {{"pipeline.update_every=3"},
+     "data.batch = 16 (default) is not a multiple of pipeline.update_every = 3 (--set): "
+     "set data.batch to 15 or 18, or change pipeline.update_every"},
+    {{"mesh.stages=4", "pipeline.extra_per_hop=1"},
+     "data.batch = 16 (default) is not a multiple of pipeline.update_every = 7 "
+     "(automatic: (4 - 1)(1 + 1) + 1 for mesh.stages = 4 (--set) and "
+     "pipeline.extra_per_hop = 1 (--set)): set data.batch to 14 or 21, or change "
+     "pipeline.update_every"},
+    {{"mesh.stages=4", "pipeline.extra_per_hop=6"},
+     "data.batch = 16 (default) is not a multiple of pipeline.update_every = 22 "
+     "(automatic: (4 - 1)(1 + 6) + 1 for mesh.stages = 4 (--set) and "
+     "pipeline.extra_per_hop = 6 (--set)): set data.batch to 22, or change "
+     "pipeline.update_every"}};
+INSTANTIATE_TEST_SUITE_P(Rest, Together, testing::ValuesIn(kRest));
+
+const Misfit kPipeline[] = {
+    {{"optimizer.name=nadamw", "pipeline.lookahead=matched"},
+     "pipeline.lookahead = \"matched\" (--set) does not go with optimizer.name = "
+     "\"nadamw\" (--set): nadamw is the look-ahead nesterov; choose optimizer.name = "
+     "\"adamw\" for another one"},
+    {{"optimizer.nesterov=false", "pipeline.lookahead=nesterov"},
+     "pipeline.lookahead = \"nesterov\" (--set) does not go with optimizer.nesterov = "
+     "false (--set): leave optimizer.nesterov out"},
+    {{"optimizer.name=adamw", "optimizer.nesterov=false", "pipeline.lookahead=nesterov"},
+     "pipeline.lookahead = \"nesterov\" (--set) does not go with optimizer.nesterov = "
+     "false (--set): leave optimizer.nesterov out"},
+    {{"pipeline.lookahead=none", "pipeline.horizon=0.5"},
+     "pipeline.horizon = 0.5 (--set) does not go with pipeline.lookahead = \"none\" "
+     "(--set), which predicts nothing: leave pipeline.horizon out, or choose "
+     "\"predict\" or \"matched\""},
+    {{"optimizer.name=nadamw", "pipeline.horizon=0"},
+     "pipeline.horizon = 0.0 (--set) does not go with pipeline.lookahead = \"nesterov\" "
+     "(default), which predicts nothing: leave pipeline.horizon out, or choose "
+     "\"predict\" or \"matched\""},
+    {{"pipeline.discount_updates=9"},
+     "pipeline.discount_updates = 9 (--set) does not go with pipeline.lookahead = "
+     "\"tentative\" (default): leave pipeline.discount_updates out, or choose "
+     "\"lr_discount\""},
+    {{"mesh.stages=4", "pipeline.update_every=2", "pipeline.lookahead=tentative"},
+     "pipeline.lookahead = \"tentative\" (--set) does not go with pipeline.update_every = "
+     "2 (--set): with 4 microbatches in flight some late forwards have no part of an "
+     "update to go by; choose \"matched\", or pipeline.update_every = 4 or more"},
+    {{"pipeline.lookahead=none", "pipeline.refresh=3"},
+     "pipeline.refresh = 3 (--set) does not go with pipeline.lookahead = \"none\" (--set): "
+     "leave pipeline.refresh out, or choose \"tentative\""},
+    {{"pipeline.lookahead=matched", "optimizer.gradient_share=0.1"},
+     "optimizer.gradient_share = 0.1 (--set) does not go with pipeline.lookahead = "
+     "\"matched\" (--set), which makes its own: leave optimizer.gradient_share out"},
+    {{"optimizer.name=nadamw", "optimizer.gradient_share=0.1"},
+     "optimizer.gradient_share = 0.1 (--set) does not go with pipeline.lookahead = "
+     "\"nesterov\" (default), which makes its own: leave optimizer.gradient_share out"},
+    {{"pipeline.stash=false"},
+     "pipeline.stash = false (--set) does not go with pipeline.recompute = false "
+     "(default): a backward needs the weights of its forward, or the forward again; set "
+     "pipeline.recompute = true"}};
+INSTANTIATE_TEST_SUITE_P(Pipeline, Together, testing::ValuesIn(kPipeline));
+
+const Misfit kSim[] = {
+    {{"run.driver=sim", "run.device=cuda"},
+     "run.driver = \"sim\" (--set) does not go with run.device = \"cuda\" (--set): the "
+     "simulator computes on the cpu"},
+    {{"run.driver=sim", "sim.math=false"},
+     "sim.math = false (--set) with run.driver = \"sim\" (--set) leaves nothing to "
+     "train: leave sim.math out"},
+    {{"sim.speeds=[1, 2]"},
+     "sim.speeds = [1.0, 2.0] (--set) has 2 numbers, but mesh.stages = 1 (default) asks "
+     "for one each: change one of them"},
+    {{"sim.speeds=[0.5]", "mesh.stages=2"},
+     "sim.speeds = [0.5] (--set) has 1 number, but mesh.stages = 2 (--set) asks for one "
+     "each: change one of them"}};
+INSTANTIATE_TEST_SUITE_P(Sim, Together, testing::ValuesIn(kSim));
+
+TEST(Checks, NameTheLineOfTheFile) {
+  EXPECT_EQ(error_of("[model]\nwidth = 100\nheads = 3"),
+            "model.width = 100 (test.toml:3) is not a multiple of model.heads = 3 (test.toml:4): "
+            "change one of them");
+  EXPECT_EQ(error_of("run.updates = 5\nrun.tokens = 6"),
+            "run.updates = 5 (test.toml:2) and run.tokens = 6 (test.toml:3) both set the length of "
+            "the run: keep one of them");
+}
+
+// What looks like the misfits above and is none.
+TEST(Checks, LetThroughWhatFits) {
+  loaded_from("", {"model.kv_heads=2"});
+  loaded_from("", {"model.architecture=gpt2", "model.width=12"});
+  loaded_from("", {"model.architecture=gpt2", "model.activation=relu", "model.bias=false"});
+  loaded_from("", {"model.bias=false"});
+  loaded_from("", {"run.precision=fp64"});
+  loaded_from("", {"run.precision=bf16", "run.device=cuda:1"});
+  loaded_from("", {"optimizer.warmup=1000"});
+  loaded_from("", {"optimizer.name=sgd", "optimizer.nesterov=false"});
+  loaded_from("", {"mesh.stages=4"});
+  loaded_from("", {"optimizer.name=nadamw", "pipeline.lookahead=nesterov"});
+  loaded_from("", {"optimizer.name=adamw", "pipeline.lookahead=nesterov"});
+  loaded_from("", {"pipeline.lookahead=matched", "pipeline.horizon=0.5"});
+  loaded_from("", {"pipeline.lookahead=tentative", "pipeline.refresh=3"});
+  loaded_from("", {"pipeline.lookahead=none", "pipeline.refresh=auto"});
+  loaded_from("", {"pipeline.lookahead=none", "optimizer.gradient_share=0.1"});
+  loaded_from("", {"mesh.stages=4", "pipeline.update_every=2", "pipeline.schedule=1f1b"});
+  loaded_from("", {"pipeline.lookahead=predict", "pipeline.horizon=0"});
+  loaded_from("", {"pipeline.lookahead=none", "pipeline.horizon=auto"});
+  loaded_from("", {"pipeline.lookahead=lr_discount", "pipeline.discount_updates=9"});
+  loaded_from("", {"pipeline.recompute=true", "pipeline.stash=false"});
+  loaded_from("", {"pipeline.schedule=gpipe", "pipeline.lookahead=predict"});
+  loaded_from("", {"run.driver=threads", "sim.math=false", "sim.latency_ms=5"});
+  loaded_from("", {"mesh.stages=2", "sim.speeds=[1, 0.5]"});
+}
+
+}  // namespace
+}  // namespace leeway
