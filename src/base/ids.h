@@ -17,4 +17,11 @@ using ReplicaId = Id<struct ReplicaTag>;        // one whole pipeline
 using MicrobatchId = Id<struct MicrobatchTag>;  // counted from 0 in each replica
 using UpdateId = Id<struct UpdateTag>;          // one optimizer step of a worker
 
+// One stage of one replica: the unit that owns weights, optimizer state and a device.
+struct WorkerId {
+  ReplicaId replica;
+  StageId stage;
+  auto operator<=>(const WorkerId&) const = default;
+};
+
 }  // namespace leeway

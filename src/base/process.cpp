@@ -3,9 +3,11 @@
 #include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <climits>
+#include <fstream>
 
 namespace leeway {
 
@@ -19,6 +21,17 @@ int64_t core_count() {
   cpu_set_t allowed;  // not the machine's cores: those that this process may use
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
   return std::max(1, CPU_COUNT(&allowed));
+}
+
+int64_t physical_memory_bytes() {
+  int64_t bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * int64_t{::sysconf(_SC_PAGESIZE)};
+  // Linux's two generations of control groups; a file that is missing or says "max" is no limit.
+  for (const char* file :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    int64_t limit = 0;
+    if (std::ifstream(file) >> limit && limit > 0) bytes = std::min(bytes, limit);
+  }
+  return bytes;
 }
 
 void keep_freed_memory() {

@@ -2,6 +2,10 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "base/check.h"
 #include "model/initial_weights.h"
 
@@ -25,26 +29,85 @@ Stage::Stage(const StageOptions& options)
       gradient_views_(model_.view(gradients_)),
       optimizer_(options.update, model_.layout(), on(options, options.master)),
       versions_(model_, on(options, options.compute)) {
+  LEEWAY_CHECK(options.stash || options.recompute, "without a stash the forward is repeated");
   fill_initial_weights(weights_, options.shape, model_.layout(), options.seed);
   weights_ = weights_.to(options.device);
-  publish_weights();
+  if (options.horizon > 0) last_update_ = at::zeros_like(weights_);
+  make_version(/*guess=*/0);
 }
 
-at::Tensor Stage::forward(MicrobatchId m, const at::Tensor& input) {
+std::shared_ptr<const Version> Stage::make_version(int64_t guess) {
+  auto version = versions_.take_free(updates_done(), guess);
+  at::Tensor& copy = version->views.flat;
+  if (guess == 0) {
+    copy.copy_(weights_);
+  } else {
+    LEEWAY_CHECK(options_.horizon > 0, "a tentative guess is made before it is used");
+    const double shift = options_.horizon * static_cast<double>(guess);
+    if (copy.scalar_type() == weights_.scalar_type()) {
+      at::add_out(copy, weights_, last_update_, shift);
+    } else {
+      copy.copy_(at::add(weights_, last_update_, shift));  // rounded once, after the sum
+    }
+  }
+  versions_.publish(version);
+  return version;
+}
+
+void Stage::make_guess(int64_t guess, double rate_factor, double gradient_scale) {
   const WithoutAutograd guard;
-  InFlight& flight = in_flight_[m];
-  LEEWAY_CHECK(flight.version == nullptr, "a microbatch goes forward once");
-  flight.version = versions_.newest();
-  return model_.forward(flight.version->views, input, &flight.saved);
+  LEEWAY_CHECK(guess > 0 && !has_guess(guess), "a guess is made once");
+  auto version = versions_.take_free(updates_done(), guess);
+  optimizer_.preview({.weights = weights_,
+                      .gradients = gradients_,
+                      .compute = version->views.flat,
+                      .rate_factor = rate_factor,
+                      .gradient_scale = gradient_scale});
+  versions_.publish(std::move(version));
 }
 
-at::Tensor Stage::forward_to_loss(MicrobatchId m, const at::Tensor& input,
+std::shared_ptr<const Version> Stage::newest(int64_t guess) {
+  auto version = versions_.newest(guess);
+  return version != nullptr ? version : make_version(guess);
+}
+
+void Stage::count_versions() {
+  std::vector<const Version*> held;
+  for (const auto& [m, flight] : in_flight_) {
+    const Version* version = flight.version.get();
+    const bool known = std::find(held.begin(), held.end(), version) != held.end();
+    if (version != nullptr && version->update < updates_done() && !known) held.push_back(version);
+  }
+  versions_peak_ =
+      std::max(versions_peak_, static_cast<int64_t>(held.size()) + versions_.newest_count());
+}
+
+at::Tensor Stage::forward(MicrobatchId m, const Ahead& ahead, const at::Tensor& input) {
+  const WithoutAutograd guard;
+  const auto [place, inserted] = in_flight_.try_emplace(m);
+  LEEWAY_CHECK(inserted, "a microbatch goes forward once");
+  InFlight& flight = place->second;
+  auto version = newest(ahead.guess);
+  if (watch_wanted_ && ahead.delay > 0 && !probe_.waiting()) {
+    probe_.begin(updates_done(), ahead.delay, weights_, version->views.flat);
+    watch_wanted_ = false;
+  }
+  if (options_.recompute) flight.input = input;
+  at::Tensor output =
+      model_.forward(version->views, input, options_.recompute ? nullptr : &flight.saved);
+  if (options_.stash) flight.version = std::move(version);
+  count_versions();
+  return output;
+}
+
+at::Tensor Stage::forward_to_loss(MicrobatchId m, const Ahead& ahead, const at::Tensor& input,
                                   const at::Tensor& targets) {
-  const at::Tensor logits = forward(m, input);
+  const at::Tensor logits = forward(m, ahead, input);
   const WithoutAutograd guard;
   InFlight& flight = in_flight_.at(m);
   flight.targets = targets.view(-1);
-  return loss_forward(logits, flight.targets, flight.loss);
+  LossSaved unused;
+  return loss_forward(logits, flight.targets, options_.recompute ? unused : flight.loss);
 }
 
 Stage::InFlight Stage::take(MicrobatchId m) {
@@ -53,52 +116,77 @@ Stage::InFlight Stage::take(MicrobatchId m) {
   return std::move(node.mapped());
 }
 
+std::shared_ptr<const Version> Stage::restore_saved(InFlight& flight) {
+  // A gradient always meets the newest weights: without a stash they are what it is taken at.
+  auto version = options_.stash ? flight.version : newest(/*guess=*/0);
+  if (!options_.recompute) return version;
+  const at::Tensor output = model_.forward(version->views, flight.input, &flight.saved);
+  if (flight.targets.defined()) loss_forward(output, flight.targets, flight.loss);
+  return version;
+}
+
 at::Tensor Stage::backward(MicrobatchId m, const at::Tensor& dy) {
   const WithoutAutograd guard;
   InFlight flight = take(m);
-  return model_.backward(flight.version->views, std::move(flight.saved), dy, gradient_views_);
+  const auto version = restore_saved(flight);
+  return model_.backward(version->views, std::move(flight.saved), dy, gradient_views_);
 }
 
 at::Tensor Stage::backward_from_loss(MicrobatchId m, double scale) {
   const WithoutAutograd guard;
   InFlight flight = take(m);
+  const auto version = restore_saved(flight);
   const at::Tensor dlogits =
       loss_backward(std::move(flight.loss), flight.targets, scale, options_.compute);
-  return model_.backward(flight.version->views, std::move(flight.saved), dlogits, gradient_views_);
+  return model_.backward(version->views, std::move(flight.saved), dlogits, gradient_views_);
 }
-
-double Stage::gradient_squared_norm() const { return squared_norm(gradients_); }
 
 void Stage::update(double rate_factor, double gradient_scale) {
   const WithoutAutograd guard;
+  if (probe_.due(updates_done())) prediction_ = probe_.end(weights_);
   versions_.retire();
-  auto next = versions_.take_free({optimizer_.updates_done() + 1});
+  // The update writes the next version in its own pass where that is the weights themselves. With
+  // a look-ahead the forwards want others, which are made when they are first asked for.
+  const bool looks_ahead = options_.horizon > 0;
+  std::shared_ptr<Version> next;
+  if (looks_ahead) {
+    last_update_.copy_(weights_);
+  } else {
+    next = versions_.take_free({updates_done().value + 1}, /*guess=*/0);
+  }
   optimizer_.update({.weights = weights_,
                      .gradients = gradients_,
-                     .compute = next->views.flat,
+                     .compute = next ? next->views.flat : at::Tensor(),
                      .rate_factor = rate_factor,
                      .gradient_scale = gradient_scale});
-  versions_.publish(std::move(next));
+  if (looks_ahead) {
+    at::sub_out(last_update_, weights_, last_update_);
+  } else {
+    versions_.publish(std::move(next));
+  }
   gradients_.zero_();
 }
 
-at::Tensor Stage::evaluate(const at::Tensor& input) const {
+std::shared_ptr<const Version> Stage::hold() {
   const WithoutAutograd guard;
-  return model_.forward(versions_.newest()->views, input, nullptr);
+  return newest(/*guess=*/0);
+}
+
+at::Tensor Stage::evaluate(const Version& version, const at::Tensor& input) const {
+  const WithoutAutograd guard;
+  return model_.forward(version.views, input, nullptr);
+}
+
+std::optional<PredictionError> Stage::take_prediction() {
+  return std::exchange(prediction_, std::nullopt);
 }
 
 void Stage::load_weights(const at::Tensor& flat) {
   LEEWAY_CHECK(flat.numel() == weights_.numel(), "the checkpoint's layout was checked before");
   LEEWAY_CHECK(in_flight_.empty(), "weights change only where nothing is in flight");
   weights_.copy_(flat);
-  publish_weights();
-}
-
-void Stage::publish_weights() {
   versions_.retire();
-  auto version = versions_.take_free(updates_done());
-  version->views.flat.copy_(weights_);
-  versions_.publish(std::move(version));
+  make_version(/*guess=*/0);
 }
 
 }  // namespace leeway

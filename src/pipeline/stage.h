@@ -7,10 +7,12 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "base/ids.h"
 #include "model/stage_model.h"
 #include "optim/optimizer.h"
+#include "pipeline/prediction.h"
 #include "pipeline/versions.h"
 
 namespace leeway {
@@ -23,6 +25,15 @@ struct StageOptions {
   at::ScalarType master = at::kFloat;   // weights, gradients, moments: fp32, in tests fp64
   at::ScalarType compute = at::kFloat;  // versions and activations: fp32, bf16, in tests fp64
   uint64_t seed = 0;                    // of the initial weights
+  double horizon = 0;      // forwards run at w + horizon * delay * (the last update); 0: at w
+  bool recompute = false;  // keep only inputs; the backward repeats the forward
+  bool stash = true;       // false, with recompute: repeat it on the newest weights
+};
+
+// Where a forward runs.
+struct Ahead {
+  int64_t delay = 0;  // updates that will come between now and the one that its gradient goes into
+  int64_t guess = 0;  // of `delay` updates by the horizon; or the one that guess() was given; 0: w
 };
 
 class Stage {
@@ -31,22 +42,34 @@ class Stage {
   Stage(const Stage&) = delete;  // versions point at the model inside
   Stage& operator=(const Stage&) = delete;
 
-  // Uses the newest version and keeps hold of it until this microbatch's backward.
-  at::Tensor forward(MicrobatchId m, const at::Tensor& input);
+  // Uses the newest weights, or a guess from them, and keeps hold of that version until the
+  // backward.
+  at::Tensor forward(MicrobatchId m, const Ahead& ahead, const at::Tensor& input);
   // Last stage: goes on to the mean loss over `targets` [batch, time], a scalar on the device.
-  at::Tensor forward_to_loss(MicrobatchId m, const at::Tensor& input, const at::Tensor& targets);
+  at::Tensor forward_to_loss(MicrobatchId m, const Ahead& ahead, const at::Tensor& input,
+                             const at::Tensor& targets);
+
+  // Guess number `guess` (from 1) at the weights to come: what an update would make of the
+  // gradients so far. Stands until the next update.
+  bool has_guess(int64_t guess) const { return versions_.newest(guess) != nullptr; }
+  void make_guess(int64_t guess, double rate_factor, double gradient_scale);
 
   // Adds to the gradients; returns the input's gradient (undefined for the first stage).
   at::Tensor backward(MicrobatchId m, const at::Tensor& dy);
   // Last stage: starts from scale * loss; 1 / update_every makes the update's gradient a mean.
   at::Tensor backward_from_loss(MicrobatchId m, double scale);
 
-  double gradient_squared_norm() const;
   // One optimizer step, publishes the next version, clears the gradients.
   void update(double rate_factor, double gradient_scale);
 
-  // A forward that leaves no trace, on the newest version.
-  at::Tensor evaluate(const at::Tensor& input) const;
+  // The newest weights themselves, not ahead of anything: never written while somebody holds them.
+  std::shared_ptr<const Version> hold();
+  // A forward that leaves no trace.
+  at::Tensor evaluate(const Version& version, const at::Tensor& input) const;
+
+  // Watch the next late forward, and how far from the mark its weights will have been.
+  void watch_prediction() { watch_wanted_ = true; }
+  std::optional<PredictionError> take_prediction();
 
   // Puts weights into the master buffer (a checkpoint's) and publishes them.
   void load_weights(const at::Tensor& flat);
@@ -54,30 +77,45 @@ class Stage {
   const StageModel& model() const { return model_; }
   const at::Tensor& weights() const { return weights_; }  // flat master copy
   const at::Tensor& gradients() const { return gradients_; }
+  const at::Tensor& last_update() const { return last_update_; }  // undefined without horizon
   Optimizer& optimizer() { return optimizer_; }
+  const Optimizer& optimizer() const { return optimizer_; }
   UpdateId updates_done() const { return {optimizer_.updates_done()}; }
   int64_t in_flight_count() const { return static_cast<int64_t>(in_flight_.size()); }
-  // Compute copies in memory: one where every update finds nothing in flight.
+  // Most versions at once: those of the newest weights, and those that microbatches in flight hold.
+  int64_t versions_peak() const { return versions_peak_; }
+  // Compute copies in memory, those of a pending evaluation too.
   int64_t version_count() const { return versions_.allocated_count(); }
+  int64_t version_bytes() const { return versions_.version_bytes(); }
 
  private:
   struct InFlight {
-    std::shared_ptr<const Version> version;
+    std::shared_ptr<const Version> version;  // null where old weights are not kept
+    at::Tensor input;                        // with recompute, in place of what is saved
     StageSaved saved;
     LossSaved loss;
     at::Tensor targets;
   };
   InFlight take(MicrobatchId m);
-  void publish_weights();
+  // The version that a backward runs on, and what its forward saved, or would have saved.
+  std::shared_ptr<const Version> restore_saved(InFlight& flight);
+  std::shared_ptr<const Version> newest(int64_t guess);
+  std::shared_ptr<const Version> make_version(int64_t guess);
+  void count_versions();
 
   StageOptions options_;
   StageModel model_;
   at::Tensor weights_;
   at::Tensor gradients_;
+  at::Tensor last_update_;
   StageViews gradient_views_;
   Optimizer optimizer_;
   Versions versions_;
   std::map<MicrobatchId, InFlight> in_flight_;
+  int64_t versions_peak_ = 1;
+  bool watch_wanted_ = false;
+  PredictionProbe probe_;
+  std::optional<PredictionError> prediction_;
 };
 
 }  // namespace leeway

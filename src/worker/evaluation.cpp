@@ -16,28 +16,41 @@ uint64_t evaluation_windows(const TokenFile& tokens, const EvaluationOptions& op
   return options.windows == 0 ? all : std::min(all, static_cast<uint64_t>(options.windows));
 }
 
+int64_t evaluation_batches(const TokenFile& tokens, const EvaluationOptions& options) {
+  const auto windows = static_cast<int64_t>(evaluation_windows(tokens, options));
+  return (windows + options.batch - 1) / options.batch;
+}
+
+std::vector<uint64_t> evaluation_batch(const TokenFile& tokens, const EvaluationOptions& options,
+                                       int64_t index) {
+  const uint64_t all = window_count_of(tokens.info().count, options.context);
+  const uint64_t count = evaluation_windows(tokens, options);
+  const auto size = static_cast<uint64_t>(options.batch);
+  const uint64_t first = static_cast<uint64_t>(index) * size;
+  std::vector<uint64_t> windows;
+  for (uint64_t i = first; i < std::min(count, first + size); ++i) {
+    windows.push_back(i * all / count);
+  }
+  return windows;
+}
+
 std::optional<Evaluation> evaluate(const Logits& logits, const TokenFile& tokens,
                                    const EvaluationOptions& options,
                                    const EvaluationProgress& progress) {
-  const uint64_t all = window_count_of(tokens.info().count, options.context);
-  LEEWAY_CHECK(all > 0, "check_windows() refuses a file without a window");
-  const uint64_t count = evaluation_windows(tokens, options);
+  const auto count = static_cast<int64_t>(evaluation_windows(tokens, options));
+  LEEWAY_CHECK(count > 0, "check_windows() refuses a file without a window");
   Evaluation result;
   double sum = 0;  // fp64, in the order of the file: the same bits every time
-  for (uint64_t first = 0; first < count; first += static_cast<uint64_t>(options.batch)) {
-    std::vector<uint64_t> windows;
-    const uint64_t end = std::min(count, first + static_cast<uint64_t>(options.batch));
-    for (uint64_t i = first; i < end; ++i) windows.push_back(i * all / count);
+  for (int64_t index = 0; index < evaluation_batches(tokens, options); ++index) {
+    const std::vector<uint64_t> windows = evaluation_batch(tokens, options, index);
     const Batch batch = read_windows(tokens, options.context, windows, options.device);
     LossSaved unused;
     const at::Tensor mean = loss_forward(logits(batch.inputs), batch.targets.view(-1), unused);
     sum += mean.item<double>() * static_cast<double>(batch.targets.numel());
     result.tokens += batch.targets.numel();
     result.windows += static_cast<int64_t>(windows.size());
-    const bool last = result.windows == static_cast<int64_t>(count);
-    if (progress && !progress(result.windows, static_cast<int64_t>(count)) && !last) {
-      return std::nullopt;
-    }
+    const bool last = result.windows == count;
+    if (progress && !progress(result.windows, count) && !last) return std::nullopt;
   }
   result.loss = sum / static_cast<double>(result.tokens);
   return result;

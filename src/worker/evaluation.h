@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "base/result.h"
 #include "data/token_file.h"
@@ -33,6 +34,11 @@ using EvaluationProgress = std::function<bool(int64_t done, int64_t total)>;
 
 // How many windows that makes of this file.
 uint64_t evaluation_windows(const TokenFile& tokens, const EvaluationOptions& options);
+
+// Forwards that one evaluation takes, and the windows of one of them.
+int64_t evaluation_batches(const TokenFile& tokens, const EvaluationOptions& options);
+std::vector<uint64_t> evaluation_batch(const TokenFile& tokens, const EvaluationOptions& options,
+                                       int64_t index);
 
 // nullopt: `progress` said to stop.
 std::optional<Evaluation> evaluate(const Logits& logits, const TokenFile& tokens,

@@ -1,6 +1,9 @@
 #include "worker/recipe_parts.h"
 
+#include <optional>
+
 #include "base/check.h"
+#include "optim/lookahead.h"
 
 namespace leeway {
 namespace {
@@ -68,7 +71,40 @@ UpdateOptions update_options(const OptimizerOptions& optimizer) {
           .beta2 = optimizer.beta2,
           .epsilon = optimizer.epsilon,
           .decay = optimizer.decay,
-          .nesterov = optimizer.nesterov};
+          .nesterov = optimizer.nesterov,
+          .gradient_share = optimizer.gradient_share >= 0 ? std::optional(optimizer.gradient_share)
+                                                          : std::nullopt};
+}
+
+Order order_of(PipelineSchedule schedule) {
+  switch (schedule) {
+    case PipelineSchedule::kAsync:
+      return Order::kAsync;
+    case PipelineSchedule::k1f1b:
+      return Order::k1f1b;
+    case PipelineSchedule::kGpipe:
+      return Order::kGpipe;
+  }
+  LEEWAY_UNREACHABLE("the table of keys knows all schedules");
+}
+
+// What a stage does about gradients that come late; nothing where none does.
+void look_ahead(const Recipe& recipe, const Schedule& schedule, StageOptions& stage) {
+  const PipelineOptions& pipeline = recipe.pipeline;
+  // The optimizer's Nesterov form is chosen for the whole model, late stages or not.
+  if (pipeline.lookahead == Lookahead::kNesterov && stage.update.rule == UpdateRule::kAdamW) {
+    stage.update.rule = UpdateRule::kNAdamW;
+  }
+  if (schedule.delay_max() == 0) return;
+  const std::optional<double> given =
+      pipeline.horizon >= 0 ? std::optional(pipeline.horizon) : std::nullopt;
+  if (pipeline.lookahead == Lookahead::kPredict) stage.horizon = given.value_or(1.0);
+  if (pipeline.lookahead == Lookahead::kMatched) {
+    const DelayMix mix = delay_mix(schedule.warmup(), schedule.update_every());
+    const MatchedConstants matched = matched_constants(stage.update.beta1, mix, given);
+    stage.update.gradient_share = matched.gradient_share;
+    stage.horizon = matched.horizon;
+  }
 }
 
 at::ScalarType master_dtype(Precision precision) {
@@ -88,6 +124,13 @@ ScheduleOptions schedule_options(const Recipe& recipe) {
           .final = recipe.optimizer.final};
 }
 
+PipelineShape pipeline_shape(const Recipe& recipe) {
+  return {.order = order_of(recipe.pipeline.schedule),
+          .stages = recipe.mesh.stages,
+          .update_every = recipe.pipeline.update_every,
+          .extra_per_hop = recipe.pipeline.extra_per_hop};
+}
+
 std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary) {
   const ModelShape shape = model_shape(recipe, vocabulary);
   std::vector<StageOptions> stages;
@@ -98,7 +141,11 @@ std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary
                       .device = at::Device(recipe.run.device),
                       .master = master_dtype(recipe.run.precision),
                       .compute = compute_dtype(recipe.run.precision),
-                      .seed = static_cast<uint64_t>(recipe.run.seed)});
+                      .seed = static_cast<uint64_t>(recipe.run.seed),
+                      .recompute = recipe.pipeline.recompute,
+                      .stash = recipe.pipeline.stash});
+    const StageId stage = {static_cast<int64_t>(stages.size()) - 1};
+    look_ahead(recipe, Schedule(pipeline_shape(recipe), stage), stages.back());
   }
   return stages;
 }

@@ -5,13 +5,16 @@
 #include "config/recipe.h"
 #include "model/shape.h"
 #include "optim/schedule.h"
+#include "pipeline/schedule.h"
 #include "pipeline/stage.h"
 
 namespace leeway {
 
 ScheduleOptions schedule_options(const Recipe& recipe);
 
-// One for each stage of the mesh.
+PipelineShape pipeline_shape(const Recipe& recipe);
+
+// One for each stage of the mesh, with the look-ahead that its delays ask for.
 std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary);
 
 }  // namespace leeway

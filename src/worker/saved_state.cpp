@@ -25,6 +25,9 @@ std::string counters_text(const SavedRun& run) {
   // Hashes as text: JSON readers keep only 53 bits of a number.
   json["tokenizer_hash"] = hash_hex(run.counters.tokenizer_hash);
   json["data_hash"] = hash_hex(run.counters.data_hash);
+  json["bytes_activations"] = run.counters.bytes_activations;
+  json["bytes_gradients"] = run.counters.bytes_gradients;
+  json["bytes_evaluation"] = run.counters.bytes_evaluation;
   json["optimizer_updates"] = run.optimizer.updates;
   json["momentum_product"] = run.optimizer.momentum_product;
   return json.dump(2) + "\n";
@@ -45,6 +48,9 @@ Status parse_counters(const Path& path, SavedRun& run) {
     run.counters.tokenizer_hash =
         std::stoull(json.at("tokenizer_hash").get<std::string>(), nullptr, 16);
     run.counters.data_hash = std::stoull(json.at("data_hash").get<std::string>(), nullptr, 16);
+    run.counters.bytes_activations = json.at("bytes_activations").get<int64_t>();
+    run.counters.bytes_gradients = json.at("bytes_gradients").get<int64_t>();
+    run.counters.bytes_evaluation = json.at("bytes_evaluation").get<int64_t>();
     run.optimizer.updates = json.at("optimizer_updates").get<int64_t>();
     run.optimizer.momentum_product = json.at("momentum_product").get<double>();
   } catch (const std::exception&) {  // a missing or misshapen member, whichever

@@ -22,7 +22,10 @@ struct RunCounters {
   double seconds_updating = 0;       // the part of it spent on updates
   std::deque<double> recent_losses;  // the last few updates': the summary's train_loss
   uint64_t tokenizer_hash = 0;
-  uint64_t data_hash = 0;  // of the training tokens
+  uint64_t data_hash = 0;         // of the training tokens
+  int64_t bytes_activations = 0;  // that stages have sent each other, over all sittings
+  int64_t bytes_gradients = 0;
+  int64_t bytes_evaluation = 0;
 };
 
 struct SavedRun {

@@ -12,6 +12,19 @@ using Json = nlohmann::ordered_json;
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
+Json stage_json(const StageSummary& stage, size_t index) {
+  const StageStatistics& statistics = stage.statistics;
+  return {{"stage", index},
+          {"parameters", stage.parameters},
+          {"delay_expected", statistics.delay_expected},
+          {"delay_mean", or_null(statistics.delay_mean)},
+          {"delay_max", statistics.delay_max},
+          {"prediction_error", or_null(statistics.prediction_error)},
+          {"versions_peak", stage.versions_peak},
+          {"version_bytes", stage.version_bytes},
+          {"busy", statistics.busy}};
+}
+
 }  // namespace
 
 std::optional<double> train_loss(const RunCounters& counters) {
@@ -36,6 +49,13 @@ std::string summary_json(const SummaryParts& parts) {
   json["tokens_per_second"] = counters.seconds_updating > 0
                                   ? static_cast<double>(parts.tokens) / counters.seconds_updating
                                   : 0.0;
+  json["bytes_activations"] = counters.bytes_activations;
+  json["bytes_gradients"] = counters.bytes_gradients;
+  json["bytes_evaluation"] = counters.bytes_evaluation;
+  json["stages"] = Json::array();
+  for (size_t s = 0; s < parts.stages.size(); ++s) {
+    json["stages"].push_back(stage_json(parts.stages[s], s));
+  }
   json["peak_rss_bytes"] = parts.peak_rss_bytes;
   json["seed"] = parts.recipe.run.seed;
   json["weights_hash"] = hash_hex(parts.weights_hash);

@@ -3,11 +3,20 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/recipe.h"
 #include "worker/saved_state.h"
+#include "worker/stage_statistics.h"
 
 namespace leeway {
+
+struct StageSummary {
+  StageStatistics statistics;
+  int64_t parameters = 0;
+  int64_t versions_peak = 0;
+  int64_t version_bytes = 0;
+};
 
 struct SummaryParts {
   const Recipe& recipe;
@@ -18,6 +27,7 @@ struct SummaryParts {
   std::optional<double> valid_bits_per_byte;
   uint64_t weights_hash = 0;
   int64_t peak_rss_bytes = 0;
+  std::vector<StageSummary> stages = {};
 };
 
 // The mean of the last few updates' losses: one update alone is noise.

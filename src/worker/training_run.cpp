@@ -1,260 +1,142 @@
 #include "worker/training_run.h"
 
 #include <fmt/format.h>
+#include <torch/version.h>
 
-#include <cmath>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/atomic_folder.h"
 #include "base/hash.h"
 #include "base/process.h"
 #include "checkpoint/checkpoint_folder.h"
-#include "events/event_log.h"
+#include "worker/mesh.h"
 #include "worker/recipe_parts.h"
-#include "worker/saved_state.h"
 #include "worker/summary.h"
 
 namespace leeway {
 namespace {
 
-constexpr size_t kRecentLosses = 20;
+Path checkpoints_of(const Path& folder) { return folder / "checkpoints"; }
 
-// The state of one sitting, and the steps that the loop in train() is told in.
-class TrainingRun {
- public:
-  TrainingRun(const TrainingRequest& request, const Dataset& data, const Clock& clock,
-              const TrainingObserver& observer, EventLog log)
-      : request_(request),
-        recipe_(request.recipe),
-        data_(data),
-        clock_(clock),
-        observer_(observer),
-        log_(std::move(log)),
-        trainer_(recipe_, data.train, data.vocabulary),
-        start_(clock.now()) {
-    // A foreign token file does not know its tokenizer; the recipe may.
-    counters_.tokenizer_hash =
-        data.tokenizer ? data.tokenizer->hash() : data.train.info().tokenizer_hash;
-    counters_.data_hash = data.train.info().content_hash;
-  }
-
-  void begin();
-  Status resume();
-  Status run();
-  Result<TrainingSummary> end();
-
- private:
-  Path checkpoints() const { return request_.folder / "checkpoints"; }
-  bool done() const { return counters_.update >= recipe_.run.updates; }
-  bool due(int64_t every) const { return every > 0 && counters_.update % every == 0; }
-  double seconds_now() const { return seconds_before_ + (clock_.now() - start_).seconds(); }
-
-  Status update();
-  void evaluate();
-  Status save();
-  Error diverged(const UpdateReport& report);
-  void drop_bad_checkpoint();
-  Result<SavedRun> load_newest();
-  bool stop_wanted() const { return observer_.stop_wanted && observer_.stop_wanted(); }
-  void log(const Event& event);
-  void flush_log();
-  void warn(const std::string& message) const {
-    if (observer_.warned) observer_.warned(message);
-  }
-
-  const TrainingRequest& request_;
-  const Recipe& recipe_;
-  const Dataset& data_;
-  const Clock& clock_;
-  const TrainingObserver& observer_;
-  EventLog log_;
-  Trainer trainer_;
-  RunCounters counters_;
-  Nanos start_;
-  double seconds_before_ = 0;
-  int64_t saved_update_ = -1;    // of this sitting's last checkpoint
-  int64_t resumed_update_ = -1;  // of the checkpoint that this sitting began with
-  int64_t evaluated_update_ = -1;
-  std::optional<double> valid_loss_;
-  Path checkpoint_;
+// Where a sitting begins: nowhere, or at a checkpoint.
+struct Start {
+  SavedRun saved;
+  Path checkpoint;
+  std::vector<std::string> damaged = {};  // newer checkpoints that could not be used, in words
 };
 
-// A full disk costs the diary, not the run: said once, and the checkpoint will tell if it stays.
-void TrainingRun::log(const Event& event) {
-  if (const Status status = log_.write(event); !status) warn(status.error().message);
-}
-
-void TrainingRun::flush_log() {
-  if (const Status status = log_.flush(); !status) warn(status.error().message);
-}
-
-void TrainingRun::begin() {
-  log(Event("started")
-          .add("version", LEEWAY_VERSION)
-          .add("parameters", trainer_.parameters())
-          .add("train_tokens", data_.train.info().count)
-          .add("data_hash", hash_hex(counters_.data_hash))
-          .add("tokenizer_hash", hash_hex(counters_.tokenizer_hash)));
-}
-
 // The newest checkpoint that is sound; a damaged one costs the updates since the one before it.
-Result<SavedRun> TrainingRun::load_newest() {
-  const std::vector<Path> all = named_checkpoints(checkpoints());
+Result<Start> load_newest(const Path& folder) {
+  Start start;
+  const std::vector<Path> all = named_checkpoints(checkpoints_of(folder));
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
     Result<SavedRun> saved = load_run(*it, /*with_optimizer=*/true);
-    checkpoint_ = *it;
-    if (saved) return saved;
-    warn(saved.error().message);
+    if (saved) {
+      start.saved = std::move(*saved);
+      start.checkpoint = *it;
+      return start;
+    }
+    start.damaged.push_back(saved.error().message);
   }
-  return Error{checkpoints().string() + " holds no sound checkpoint; start again with --fresh"};
+  return Error{checkpoints_of(folder).string() +
+               " holds no sound checkpoint; start again with --fresh"};
 }
 
-Status TrainingRun::resume() {
-  LEEWAY_ASSIGN(SavedRun saved, load_newest());
-  if (saved.counters.data_hash != counters_.data_hash) {
+Status check_fits(const Start& start, const RunCounters& fresh, const Workers& workers,
+                  const Path& folder) {
+  const SavedRun& saved = start.saved;
+  if (saved.counters.data_hash != fresh.data_hash) {
     return usage_error(fmt::format(
         "the training data is not what {} was trained on so far; bring back that data, or start a "
         "new run with another --out",
-        request_.folder.string()));
+        folder.string()));
   }
-  if (saved.weights.numel() != trainer_.parameters()) {
+  const int64_t parameters = parameters_of(workers);
+  if (saved.weights.numel() != parameters) {
     return usage_error(fmt::format("{} has {} parameters and this recipe makes {}; use its recipe",
-                                   checkpoint_.string(), saved.weights.numel(),
-                                   trainer_.parameters()));
+                                   start.checkpoint.string(), saved.weights.numel(), parameters));
   }
-  const size_t buffers = trainer_.optimizer_state().buffers.size();
-  if (saved.optimizer.buffers.size() != buffers) {
-    return usage_error(
-        fmt::format("{} holds {} optimizer buffers and this recipe's optimizer has "
-                    "{}; use its recipe",
-                    checkpoint_.string(), saved.optimizer.buffers.size(), buffers));
-  }
-  LEEWAY_TRY(trainer_.restore(saved.weights, saved.optimizer));
-  counters_ = std::move(saved.counters);
-  seconds_before_ = counters_.seconds;
-  resumed_update_ = counters_.update;
-  log(Event("resumed").add("update", counters_.update).add("checkpoint", checkpoint_.string()));
-  for (const std::string& change : request_.changes) {
-    log(Event("changed").add("update", counters_.update).add("change", change));
+  if (saved.optimizer.buffers.size() != buffer_count(workers)) {
+    return usage_error(fmt::format(
+        "{} holds {} optimizer buffers and this recipe's optimizer has "
+        "{}; use its recipe",
+        start.checkpoint.string(), saved.optimizer.buffers.size(), buffer_count(workers)));
   }
   return {};
 }
 
-Status TrainingRun::run() {
-  const int64_t goal =
-      request_.stop_at > 0 ? std::min(request_.stop_at, recipe_.run.updates) : recipe_.run.updates;
-  while (counters_.update < goal) {
-    LEEWAY_TRY(update());
-    if (due(recipe_.run.evaluate_every)) evaluate();
-    if (due(recipe_.run.checkpoint_every)) LEEWAY_TRY(save());
-    if (stop_wanted()) break;
+RunCounters fresh_counters(const Dataset& data) {
+  RunCounters counters;
+  // A foreign token file does not know its tokenizer; the recipe may.
+  counters.tokenizer_hash =
+      data.tokenizer ? data.tokenizer->hash() : data.train.info().tokenizer_hash;
+  counters.data_hash = data.train.info().content_hash;
+  return counters;
+}
+
+void log_start(RunBooks& books, const Dataset& data, const RunCounters& counters,
+               int64_t parameters) {
+  books.log(Event("started")
+                .add("version", program_version())
+                .add("parameters", parameters)
+                .add("train_tokens", data.train.info().count)
+                .add("data_hash", hash_hex(counters.data_hash))
+                .add("tokenizer_hash", hash_hex(counters.tokenizer_hash)));
+}
+
+void log_resume(RunBooks& books, const TrainingRequest& request, const Start& start) {
+  const int64_t update = start.saved.counters.update;
+  books.log(Event("resumed")
+                .add("update", update)
+                .add("version", program_version())
+                .add("checkpoint", start.checkpoint.string()));
+  for (const std::string& change : request.changes) {
+    books.log(Event("changed").add("update", update).add("change", change));
   }
-  if (done() && evaluated_update_ != counters_.update) evaluate();
-  const bool on_disk = saved_update_ == counters_.update || resumed_update_ == counters_.update;
-  if (!on_disk) LEEWAY_TRY(save());
-  return {};
 }
 
-Status TrainingRun::update() {
-  const Nanos begin = clock_.now();
-  const UpdateReport report = trainer_.next_update();
-  const double seconds = (clock_.now() - begin).seconds();
-  if (!report.applied) return diverged(report);
-  counters_.update = report.update;
-  counters_.seconds_updating += seconds;
-  counters_.recent_losses.push_back(report.loss);
-  if (counters_.recent_losses.size() > kRecentLosses) counters_.recent_losses.pop_front();
-  log(Event("update")
-          .add("update", report.update)
-          .add("loss", report.loss)
-          .add("gradient_norm", report.gradient_norm)
-          .add("rate_factor", report.rate_factor)
-          .add("tokens", trainer_.tokens_done())
-          .add("seconds", seconds_now()));
-  if (observer_.updated) {
-    const auto tokens = static_cast<double>(recipe_.data.batch * recipe_.model.context);
-    observer_.updated(report, tokens / seconds);
+std::vector<StageSummary> stage_summaries(const Workers& workers, const RunBooks& books) {
+  std::vector<StageSummary> stages;
+  for (const auto& worker : workers) {
+    const Stage& stage = worker->numbers()->stage();
+    stages.push_back({.statistics = books.statistics(worker->id().stage),
+                      .parameters = stage.weights().numel(),
+                      .versions_peak = stage.versions_peak(),
+                      .version_bytes = stage.version_bytes()});
   }
-  return {};
+  return stages;
 }
 
-void TrainingRun::evaluate() {
-  evaluated_update_ = counters_.update;
-  if (!data_.valid) return;
-  const auto evaluation =
-      trainer_.validate(*data_.valid, [this](int64_t, int64_t) { return !stop_wanted(); });
-  if (!evaluation) return;
-  valid_loss_ = evaluation->loss;
-  log(Event("evaluated")
-          .add("update", counters_.update)
-          .add("valid_loss", evaluation->loss)
-          .add("windows", evaluation->windows)
-          .add("seconds", seconds_now()));
-  if (observer_.evaluated) observer_.evaluated({counters_.update, evaluation->loss});
-}
-
-Status TrainingRun::save() {
-  counters_.seconds = seconds_now();
-  LEEWAY_ASSIGN(checkpoint_, save_run(checkpoints(),
-                                      {.counters = counters_,
-                                       .shape = trainer_.shape(),
-                                       .weights = trainer_.weights(),
-                                       .optimizer = trainer_.optimizer_state()},
-                                      recipe_.run.keep));
-  saved_update_ = counters_.update;
-  log(Event("saved").add("update", counters_.update).add("checkpoint", checkpoint_.string()));
-  flush_log();
-  if (observer_.saved) observer_.saved(checkpoint_);
-  return {};
-}
-
-Error TrainingRun::diverged(const UpdateReport& report) {
-  log(Event("diverged")
-          .add("update", report.update)
-          .add("loss", report.loss)
-          .add("gradient_norm", report.gradient_norm));
-  flush_log();
-  drop_bad_checkpoint();
-  const auto kept = list_checkpoints(checkpoints());
-  const std::string way_out =
-      kept.empty()
-          ? std::string("there is no checkpoint yet: start again with --fresh and")
-          : fmt::format("the last good checkpoint is {}: --resume and", kept.back().string());
-  return Error{fmt::format(
-      "update {} was not made: its loss is {:.4g} and its gradient norm {:.4g}; {} a lower "
-      "optimizer.rate or optimizer.matrix_rate, or a longer optimizer.warmup",
-      report.update + 1, report.loss, std::abs(report.gradient_norm), way_out)};
-}
-
-// One that was saved a moment ago, before anybody had seen what its weights do, would only bring
-// --resume back to the same place. It goes if there is an earlier one to go back to.
-void TrainingRun::drop_bad_checkpoint() {
-  if (saved_update_ != counters_.update || list_checkpoints(checkpoints()).size() < 2) return;
-  if (const Status status = remove_folder(checkpoint_); !status) warn(status.error().message);
-}
-
-Result<TrainingSummary> TrainingRun::end() {
-  counters_.seconds = seconds_now();
-  const at::Tensor weights = trainer_.weights().cpu();
+Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
+                            const Workers& workers, RunBooks& books) {
+  const Recipe& recipe = request.recipe;
+  const RunCounters counters = books.counters();
+  const at::Tensor weights = weights_of(workers);
   std::optional<double> bits;
-  if (valid_loss_) bits = bits_per_byte(*valid_loss_, data_.valid->info());
+  if (books.valid_loss()) bits = bits_per_byte(*books.valid_loss(), data.valid->info());
   const std::string json =
-      summary_json({.recipe = recipe_,
-                    .counters = counters_,
-                    .parameters = trainer_.parameters(),
-                    .tokens = trainer_.tokens_done(),
-                    .valid_loss = valid_loss_,
+      summary_json({.recipe = recipe,
+                    .counters = counters,
+                    .parameters = weights.numel(),
+                    .tokens = counters.update * recipe.data.batch * recipe.model.context,
+                    .valid_loss = books.valid_loss(),
                     .valid_bits_per_byte = bits,
                     .weights_hash = hash_bytes({static_cast<const std::byte*>(weights.data_ptr()),
                                                 static_cast<size_t>(weights.nbytes())}),
-                    .peak_rss_bytes = peak_rss_bytes()});
-  log(Event("ended").add("update", counters_.update).add("finished", done()));
-  flush_log();
-  LEEWAY_TRY(write_atomically(request_.folder / "summary.json", json));
-  return TrainingSummary{json, done(), counters_.update};
+                    .peak_rss_bytes = peak_rss_bytes(),
+                    .stages = stage_summaries(workers, books)});
+  const bool finished = counters.update >= recipe.run.updates;
+  books.log(Event("ended").add("update", counters.update).add("finished", finished));
+  books.flush_log();
+  LEEWAY_TRY(write_atomically(request.folder / "summary.json", json));
+  return TrainingSummary{json, finished, counters.update};
 }
 
 }  // namespace
+
+std::string program_version() {
+  return fmt::format("{}, LibTorch {}", LEEWAY_VERSION, TORCH_VERSION);
+}
 
 Result<RunFolderState> run_folder_state(const Path& folder) {
   std::error_code code;
@@ -271,26 +153,55 @@ Result<RunFolderState> run_folder_state(const Path& folder) {
   return finished ? RunFolderState::kFinished : RunFolderState::kUnfinished;
 }
 
-Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& data,
-                              const Clock& clock, const TrainingObserver& observer) {
+Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& data, Driver& driver,
+                              const TrainingObserver& observer) {
+  const Recipe& recipe = request.recipe;
   LEEWAY_TRY(make_folder(request.folder));
   if (!request.resume && data.tokenizer) {
     LEEWAY_TRY(make_folder(request.folder / "tokenizer"));
     LEEWAY_TRY(data.tokenizer->save(request.folder / "tokenizer"));
   }
   LEEWAY_ASSIGN(EventLog log, EventLog::open(request.folder / "events.jsonl", request.resume));
-  TrainingRun run(request, data, clock, observer, std::move(log));
+
+  RunCounters counters = fresh_counters(data);
+  std::optional<Start> start;
   if (request.resume) {
-    LEEWAY_TRY(run.resume());
+    LEEWAY_ASSIGN(start, load_newest(request.folder));
+    if (observer.warned) std::ranges::for_each(start->damaged, observer.warned);
+  }
+  const MeshData mesh = {.train = data.train,
+                         .valid = data.valid ? &*data.valid : nullptr,
+                         .vocabulary = data.vocabulary};
+  RunPlan plan = make_plan(recipe, mesh);
+  if (start) plan.first_update = start->saved.counters.update;
+  if (request.stop_at > 0) plan.last_update = std::min(request.stop_at, plan.last_update);
+  plan.last_update = std::max(plan.first_update, plan.last_update);
+  const Workers workers = make_workers(recipe, mesh, plan);
+  if (start) {
+    LEEWAY_TRY(check_fits(*start, counters, workers, request.folder));
+    LEEWAY_TRY(restore(workers, {start->saved.weights, start->saved.optimizer}));
+    counters = start->saved.counters;
+  }
+
+  RunBooks books({.recipe = recipe,
+                  .plan = plan,
+                  .shape = workers.front()->numbers()->stage().model().shape(),
+                  .checkpoints = checkpoints_of(request.folder),
+                  .clock = driver.clock(),
+                  .observer = observer},
+                 std::move(log), counters);
+  if (start) {
+    log_resume(books, request, *start);
   } else {
-    run.begin();
+    log_start(books, data, counters, parameters_of(workers));
   }
   // Only now is it sure that this sitting takes place. Until it ends, the run is unfinished.
   LEEWAY_TRY(write_atomically(request.folder / "config.toml", request.recipe_text));
   std::error_code ignored;  // there may be no summary yet
   std::filesystem::remove(request.folder / "summary.json", ignored);
-  LEEWAY_TRY(run.run());
-  return run.end();
+  LEEWAY_TRY(driver.run(workers, books));
+  if (books.failure()) return *books.failure();
+  return end(request, data, workers, books);
 }
 
 }  // namespace leeway

@@ -2,8 +2,6 @@
 // tokenizer/. Starts, goes on from a checkpoint, evaluates, saves, and stops cleanly.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +9,8 @@
 #include "base/result.h"
 #include "config/recipe.h"
 #include "data/dataset.h"
-#include "worker/clock.h"
-#include "worker/trainer.h"
+#include "worker/driver.h"
+#include "worker/run_books.h"
 
 namespace leeway {
 
@@ -25,31 +23,20 @@ struct TrainingRequest {
   int64_t stop_at = 0;  // updates after which this sitting ends; 0: at the end of the run
 };
 
-struct Evaluated {
-  int64_t update = 0;
-  double loss = 0;
-};
-
-// What a person wants to see while it runs. Any may be empty.
-struct TrainingObserver {
-  std::function<void(const UpdateReport&, double tokens_per_second)> updated;
-  std::function<void(const Evaluated&)> evaluated;
-  std::function<void(const Path& checkpoint)> saved;
-  std::function<void(const std::string& warning)> warned;
-  std::function<bool()> stop_wanted;  // asked after every update
-};
-
 struct TrainingSummary {
   std::string json;       // summary.json, as written
   bool finished = false;  // false: stopped before the last update
   int64_t updates = 0;
 };
 
+// What must be the same for the same bits: the program's version and LibTorch's.
+std::string program_version();
+
 // Whether `folder` holds a run, and how far it came.
 enum class RunFolderState { kNone, kUnfinished, kFinished };
 Result<RunFolderState> run_folder_state(const Path& folder);
 
-Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& data,
-                              const Clock& clock, const TrainingObserver& observer);
+Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& data, Driver& driver,
+                              const TrainingObserver& observer);
 
 }  // namespace leeway

@@ -97,15 +97,15 @@ class Pipeline {
 
   at::Tensor logits(const at::Tensor& ids) const {
     at::Tensor x = ids;
-    for (const auto& stage : stages_) x = stage->evaluate(x);
+    for (const auto& stage : stages_) x = stage->evaluate(*stage->hold(), x);
     return x;
   }
 
   // Forward and backward of one microbatch; returns its loss.
   double run(MicrobatchId m, const at::Tensor& ids, const at::Tensor& targets, double scale) {
     at::Tensor x = ids;
-    for (size_t s = 0; s + 1 < stages_.size(); ++s) x = stages_[s]->forward(m, x);
-    const at::Tensor loss = stages_.back()->forward_to_loss(m, x, targets);
+    for (size_t s = 0; s + 1 < stages_.size(); ++s) x = stages_[s]->forward(m, {}, x);
+    const at::Tensor loss = stages_.back()->forward_to_loss(m, {}, x, targets);
     at::Tensor dx = stages_.back()->backward_from_loss(m, scale);
     for (size_t s = stages_.size() - 1; s-- > 0;) dx = stages_[s]->backward(m, dx);
     return loss.item<double>();
@@ -113,7 +113,7 @@ class Pipeline {
 
   void update(double rate_factor, double clip) {
     double squared = 0;
-    for (const auto& stage : stages_) squared += stage->gradient_squared_norm();
+    for (const auto& stage : stages_) squared += squared_norm(stage->gradients());
     for (const auto& stage : stages_) stage->update(rate_factor, clip_scale(squared, clip));
   }
 

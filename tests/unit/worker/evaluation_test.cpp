@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker_testing.h"
+#include "../../support/worker_testing.h"
 
 namespace leeway {
 namespace {

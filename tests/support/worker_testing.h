@@ -8,10 +8,10 @@
 #include <memory>
 #include <vector>
 
-#include "../../support/temporary_folder.h"
 #include "config/recipe.h"
 #include "data/token_file.h"
 #include "data/tokenizer.h"
+#include "temporary_folder.h"
 
 namespace leeway {
 

@@ -1,0 +1,162 @@
+#include "drivers/threads/threads.h"
+
+#include <ATen/Parallel.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+
+namespace leeway::threads {
+namespace {
+
+class Mailbox {
+ public:
+  void put(Message message) {
+    const std::lock_guard lock(mutex_);
+    messages_.push_back(std::move(message));
+    arrived_.notify_one();
+  }
+  // Everything that has arrived; with `wait`, at least one thing, or nothing once `stop` is set.
+  std::vector<Message> take(bool wait, const std::atomic<bool>& stop) {
+    std::unique_lock lock(mutex_);
+    if (wait) arrived_.wait(lock, [&] { return !messages_.empty() || stop; });
+    return std::exchange(messages_, {});
+  }
+  void wake() {
+    const std::lock_guard lock(mutex_);  // so that nobody is between looking and sleeping
+    arrived_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<Message> messages_;
+};
+
+// Books are kept by one caller at a time.
+class LockedBooks final : public Books {
+ public:
+  explicit LockedBooks(Books& books) : books_(books) {}
+  void worked(const WorkRecord& record) override {
+    const std::lock_guard lock(mutex_);
+    books_.worked(record);
+  }
+  void updated(const StageUpdate& update) override {
+    const std::lock_guard lock(mutex_);
+    books_.updated(update);
+  }
+  void predicted(const Prediction& prediction) override {
+    const std::lock_guard lock(mutex_);
+    books_.predicted(prediction);
+  }
+  void evaluated(const StageEvaluation& evaluation) override {
+    const std::lock_guard lock(mutex_);
+    books_.evaluated(evaluation);
+  }
+  void saved(StageState state) override {
+    const std::lock_guard lock(mutex_);
+    books_.saved(std::move(state));
+  }
+  bool abandoned() const override {
+    const std::lock_guard lock(mutex_);
+    return books_.abandoned();
+  }
+  bool stop_wanted() const override {
+    const std::lock_guard lock(mutex_);
+    return books_.stop_wanted();
+  }
+
+ private:
+  Books& books_;
+  mutable std::mutex mutex_;
+};
+
+class Sitting final : public Outbox {
+ public:
+  Sitting(const std::vector<std::unique_ptr<Worker>>& workers, Books& books, const Clock& clock)
+      : workers_(workers), books_(books), clock_(clock) {
+    for (const auto& worker : workers) mailboxes_[worker->id()];
+  }
+
+  void send(Message message) override { mailboxes_.at(message.to).put(std::move(message)); }
+
+  void run(int threads_per_worker) {
+    if (workers_.size() == 1) return work(*workers_.front());
+    std::vector<std::thread> threads;
+    for (const auto& worker : workers_) {
+      threads.emplace_back([this, &worker, threads_per_worker] {
+        try {
+          at::set_num_threads(threads_per_worker);  // of this thread alone
+          work(*worker);
+        } catch (...) {
+          fail(std::current_exception());
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  void work(Worker& worker) {
+    Mailbox& mailbox = mailboxes_.at(worker.id());
+    bool wait = false;
+    while (!stop_) {
+      for (Message& message : mailbox.take(wait, stop_)) worker.deliver(std::move(message));
+      const std::optional<Work> next = worker.next();
+      if (!next && worker.done()) return;
+      wait = !next;
+      if (next) step(worker, *next);
+    }
+  }
+
+  void step(Worker& worker, const Work& next) {
+    WorkTimes times;
+    times.begin = clock_.now();
+    worker.run(next);
+    times.end = clock_.now();
+    const bool boundary = next.kind == WorkKind::kUpdate;
+    if (boundary && worker.id().stage.value == 0 && books_.stop_wanted()) {
+      worker.deliver({.kind = MessageKind::kStop, .from = worker.id(), .to = worker.id()});
+    }
+    worker.finish(next, times, *this, books_);
+    const bool may_end = boundary || next.kind == WorkKind::kSave;
+    if (may_end && books_.abandoned()) stop();
+  }
+
+  void stop() {
+    stop_ = true;
+    for (auto& [id, mailbox] : mailboxes_) mailbox.wake();
+  }
+
+  void fail(std::exception_ptr failure) {
+    {
+      const std::lock_guard lock(failure_mutex_);
+      if (!failure_) failure_ = std::move(failure);
+    }
+    stop();
+  }
+
+  const std::vector<std::unique_ptr<Worker>>& workers_;
+  LockedBooks books_;
+  const Clock& clock_;
+  std::map<WorkerId, Mailbox> mailboxes_;
+  std::atomic<bool> stop_ = false;
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+Status Threads::run(const std::vector<std::unique_ptr<Worker>>& workers, Books& books) {
+  Sitting(workers, books, clock_).run(threads_per_worker_);
+  return {};
+}
+
+}  // namespace leeway::threads

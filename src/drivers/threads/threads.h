@@ -1,0 +1,24 @@
+// One thread per worker and a mailbox for each: the driver of a run on one machine. Threads sleep
+// while they have nothing to do; messages cross threads, state does not.
+#pragma once
+
+#include "drivers/threads/wall_clock.h"
+#include "worker/driver.h"
+
+namespace leeway::threads {
+
+class Threads final : public Driver {
+ public:
+  // `threads_per_worker`: of the numeric kernels of one worker.
+  explicit Threads(int threads_per_worker) : threads_per_worker_(threads_per_worker) {}
+
+  // What a worker's numbers throw is thrown on from here, after all threads have ended.
+  Status run(const std::vector<std::unique_ptr<Worker>>& workers, Books& books) override;
+  const Clock& clock() const override { return clock_; }
+
+ private:
+  int threads_per_worker_;
+  WallClock clock_;
+};
+
+}  // namespace leeway::threads

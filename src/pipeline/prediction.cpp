@@ -1,0 +1,28 @@
+#include "pipeline/prediction.h"
+
+#include <cmath>
+
+#include "base/check.h"
+#include "optim/norm.h"
+
+namespace leeway {
+
+void PredictionProbe::begin(UpdateId now, int64_t delay, const at::Tensor& weights,
+                            const at::Tensor& guess) {
+  LEEWAY_CHECK(!waiting() && delay > 0, "one sample at a time, of a late forward");
+  update_ = {now.value + delay};
+  delay_ = delay;
+  start_ = weights.clone();
+  guess_ = guess.to(weights.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+}
+
+PredictionError PredictionProbe::end(const at::Tensor& weights) {
+  const double without = std::sqrt(squared_norm(start_.sub_(weights)));
+  const double with = std::sqrt(squared_norm(guess_.sub_(weights)));
+  start_.reset();
+  guess_.reset();
+  // Weights that did not move were guessed right by standing still.
+  return {.update = update_, .delay = delay_, .error = without > 0 ? with / without : 1.0};
+}
+
+}  // namespace leeway

@@ -1,0 +1,44 @@
+// The workers of a run as its recipe asks for them, and the whole model seen through them: stages
+// one after the other are the uncut layout.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "config/recipe.h"
+#include "data/token_file.h"
+#include "worker/run_plan.h"
+#include "worker/worker.h"
+
+namespace leeway {
+
+struct MeshData {
+  const TokenFile& train;
+  const TokenFile* valid = nullptr;  // null: no validation
+  int64_t vocabulary = 0;
+};
+
+using Workers = std::vector<std::unique_ptr<Worker>>;
+
+// The whole run in one sitting; who wants less moves first_update and last_update.
+RunPlan make_plan(const Recipe& recipe, const MeshData& data);
+
+// Plan and token files outlive the workers.
+Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& plan);
+
+int64_t parameters_of(const Workers& workers);
+at::Tensor weights_of(const Workers& workers);  // on the CPU
+
+// The whole model's state from that of all stages, in their order.
+struct ModelState {
+  at::Tensor weights;
+  Optimizer::State optimizer;
+};
+ModelState join(const std::vector<StageState>& stages);
+// The number of optimizer buffers that a checkpoint of this run has.
+size_t buffer_count(const Workers& workers);
+// Hands every worker its part. Sizes are the caller's care.
+Status restore(const Workers& workers, const ModelState& state);
+
+}  // namespace leeway

@@ -1,0 +1,192 @@
+#include "worker/run_books.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/atomic_folder.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "worker/mesh.h"
+
+namespace leeway {
+namespace {
+
+constexpr size_t kRecentLosses = 20;
+constexpr double kSmoothing = 0.9;  // of the speed that is shown
+
+}  // namespace
+
+RunBooks::RunBooks(const RunBooksOptions& options, EventLog log, RunCounters counters)
+    : options_(options),
+      log_(std::move(log)),
+      counters_(std::move(counters)),
+      start_(options.clock.now()),
+      seconds_before_(counters_.seconds),
+      updating_since_(seconds_before_),
+      statistics_(options.plan) {}
+
+double RunBooks::seconds_now() const {
+  return seconds_before_ + (options_.clock.now() - start_).seconds();
+}
+
+RunCounters RunBooks::counters() const {
+  RunCounters now = counters_;
+  now.seconds = seconds_now();
+  return now;
+}
+
+void RunBooks::warn(const std::string& message) const {
+  if (options_.observer.warned) options_.observer.warned(message);
+}
+
+// A full disk costs the diary, not the run: said once, and the checkpoint will tell if it stays.
+void RunBooks::log(const Event& event) {
+  if (const Status status = log_.write(event); !status) warn(status.error().message);
+}
+
+void RunBooks::flush_log() {
+  if (const Status status = log_.flush(); !status) warn(status.error().message);
+}
+
+void RunBooks::worked(const WorkRecord& record) {
+  statistics_.worked(record);
+  const WorkKind kind = record.work.kind;
+  if (kind == WorkKind::kForward) counters_.bytes_activations += record.bytes_sent;
+  if (kind == WorkKind::kBackward) counters_.bytes_gradients += record.bytes_sent;
+  if (kind == WorkKind::kEvaluate) counters_.bytes_evaluation += record.bytes_sent;
+  WorkRecord timed = record;  // by the clock of the run, which goes on from sitting to sitting
+  const Nanos before = {static_cast<int64_t>(seconds_before_ * 1e9)};
+  timed.times.begin = record.times.begin - start_ + before;
+  timed.times.end = record.times.end - start_ + before;
+  log(to_event(timed));
+}
+
+void RunBooks::updated(const StageUpdate& update) {
+  if (failure_) return;
+  if (!update.applied) return diverge(update);
+  Pending& pending = pending_[update.update];
+  ++pending.stages;
+  pending.squared_norm += update.squared_norm;
+  if (update.worker.stage.value == 0) pending.rate_factor = update.rate_factor;
+  if (update.loss) pending.loss = *update.loss;
+  if (pending.stages < options_.plan.shape.stages) return;
+  complete(update.update, pending);
+  pending_.erase(update.update);
+}
+
+void RunBooks::complete(int64_t update, const Pending& pending) {
+  const double now = seconds_now();
+  const double seconds = now - updating_since_;
+  updating_since_ = now;
+  counters_.update = update;
+  counters_.seconds_updating += seconds;
+  update_seconds_ =
+      update_seconds_ == 0 ? seconds : kSmoothing * update_seconds_ + (1 - kSmoothing) * seconds;
+  counters_.recent_losses.push_back(pending.loss);
+  if (counters_.recent_losses.size() > kRecentLosses) counters_.recent_losses.pop_front();
+  const int64_t tokens = options_.recipe.data.batch * options_.recipe.model.context;
+  const UpdateReport report = {.update = update,
+                               .loss = pending.loss,
+                               .gradient_norm = std::sqrt(pending.squared_norm),
+                               .rate_factor = pending.rate_factor};
+  log(Event("update")
+          .add("update", report.update)
+          .add("loss", report.loss)
+          .add("gradient_norm", report.gradient_norm)
+          .add("rate_factor", report.rate_factor)
+          .add("tokens", update * tokens)
+          .add("seconds", now));
+  if (options_.observer.updated) {
+    options_.observer.updated(report, static_cast<double>(tokens) / update_seconds_);
+  }
+}
+
+void RunBooks::predicted(const Prediction& prediction) {
+  statistics_.predicted(prediction);
+  log(Event("predicted")
+          .add("replica", prediction.worker.replica.value)
+          .add("stage", prediction.worker.stage.value)
+          .add("update", prediction.update)
+          .add("delay", prediction.delay)
+          .add("prediction_error", prediction.error));
+}
+
+void RunBooks::evaluated(const StageEvaluation& evaluation) {
+  valid_loss_ = evaluation.loss;
+  log(Event("evaluated")
+          .add("update", evaluation.update)
+          .add("valid_loss", evaluation.loss)
+          .add("windows", evaluation.windows)
+          .add("seconds", seconds_now()));
+  if (options_.observer.evaluated) {
+    options_.observer.evaluated({evaluation.update, evaluation.loss});
+  }
+}
+
+void RunBooks::saved(StageState state) {
+  const int64_t update = state.update;
+  std::vector<StageState>& stages = states_[update];
+  stages.push_back(std::move(state));
+  if (static_cast<int64_t>(stages.size()) < options_.plan.shape.stages) return;
+  std::sort(stages.begin(), stages.end(),
+            [](const StageState& a, const StageState& b) { return a.worker < b.worker; });
+  const double before = seconds_now();
+  const Status status = save(stages);
+  states_.erase(update);
+  updating_since_ += seconds_now() - before;  // writing is not updating
+  if (!status) failure_ = status.error();
+}
+
+Status RunBooks::save(const std::vector<StageState>& stages) {
+  ModelState whole = join(stages);
+  LEEWAY_ASSIGN(checkpoint_, save_run(options_.checkpoints,
+                                      {.counters = counters(),
+                                       .shape = options_.shape,
+                                       .weights = std::move(whole.weights),
+                                       .optimizer = std::move(whole.optimizer)},
+                                      options_.recipe.run.keep));
+  saved_update_ = counters_.update;
+  log(Event("saved").add("update", counters_.update).add("checkpoint", checkpoint_.string()));
+  flush_log();
+  if (options_.observer.saved) options_.observer.saved(checkpoint_);
+  return {};
+}
+
+void RunBooks::diverge(const StageUpdate& update) {
+  const double norm = std::sqrt(update.squared_norm);
+  Event event("diverged");
+  event.add("update", update.update)
+      .add("stage", update.worker.stage.value)
+      .add("gradient_norm", norm);
+  if (update.loss) event.add("loss", *update.loss);
+  log(event);
+  flush_log();
+  drop_bad_checkpoint();
+  const auto kept = list_checkpoints(options_.checkpoints);
+  const std::string way_out =
+      kept.empty()
+          ? std::string("there is no checkpoint yet: start again with --fresh and")
+          : fmt::format("the last good checkpoint is {}: --resume and", kept.back().string());
+  const std::string symptom = update.loss
+                                  ? fmt::format("its loss is {:.4g} and its gradient norm {:.4g}",
+                                                *update.loss, std::abs(norm))
+                                  : fmt::format("the gradient norm of stage {} is {:.4g}",
+                                                update.worker.stage.value, std::abs(norm));
+  failure_ = Error{fmt::format(
+      "update {} was not made: {}; {} a lower optimizer.rate or optimizer.matrix_rate, or a longer "
+      "optimizer.warmup",
+      update.update + 1, symptom, way_out)};
+}
+
+// One that was saved a moment ago, before anybody had seen what its weights do, would only bring
+// --resume back to the same place. It goes if there is an earlier one to go back to.
+void RunBooks::drop_bad_checkpoint() {
+  if (saved_update_ != counters_.update || list_checkpoints(options_.checkpoints).size() < 2) {
+    return;
+  }
+  if (const Status status = remove_folder(checkpoint_); !status) warn(status.error().message);
+}
+
+}  // namespace leeway

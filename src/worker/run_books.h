@@ -1,0 +1,108 @@
+// The books of one sitting: every report of every worker ends up here and becomes lines of the
+// event log, checkpoints, and what a person sees.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "config/recipe.h"
+#include "events/event_log.h"
+#include "worker/clock.h"
+#include "worker/outbox.h"
+#include "worker/run_plan.h"
+#include "worker/saved_state.h"
+#include "worker/stage_statistics.h"
+
+namespace leeway {
+
+// One update of the whole model.
+struct UpdateReport {
+  int64_t update = 0;  // updates done, this one included
+  double loss = 0;     // mean over the update's microbatches
+  double gradient_norm = 0;
+  double rate_factor = 0;
+};
+
+struct Evaluated {
+  int64_t update = 0;
+  double loss = 0;
+};
+
+// What a person wants to see while it runs. Any may be empty.
+struct TrainingObserver {
+  std::function<void(const UpdateReport&, double tokens_per_second)> updated;
+  std::function<void(const Evaluated&)> evaluated;
+  std::function<void(const Path& checkpoint)> saved;
+  std::function<void(const std::string& warning)> warned;
+  std::function<bool()> stop_wanted;  // asked after every update
+};
+
+struct RunBooksOptions {
+  const Recipe& recipe;
+  const RunPlan& plan;
+  ModelShape shape;
+  Path checkpoints;
+  const Clock& clock;
+  const TrainingObserver& observer;
+};
+
+class RunBooks final : public Books {
+ public:
+  RunBooks(const RunBooksOptions& options, EventLog log, RunCounters counters);
+
+  void worked(const WorkRecord& record) override;
+  void updated(const StageUpdate& update) override;
+  void predicted(const Prediction& prediction) override;
+  void evaluated(const StageEvaluation& evaluation) override;
+  void saved(StageState state) override;
+  bool abandoned() const override { return failure_.has_value(); }
+  bool stop_wanted() const override {
+    return options_.observer.stop_wanted && options_.observer.stop_wanted();
+  }
+
+  void log(const Event& event);
+  void flush_log();
+
+  // Why the run was abandoned.
+  const std::optional<Error>& failure() const { return failure_; }
+  // As of now: the time of the whole run so far is in it.
+  RunCounters counters() const;
+  std::optional<double> valid_loss() const { return valid_loss_; }
+  StageStatistics statistics(StageId stage) const { return statistics_.of(stage); }
+
+ private:
+  // Of an update that not all stages have made yet.
+  struct Pending {
+    int64_t stages = 0;
+    double squared_norm = 0;
+    double rate_factor = 0;
+    double loss = 0;
+  };
+  double seconds_now() const;
+  void complete(int64_t update, const Pending& pending);
+  void diverge(const StageUpdate& update);
+  void drop_bad_checkpoint();
+  Status save(const std::vector<StageState>& stages);
+  void warn(const std::string& message) const;
+
+  RunBooksOptions options_;
+  EventLog log_;
+  RunCounters counters_;
+  Nanos start_;
+  double seconds_before_;
+  double updating_since_;               // seconds of the run when the last update was complete
+  double update_seconds_ = 0;           // smoothed: what an update takes
+  std::map<int64_t, Pending> pending_;  // by update
+  std::map<int64_t, std::vector<StageState>> states_;  // by update
+  StatisticsKeeper statistics_;
+  std::optional<double> valid_loss_;
+  int64_t saved_update_ = -1;  // of this sitting's last checkpoint
+  Path checkpoint_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,289 @@
+#include "worker/worker.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace leeway {
+
+Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageNumbers> numbers)
+    : id_(id),
+      plan_(plan),
+      schedule_(plan.shape, id.stage),
+      numbers_(std::move(numbers)),
+      counts_{.forwards = plan.first_update * plan.shape.update_every,
+              .backwards = plan.first_update * plan.shape.update_every,
+              .updates = plan.first_update},
+      last_update_(plan.last_update),
+      saved_update_(plan.first_update),
+      evaluations_(plan.evaluation_batches) {
+  // A run that ended between its last update and its evaluation.
+  if (plan.first_update == plan.run_updates && plan.evaluates(plan.first_update)) {
+    if (numbers_ != nullptr) numbers_->hold_for_evaluation(plan.first_update);
+    evaluations_.hold(plan.first_update);
+  }
+}
+
+void Worker::deliver(Message message) {
+  switch (message.kind) {
+    case MessageKind::kActivation:
+      activations_.emplace(message.index, std::move(message.payload));
+      return;
+    case MessageKind::kGradient:
+      gradients_.emplace(message.index, std::move(message.payload));
+      return;
+    case MessageKind::kNorms:
+      norms_.emplace(message.from.stage.value, std::move(message.payload));
+      return;
+    case MessageKind::kTotalNorm:
+      total_norms_.emplace(message.index, std::move(message.payload));
+      return;
+    case MessageKind::kEvaluation:
+      evaluation_inputs_.emplace(std::pair(message.update, message.index),
+                                 std::move(message.payload));
+      return;
+    case MessageKind::kStop:
+      stop_wanted_ = true;
+      return;
+    case MessageKind::kFlushAt:
+      last_update_ = message.index;
+      stopping_ = true;
+      return;
+  }
+  LEEWAY_UNREACHABLE("all kinds of messages are above");
+}
+
+// The whole algorithm. Forward or backward is decided by counters alone; what has not arrived is
+// waited for, never overtaken: so the arithmetic does not depend on timing.
+std::optional<Work> Worker::next() const {
+  constexpr auto kIdle = std::nullopt;
+  if (diverged_ || done()) return kIdle;
+
+  if (schedule_.update_due(counts_)) {
+    const bool crowded = plan_.evaluates(counts_.updates + 1) && evaluations_.full();
+    if (crowded && evaluation_arrived()) return evaluation();
+    if (crowded || !norms_arrived()) return kIdle;
+    return boundary(WorkKind::kUpdate, counts_.updates + 1);
+  }
+  if (save_due()) return boundary(WorkKind::kSave, counts_.updates);
+
+  const bool trained = counts_.updates == last_update_;
+  if ((evaluations_.has_turn() || trained) && evaluation_arrived()) return evaluation();
+
+  if (schedule_.wants_forward(counts_, flush())) {
+    const bool arrived = is_first() || activations_.contains(counts_.forwards);
+    if (!arrived) return kIdle;
+    return training(WorkKind::kForward, counts_.forwards);
+  }
+  if (schedule_.wants_backward(counts_, flush())) {
+    const bool arrived = is_last() || gradients_.contains(counts_.backwards);
+    if (!arrived) return kIdle;
+    return training(WorkKind::kBackward, counts_.backwards);
+  }
+  return kIdle;
+}
+
+bool Worker::done() const {
+  return counts_.updates == last_update_ && !save_due() && (stopping_ || evaluations_.empty());
+}
+
+bool Worker::save_due() const {
+  const bool wanted = counts_.updates == last_update_ || plan_.checkpoints(counts_.updates);
+  return plan_.saves && wanted && saved_update_ != counts_.updates;
+}
+
+// Synchronous schedules clip by the norm of the whole model, which stage 0 adds up.
+bool Worker::norms_arrived() const {
+  if (!sums_norms()) return true;
+  if (!is_first()) return total_norms_.contains(counts_.updates + 1);
+  return static_cast<int64_t>(norms_.size()) == plan_.shape.stages - 1;
+}
+
+bool Worker::evaluation_arrived() const {
+  if (evaluations_.empty()) return false;
+  return is_first() || evaluation_inputs_.contains({evaluations_.update(), evaluations_.batch()});
+}
+
+Work Worker::training(WorkKind kind, int64_t microbatch) const {
+  const int64_t version = kind == WorkKind::kForward ? counts_.updates : versions_.front();
+  const int64_t update = schedule_.update_of({microbatch}).value;
+  return {.kind = kind,
+          .index = microbatch,
+          .update = update + 1,
+          .version = version,
+          .delay = update - version};
+}
+
+Work Worker::boundary(WorkKind kind, int64_t update) const {
+  return {.kind = kind, .index = update, .update = update, .version = counts_.updates, .delay = 0};
+}
+
+Work Worker::evaluation() const {
+  return {.kind = WorkKind::kEvaluate,
+          .index = evaluations_.batch(),
+          .update = evaluations_.update(),
+          .version = evaluations_.update(),
+          .delay = 0};
+}
+
+void Worker::run(const Work& work) {
+  if (numbers_ == nullptr) return;
+  const auto input = [&](const auto& inbox, const auto& key) {
+    const auto found = inbox.find(key);
+    return found == inbox.end() ? at::Tensor() : found->second;
+  };
+  switch (work.kind) {
+    case WorkKind::kForward:
+      result_ = numbers_->forward({work.index}, work.delay, input(activations_, work.index));
+      return;
+    case WorkKind::kBackward:
+      result_ = numbers_->backward({work.index}, input(gradients_, work.index));
+      if (sums_norms() && counts_.backwards + 1 == work.update * schedule_.update_every()) {
+        own_norms_ = numbers_->gradient_norms();
+      }
+      return;
+    case WorkKind::kUpdate:
+      updated_ = numbers_->update(total_norm());
+      if (updated_->applied && plan_.evaluates(work.update)) {
+        numbers_->hold_for_evaluation(work.update);
+      }
+      return;
+    case WorkKind::kSave:
+      state_ = numbers_->state();
+      return;
+    case WorkKind::kEvaluate:
+      result_ = numbers_->evaluate(work.update, work.index,
+                                   input(evaluation_inputs_, std::pair(work.update, work.index)));
+      return;
+  }
+  LEEWAY_UNREACHABLE("all kinds of work are above");
+}
+
+// Added parameter by parameter in the order of the model: the same bits however it is cut.
+std::optional<double> Worker::total_norm() const {
+  if (!sums_norms()) return std::nullopt;
+  if (!is_first()) return total_norms_.at(counts_.updates + 1).item<double>();
+  std::vector<at::Tensor> parts = {own_norms_};
+  for (const auto& [stage, norms] : norms_) parts.push_back(norms);
+  double sum = 0;
+  for (const at::Tensor& part : parts) {
+    const double* const squares = part.const_data_ptr<double>();
+    for (int64_t i = 0; i < part.numel(); ++i) sum += squares[i];
+  }
+  return sum;
+}
+
+void Worker::finish(const Work& work, const WorkTimes& times, Outbox& outbox, Books& books) {
+  switch (work.kind) {
+    case WorkKind::kForward:
+      finish_forward(work);
+      break;
+    case WorkKind::kBackward:
+      finish_backward(work);
+      break;
+    case WorkKind::kUpdate:
+      finish_update(work, books);
+      break;
+    case WorkKind::kSave:
+      saved_update_ = counts_.updates;
+      if (state_) books.saved(std::move(*std::exchange(state_, std::nullopt)));
+      break;
+    case WorkKind::kEvaluate:
+      finish_evaluation(work, books);
+      break;
+  }
+  result_.reset();
+  // Written down before anybody can act on it: the log's order is one that the run can have had.
+  WorkRecord record = {.worker = id_, .work = work, .times = times, .bytes_sent = 0};
+  for (const Message& message : outgoing_) record.bytes_sent += message.payload_bytes;
+  books.worked(record);
+  for (Message& message : outgoing_) outbox.send(std::move(message));
+  outgoing_.clear();
+}
+
+void Worker::finish_forward(const Work& work) {
+  activations_.erase(work.index);
+  versions_.push_back(counts_.updates);
+  ++counts_.forwards;
+  evaluations_.forwarded();
+  if (!is_last()) post(message(MessageKind::kActivation, id_.stage.value + 1, work.index));
+}
+
+void Worker::finish_backward(const Work& work) {
+  gradients_.erase(work.index);
+  versions_.pop_front();
+  ++counts_.backwards;
+  if (!is_first()) post(message(MessageKind::kGradient, id_.stage.value - 1, work.index));
+  if (!is_first() && sums_norms() && schedule_.update_due(counts_)) {
+    Message norms = message(MessageKind::kNorms, 0, counts_.updates + 1);
+    norms.payload = own_norms_;
+    post(std::move(norms));
+  }
+}
+
+void Worker::finish_update(const Work& work, Books& books) {
+  if (sums_norms() && is_first()) {
+    for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
+      Message total = message(MessageKind::kTotalNorm, stage, work.update);
+      if (numbers_ != nullptr) total.payload = at::scalar_tensor(*total_norm(), at::kDouble);
+      post(std::move(total));
+    }
+  }
+  norms_.clear();
+  total_norms_.erase(work.update);
+  if (updated_) {
+    diverged_ = !updated_->applied;
+    books.updated(*updated_);
+    if (const auto prediction = numbers_->take_prediction()) books.predicted(*prediction);
+    updated_.reset();
+    if (diverged_) return;
+  }
+  ++counts_.updates;
+  if (plan_.evaluates(counts_.updates)) evaluations_.hold(counts_.updates);
+  if (stop_wanted_ && !stopping_) stop_at_next_flush();
+}
+
+// Everything that is on its way becomes part of an update; nothing new begins after it.
+void Worker::stop_at_next_flush() {
+  const int64_t every = schedule_.update_every();
+  stopping_ = true;
+  last_update_ = (counts_.forwards + every - 1) / every;
+  for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
+    post(message(MessageKind::kFlushAt, stage, last_update_));
+  }
+}
+
+void Worker::finish_evaluation(const Work& work, Books& books) {
+  evaluation_inputs_.erase({work.update, work.index});
+  if (!is_last()) {
+    Message activation = message(MessageKind::kEvaluation, id_.stage.value + 1, work.index);
+    activation.update = work.update;
+    post(std::move(activation));
+  }
+  const bool through = evaluations_.evaluated();
+  if (!through || numbers_ == nullptr) return;
+  const StageEvaluation evaluation = numbers_->end_evaluation(work.update);
+  if (is_last()) books.evaluated(evaluation);
+}
+
+// From this worker, with what run() made as its payload where it is a payload's kind.
+Message Worker::message(MessageKind kind, int64_t to_stage, int64_t index) const {
+  const bool carries = kind == MessageKind::kActivation || kind == MessageKind::kGradient ||
+                       kind == MessageKind::kEvaluation;
+  return {.kind = kind,
+          .from = id_,
+          .to = {.replica = id_.replica, .stage = {to_stage}},
+          .index = index,
+          .payload = carries ? result_ : at::Tensor(),
+          .payload_bytes = carries ? plan_.activation_bytes : 0};
+}
+
+// What clipping and stopping say is a few numbers an update: payloads are what is counted.
+void Worker::post(Message message) {
+  if (message.payload.defined() && message.payload_bytes > 0) {
+    message.payload_bytes = static_cast<int64_t>(message.payload.nbytes());
+  }
+  outgoing_.push_back(std::move(message));
+}
+
+}  // namespace leeway

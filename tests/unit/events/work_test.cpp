@@ -1,0 +1,88 @@
+#include "events/work.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace leeway {
+namespace {
+
+using testing::HasSubstr;
+
+WorkRecord record_of(WorkKind kind) {
+  WorkRecord record;
+  record.worker = {.replica = {2}, .stage = {1}};
+  record.work = {.kind = kind, .index = 12, .update = 4, .version = 2, .delay = 1};
+  if (kind == WorkKind::kUpdate || kind == WorkKind::kSave) record.work.index = 4;
+  record.times = {Nanos{1200}, Nanos{3400}};
+  record.bytes_sent = 65536;
+  return record;
+}
+
+constexpr WorkKind kAllKinds[] = {WorkKind::kForward, WorkKind::kBackward, WorkKind::kUpdate,
+                                  WorkKind::kSave, WorkKind::kEvaluate};
+
+TEST(Work, IsTheLineThatItsHeaderShows) {
+  EXPECT_EQ(to_event(record_of(WorkKind::kForward)).line(),
+            R"({"event":"work","kind":"forward","replica":2,"stage":1,"microbatch":12,"update":4,)"
+            R"("version":2,"delay":1,"begin":1200,"end":3400,"bytes":65536})");
+}
+
+TEST(Work, EveryKindComesBackAsItWas) {
+  static_assert(std::size(kAllKinds) == kWorkKinds);
+  for (const WorkKind kind : kAllKinds) {
+    const WorkRecord record = record_of(kind);
+    const auto line = Event::parse(to_event(record).line());
+    ASSERT_TRUE(line.ok());
+    const auto back = work_of(*line);
+    ASSERT_TRUE(back.ok()) << back.error().message;
+    EXPECT_EQ(back->worker, record.worker);
+    EXPECT_EQ(back->work, record.work) << work_kind_word(kind);
+    EXPECT_EQ(back->times.begin, record.times.begin);
+    EXPECT_EQ(back->times.end, record.times.end);
+    EXPECT_EQ(back->bytes_sent, record.bytes_sent);
+  }
+}
+
+TEST(Work, OnlyKindsThatHaveAnIndexWriteOne) {
+  EXPECT_NE(to_event(record_of(WorkKind::kBackward)).find("microbatch"), nullptr);
+  EXPECT_NE(to_event(record_of(WorkKind::kEvaluate)).find("batch"), nullptr);
+  for (const WorkKind kind : {WorkKind::kUpdate, WorkKind::kSave}) {
+    EXPECT_EQ(to_event(record_of(kind)).find("microbatch"), nullptr);
+    EXPECT_EQ(to_event(record_of(kind)).find("batch"), nullptr);
+  }
+}
+
+TEST(Work, WhatIsMissingIsNamed) {
+  for (const char* name :
+       {"replica", "stage", "microbatch", "update", "version", "delay", "begin", "end", "bytes"}) {
+    Event event = to_event(record_of(WorkKind::kForward));
+    event.add(name, "words");  // of another type is as good as missing
+    const auto back = work_of(event);
+    ASSERT_FALSE(back.ok()) << name;
+    EXPECT_EQ(back.error().message, std::string("a piece of work has no \"") + name + "\"");
+  }
+}
+
+TEST(Work, OtherEventsAndOtherKindsAreRefused) {
+  Event sings = to_event(record_of(WorkKind::kForward));
+  sings.add("kind", "sing");
+  Event numbered = to_event(record_of(WorkKind::kForward));
+  numbered.add("kind", 3);
+  const Event other = Event("update").add("kind", "forward");
+  for (const Event& event : {sings, numbered, other, Event("work")}) {
+    const auto back = work_of(event);
+    ASSERT_FALSE(back.ok()) << event.line();
+    EXPECT_THAT(back.error().message, HasSubstr("not a piece of work of this version"));
+  }
+}
+
+TEST(Work, AFractionIsNoCount) {
+  Event event = to_event(record_of(WorkKind::kForward));
+  event.add("begin", 1.5);
+  EXPECT_FALSE(work_of(event).ok());
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,126 @@
+#include "model/saved_bytes.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "layer_check.h"
+#include "model/stage_model.h"
+
+namespace leeway {
+namespace {
+
+// Bytes of the memory behind some tensors: what is seen through two views counts once.
+class Storages {
+ public:
+  void add(const at::Tensor& tensor) {
+    if (tensor.defined()) bytes_[tensor.storage().data()] = tensor.storage().nbytes();
+  }
+  void add(const NormSaved& norm) {
+    add(norm.x);
+    add(norm.mean);
+    add(norm.rstd);
+  }
+  void add(const AttentionSaved& attention) {
+    add(attention.qkv);
+    add(attention.out);
+    add(attention.logsumexp);
+    add(attention.random_seed);
+    add(attention.random_offset);
+  }
+  void add(const StageSaved& saved) {
+    add(saved.ids);
+    for (const BlockSaved& block : saved.blocks) {
+      add(block.attention_norm);
+      add(block.attention_in);
+      add(block.attention);
+      add(block.attention_out);
+      add(block.mlp_norm);
+      add(block.mlp_in);
+      add(block.up);
+      add(block.hidden);
+    }
+    add(saved.final_norm);
+    add(saved.head_in);
+  }
+  double total() const {
+    double sum = 0;
+    for (const auto& [data, bytes] : bytes_) sum += static_cast<double>(bytes);
+    return sum;
+  }
+
+ private:
+  std::map<const void*, size_t> bytes_;
+};
+
+// As wide as real models are in proportion, so that a forgotten tensor shows.
+ModelShape llama() {
+  return {.style = BlockStyle::kLlama,
+          .mlp = MlpStyle::kSwiglu,
+          .bias = false,
+          .layers = 4,
+          .width = 64,
+          .heads = 4,
+          .kv_heads = 2,
+          .hidden = 192,
+          .context = 32,
+          .vocabulary = 257};
+}
+
+ModelShape gpt2() {
+  ModelShape shape = llama();
+  shape.style = BlockStyle::kGpt2;
+  shape.mlp = MlpStyle::kGelu;
+  shape.bias = true;
+  shape.kv_heads = shape.heads;
+  shape.hidden = 256;
+  return shape;
+}
+
+constexpr int64_t kBatch = 3;
+
+at::Tensor input_of(const ModelShape& shape, const StageSlice& slice, at::ScalarType dtype) {
+  if (slice.embeds) return random_ids("ids", {kBatch, shape.context}, shape.vocabulary);
+  return random_tensor("activations", {kBatch, shape.context, shape.width}, dtype);
+}
+
+class SavedBytes : public testing::TestWithParam<at::ScalarType> {};
+
+TEST_P(SavedBytes, AreThoseOfTheTensors) {
+  const at::ScalarType dtype = GetParam();
+  for (const ModelShape& shape : {llama(), gpt2()}) {
+    const MicrobatchSize size = {.tokens = kBatch * shape.context,
+                                 .number_bytes = static_cast<int64_t>(c10::elementSize(dtype))};
+    for (const StageSlice& slice : {whole_model(shape), cut_into_stages(shape, 3)[0],
+                                    cut_into_stages(shape, 3)[1], cut_into_stages(shape, 3)[2]}) {
+      const StageModel model(shape, slice, at::TensorOptions(dtype));
+      const at::Tensor flat = random_tensor("w", {parameter_count(model.layout())}, dtype);
+      const at::Tensor input = input_of(shape, slice, dtype);
+      EXPECT_EQ(input_bytes(shape, slice, size), static_cast<double>(input.nbytes()));
+
+      StageSaved saved;
+      const at::Tensor output = model.forward(model.view(flat), input, &saved);
+      Storages storages;
+      storages.add(saved);
+      const double planned = saved_bytes(shape, slice, size);
+      EXPECT_NEAR(planned / storages.total(), 1, 0.02)
+          << dtype << ", layers " << slice.layers << ", embeds " << slice.embeds << ", heads "
+          << slice.heads << (shape.bias ? ", gpt2" : ", llama");
+      if (!slice.heads) {
+        EXPECT_EQ(loss_bytes(shape, slice, size), 0);
+        continue;
+      }
+      LossSaved loss;
+      const at::Tensor targets = random_ids("targets", {size.tokens}, shape.vocabulary);
+      loss_forward(output, targets, loss);
+      EXPECT_EQ(loss_bytes(shape, slice, size),
+                static_cast<double>(loss.log_probabilities.nbytes() + targets.nbytes()));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, SavedBytes,
+                         testing::Values(at::kFloat, at::kBFloat16, at::kDouble));
+
+}  // namespace
+}  // namespace leeway

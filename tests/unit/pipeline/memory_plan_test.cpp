@@ -1,0 +1,276 @@
+#include "pipeline/memory_plan.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "model/saved_bytes.h"
+
+namespace leeway {
+namespace {
+
+ModelShape small_shape() {
+  return {.style = BlockStyle::kLlama,
+          .mlp = MlpStyle::kSwiglu,
+          .bias = false,
+          .layers = 3,
+          .width = 8,
+          .heads = 2,
+          .kv_heads = 2,
+          .hidden = 12,
+          .context = 2,
+          .vocabulary = 11};
+}
+
+// Neither first nor last, so that nothing but activations goes in and comes out.
+StageOptions middle_stage() {
+  return {.shape = small_shape(),
+          .slice = {.first_layer = 1, .layers = 1, .embeds = false, .heads = false},
+          .update = {.rule = UpdateRule::kAdamW}};
+}
+
+// A real stage, given its work in the schedule's order.
+class Driven {
+ public:
+  Driven(const Schedule& schedule, const StageOptions& options, int64_t guesses)
+      : schedule_(schedule), options_(options), guesses_(guesses), stage_(options) {
+    at::set_num_threads(1);  // for such small numbers another one only gets in the way
+  }
+
+  // `flush_every`: updates between two flush points.
+  void run(int64_t updates, int64_t flush_every) {
+    while (at_.updates < updates) {
+      const int64_t next = (at_.updates / flush_every + 1) * flush_every;
+      const UpdateId flush = {std::min(next, updates)};
+      if (schedule_.update_due(at_)) {
+        stage_.update(1, 1);
+        ++at_.updates;
+      } else if (schedule_.wants_forward(at_, flush)) {
+        const MicrobatchId m = {at_.forwards};
+        stage_.forward(m, ahead(schedule_.delay(m, at_)), at::ones({1, 2, 8}));
+        ++at_.forwards;
+        in_flight_max_ = std::max(in_flight_max_, stage_.in_flight_count());
+      } else {
+        stage_.backward({at_.backwards}, at::ones({1, 2, 8}));
+        ++at_.backwards;
+      }
+    }
+  }
+
+  const Stage& stage() const { return stage_; }
+  int64_t in_flight_max() const { return in_flight_max_; }
+
+ private:
+  Ahead ahead(int64_t delay) {
+    if (delay == 0) return {};
+    if (guesses_ == 0) return {.delay = delay, .guess = options_.horizon > 0 ? delay : 0};
+    const int64_t every = schedule_.update_every();
+    const int64_t late = at_.backwards % every - (every - schedule_.warmup());
+    const int64_t count = std::min(guesses_, schedule_.warmup());
+    const int64_t guess = 1 + late * count / schedule_.warmup();
+    if (!stage_.has_guess(guess)) stage_.make_guess(guess, 1, 1);
+    return {.delay = delay, .guess = guess};
+  }
+
+  Schedule schedule_;
+  StageOptions options_;
+  int64_t guesses_;
+  Stage stage_;
+  Counts at_;
+  int64_t in_flight_max_ = 0;
+};
+
+constexpr int64_t kNever = 1'000'000;
+
+// The first of two stages: it runs ahead by 1 + extra, which is any depth we like.
+Schedule schedule_of(Order order, int64_t depth, int64_t update_every) {
+  return Schedule(
+      {.order = order, .stages = 2, .update_every = update_every, .extra_per_hop = depth - 1}, {0});
+}
+
+struct Keeping {
+  bool recompute = false;
+  bool stash = true;
+};
+constexpr Keeping kKeepings[] = {{}, {true, true}, {true, false}};
+
+void expect_peak(const Schedule& schedule, const StageOptions& options, int64_t guesses) {
+  Driven driven(schedule, options, guesses);
+  driven.run(12 + 3 * schedule.delay_max(), kNever);
+  EXPECT_EQ(version_count_max(schedule, options, guesses), driven.stage().versions_peak())
+      << "W " << schedule.warmup() << ", K " << schedule.update_every() << ", horizon "
+      << options.horizon << ", guesses " << guesses << ", recompute " << options.recompute
+      << ", stash " << options.stash;
+}
+
+TEST(VersionCount, IsThatOfARealStage) {
+  for (const auto& [recompute, stash] : kKeepings) {
+    StageOptions options = middle_stage();
+    options.recompute = recompute;
+    options.stash = stash;
+    for (int64_t depth = 1; depth <= 9; ++depth) {
+      for (int64_t every = 1; every <= 7; ++every) {
+        const Schedule schedule = schedule_of(Order::kAsync, depth, every);
+        for (const double horizon : {0.0, 0.5}) {
+          options.horizon = horizon;
+          expect_peak(schedule, options, 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(VersionCount, IsThatOfARealStageThatGuesses) {
+  for (const auto& [recompute, stash] : kKeepings) {
+    StageOptions options = middle_stage();
+    options.recompute = recompute;
+    options.stash = stash;
+    for (int64_t depth = 1; depth <= 6; ++depth) {
+      for (int64_t every = depth + 1; every <= 9; ++every) {
+        const Schedule schedule = schedule_of(Order::kAsync, depth, every);
+        for (const int64_t guesses : {1, 2, 3, 9}) expect_peak(schedule, options, guesses);
+      }
+    }
+  }
+}
+
+TEST(VersionCount, IsOneWhereEveryUpdateFlushes) {
+  for (const Order order : {Order::k1f1b, Order::kGpipe}) {
+    const Schedule schedule = schedule_of(order, 3, 4);
+    Driven driven(schedule, middle_stage(), 0);
+    driven.run(4, /*flush_every=*/1);
+    EXPECT_EQ(driven.stage().versions_peak(), 1);
+    EXPECT_EQ(version_count_max(schedule, middle_stage(), 2), 1);
+  }
+}
+
+TEST(VersionCount, HoldsAcrossFlushPoints) {
+  StageOptions options = middle_stage();
+  for (const double horizon : {0.0, 0.5}) {
+    options.horizon = horizon;
+    for (int64_t depth = 1; depth <= 6; ++depth) {
+      for (int64_t every = 1; every <= 4; ++every) {
+        const Schedule schedule = schedule_of(Order::kAsync, depth, every);
+        Driven driven(schedule, options, 0);
+        driven.run(30, /*flush_every=*/5);
+        EXPECT_LE(driven.stage().versions_peak(), version_count_max(schedule, options, 0))
+            << "W " << depth << ", K " << every << ", horizon " << horizon;
+      }
+    }
+  }
+}
+
+TEST(VersionCount, LastStageHasOne) {
+  const PipelineShape shape = {.stages = 4, .update_every = 1, .extra_per_hop = 2};
+  EXPECT_EQ(version_count_max(Schedule(shape, {3}), middle_stage(), 0), 1);
+  EXPECT_EQ(version_count_max(Schedule(shape, {2}), middle_stage(), 0), 4);
+}
+
+std::vector<StageOptions> cut(int64_t stages, const StageOptions& like) {
+  std::vector<StageOptions> all;
+  for (const StageSlice& slice : cut_into_stages(like.shape, stages)) {
+    all.push_back(like);
+    all.back().slice = slice;
+  }
+  return all;
+}
+
+TEST(MemoryPlan, HasTheBytesOfARealStage) {
+  for (const auto rule : {UpdateRule::kAdamW, UpdateRule::kSgd}) {
+    const PipelineShape shape = {.stages = 3, .update_every = 2, .extra_per_hop = 1};
+    StageOptions like = middle_stage();
+    like.update.rule = rule;
+    like.horizon = 0.5;
+    const std::vector<StageOptions> stages = cut(3, like);
+    const StageMemory plan =
+        plan_memory(stages, shape, {.microbatch_tokens = 2, .run_microbatches = 100})[1];
+    Driven driven(Schedule(shape, {1}), stages[1], 0);
+    driven.run(20, kNever);
+    const Stage& stage = driven.stage();
+    EXPECT_EQ(plan.parameters, stage.weights().numel());
+    EXPECT_EQ(plan.weights, static_cast<double>(stage.weights().nbytes()));
+    EXPECT_EQ(plan.gradients, static_cast<double>(stage.gradients().nbytes()));
+    EXPECT_EQ(plan.optimizer, static_cast<double>(stage.optimizer().state_bytes()));
+    EXPECT_EQ(plan.last_update, static_cast<double>(stage.last_update().nbytes()));
+    EXPECT_EQ(plan.version_count, stage.versions_peak());
+    EXPECT_EQ(plan.versions, static_cast<double>(stage.versions_peak()) * plan.weights);
+    EXPECT_EQ(plan.in_flight, driven.in_flight_max());
+  }
+}
+
+class Plans : public testing::Test {
+ protected:
+  std::vector<StageMemory> plan() const { return plan_memory(cut(3, like_), shape_, load_); }
+
+  StageOptions like_ = middle_stage();
+  PipelineShape shape_ = {.stages = 3, .update_every = 5, .extra_per_hop = 1};
+  MemoryLoad load_ = {.microbatch_tokens = 64, .run_microbatches = 1000};
+};
+
+TEST_F(Plans, ActivationsAreThoseOfAllMicrobatchesInFlight) {
+  const auto stages = cut(3, like_);
+  const MicrobatchSize size = {.tokens = 64, .number_bytes = 4};
+  const auto whole = [&](size_t s) {
+    return saved_bytes(stages[s].shape, stages[s].slice, size) +
+           loss_bytes(stages[s].shape, stages[s].slice, size);
+  };
+  EXPECT_EQ(plan()[0].in_flight, 5);
+  EXPECT_EQ(plan()[0].activations, 5 * whole(0));
+  EXPECT_EQ(plan()[2].activations, whole(2));
+  shape_.order = Order::kGpipe;  // all of an update, on every stage
+  EXPECT_EQ(plan()[2].activations, 5 * whole(2));
+}
+
+TEST_F(Plans, RecomputeKeepsInputsAndOneWhole) {
+  const auto stages = cut(3, like_);
+  const MicrobatchSize size = {.tokens = 64, .number_bytes = 4};
+  const double whole = saved_bytes(stages[1].shape, stages[1].slice, size);
+  like_.recompute = true;
+  EXPECT_EQ(plan()[1].activations, 3 * 64 * 8 * 4 + whole);
+}
+
+TEST_F(Plans, AShortRunNeverFillsADeepPipeline) {
+  load_.run_microbatches = 2;
+  EXPECT_EQ(plan()[0].in_flight, 2);
+}
+
+TEST_F(Plans, HalfNumbersHalveCopiesAndKeepMasters) {
+  const StageMemory full = plan()[0];
+  like_.compute = at::kBFloat16;
+  const StageMemory half = plan()[0];
+  EXPECT_EQ(half.weights, full.weights);
+  EXPECT_EQ(half.optimizer, full.optimizer);
+  EXPECT_EQ(half.versions, full.versions / 2);
+  EXPECT_LT(half.activations, full.activations);
+}
+
+TEST_F(Plans, EvaluationHoldsCopies) {
+  EXPECT_EQ(plan()[0].evaluation, 0);
+  load_.evaluations_pending = 2;
+  EXPECT_EQ(plan()[0].evaluation, 2 * plan()[0].weights);
+}
+
+TEST_F(Plans, MuonHasScratchForItsMatrices) {
+  const double adamw = plan()[1].optimizer;
+  like_.update.rule = UpdateRule::kMuon;
+  // The largest batch: two 12 x 8 matrices (gate and up), and four 8 x 8 squares (q, k, v, out).
+  const double batch = 4 * 8 * 8;
+  EXPECT_EQ(plan()[1].optimizer - adamw, 4 * (2 * batch + 2 * batch));
+}
+
+TEST_F(Plans, TotalsAddUp) {
+  const auto stages = plan();
+  const StageMemory all = together(stages);
+  EXPECT_DOUBLE_EQ(all.total(), stages[0].total() + stages[1].total() + stages[2].total());
+  EXPECT_EQ(all.parameters,
+            parameter_count(slice_layout(small_shape(), whole_model(small_shape()))));
+}
+
+TEST_F(Plans, ASlipInTheRecipeIsABigNumberAndNoOverflow) {
+  like_.shape.width = 65'536;
+  like_.shape.hidden = 1'000'000;
+  load_.microbatch_tokens = 1'000'000'000'000;
+  EXPECT_GT(together(plan()).total(), 1e19);
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,98 @@
+// What tests of whole meshes share: a driver by hand that gives the workers their turns in an order
+// of the test's choosing, and books that only remember.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../support/worker_testing.h"
+#include "worker/mesh.h"
+
+namespace leeway {
+
+class MemoryBooks : public Books {
+ public:
+  void worked(const WorkRecord& record) override { records.push_back(record); }
+  void updated(const StageUpdate& update) override { updates.push_back(update); }
+  void predicted(const Prediction& prediction) override { predictions.push_back(prediction); }
+  void evaluated(const StageEvaluation& evaluation) override { evaluations.push_back(evaluation); }
+  void saved(StageState state) override { states.push_back(std::move(state)); }
+  bool abandoned() const override { return false; }
+  bool stop_wanted() const override { return false; }
+
+  std::vector<double> losses() const {
+    std::vector<double> found;
+    for (const StageUpdate& update : updates) {
+      if (update.loss) found.push_back(*update.loss);
+    }
+    return found;
+  }
+
+  std::vector<WorkRecord> records;
+  std::vector<StageUpdate> updates;
+  std::vector<Prediction> predictions;
+  std::vector<StageEvaluation> evaluations;
+  std::vector<StageState> states;
+};
+
+// Workers take turns; `order` names which of those that can work goes next. Messages arrive at
+// once.
+class HandDriver : public Outbox {
+ public:
+  explicit HandDriver(const Workers& workers) : workers_(workers) {}
+  void send(Message message) override {
+    workers_[static_cast<size_t>(message.to.stage.value)]->deliver(std::move(message));
+  }
+
+  // False: nobody can go on, and not all are done.
+  bool run(Books& books, const std::function<size_t(size_t turn, size_t ready)>& order,
+           const std::function<void(const Work&)>& before_finish = {}) {
+    for (size_t turn = 0;; ++turn) {
+      std::vector<std::pair<Worker*, Work>> ready;
+      for (const auto& worker : workers_) {
+        if (const auto work = worker->next()) ready.emplace_back(worker.get(), *work);
+      }
+      if (ready.empty()) break;
+      auto& [worker, work] = ready[order(turn, ready.size())];
+      worker->run(work);
+      if (before_finish) before_finish(work);
+      worker->finish(work, {}, *this, books);
+    }
+    for (const auto& worker : workers_) {
+      if (!worker->done()) return false;
+    }
+    return true;
+  }
+  bool run(Books& books) {
+    return run(books, [](size_t, size_t) { return size_t{0}; });
+  }
+
+ private:
+  const Workers& workers_;
+};
+
+// A mesh without arithmetic.
+inline Workers idle_workers(const RunPlan& plan) {
+  Workers workers;
+  for (int64_t s = 0; s < plan.shape.stages; ++s) {
+    workers.push_back(std::make_unique<Worker>(WorkerId{{0}, {s}}, plan, nullptr));
+  }
+  return workers;
+}
+
+// A recipe as load_recipe() would have resolved it.
+inline Recipe mesh_recipe(int64_t stages, int64_t update_every) {
+  Recipe recipe = tiny_recipe();
+  recipe.model.layers = 4;
+  recipe.mesh.stages = stages;
+  recipe.pipeline.update_every = update_every;
+  recipe.pipeline.lookahead = Lookahead::kNone;
+  recipe.pipeline.refresh = 2;
+  return recipe;
+}
+
+}  // namespace leeway

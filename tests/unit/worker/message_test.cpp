@@ -1,0 +1,93 @@
+#include "worker/message.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace leeway {
+namespace {
+
+Message activation() {
+  return {.kind = MessageKind::kActivation,
+          .from = {{1}, {2}},
+          .to = {{1}, {3}},
+          .index = 17,
+          .update = 4,
+          .payload = at::arange(12, at::kFloat).view({1, 3, 4}),
+          .payload_bytes = 48};
+}
+
+void expect_same(const Message& a, const Message& b) {
+  EXPECT_EQ(a.kind, b.kind);
+  EXPECT_EQ(a.from, b.from);
+  EXPECT_EQ(a.to, b.to);
+  EXPECT_EQ(a.index, b.index);
+  EXPECT_EQ(a.update, b.update);
+  EXPECT_EQ(a.payload_bytes, b.payload_bytes);
+  ASSERT_EQ(a.payload.defined(), b.payload.defined());
+  if (!a.payload.defined()) return;
+  EXPECT_EQ(a.payload.sizes(), b.payload.sizes());
+  EXPECT_EQ(a.payload.scalar_type(), b.payload.scalar_type());
+  EXPECT_TRUE(at::equal(a.payload, b.payload));
+}
+
+TEST(Message, SurvivesTheWay) {
+  for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong}) {
+    Message message = activation();
+    message.payload = message.payload.to(type);
+    message.payload_bytes = static_cast<int64_t>(message.payload.nbytes());
+    const auto back = from_bytes(to_bytes(message));
+    ASSERT_TRUE(back.ok());
+    expect_same(message, *back);
+  }
+  Message bare = {.kind = MessageKind::kFlushAt, .from = {{0}, {0}}, .to = {{0}, {1}}, .index = 9};
+  expect_same(bare, *from_bytes(to_bytes(bare)));
+  Message scalar = activation();
+  scalar.payload = at::scalar_tensor(2.5, at::kDouble);
+  scalar.payload_bytes = 8;
+  expect_same(scalar, *from_bytes(to_bytes(scalar)));
+}
+
+TEST(Message, ATensorThatIsAViewArrivesWhole) {
+  Message message = activation();
+  message.payload = at::arange(24, at::kFloat).view({4, 6}).t();
+  const auto back = from_bytes(to_bytes(message));
+  ASSERT_TRUE(back.ok());
+  EXPECT_TRUE(at::equal(back->payload, message.payload));
+}
+
+TEST(Message, EveryCutIsRefusedInWords) {
+  const std::vector<std::byte> whole = to_bytes(activation());
+  for (size_t length = 0; length < whole.size(); ++length) {
+    const auto result = from_bytes(std::span(whole).first(length));
+    ASSERT_FALSE(result.ok()) << length;
+    EXPECT_FALSE(result.error().message.empty());
+  }
+  std::vector<std::byte> longer = whole;
+  longer.push_back(std::byte{0});
+  EXPECT_FALSE(from_bytes(longer).ok());
+}
+
+// Whatever one byte becomes, the answer is a message or a sentence; never a crash, never a tensor
+// larger than what was sent.
+TEST(Message, ADamagedByteIsNeverACrash) {
+  const std::vector<std::byte> whole = to_bytes(activation());
+  for (size_t at = 0; at < whole.size(); ++at) {
+    for (const int value : {0, 1, 0x7f, 0x80, 0xff}) {
+      std::vector<std::byte> damaged = whole;
+      damaged[at] = static_cast<std::byte>(value);
+      const auto result = from_bytes(damaged);
+      if (result.ok() && result->payload.defined()) {
+        EXPECT_LE(result->payload.nbytes(), whole.size());
+      }
+    }
+  }
+}
+
+TEST(Message, KindsHaveWords) {
+  EXPECT_EQ(message_kind_word(MessageKind::kActivation), "activation");
+  EXPECT_EQ(message_kind_word(MessageKind::kFlushAt), "flush_at");
+}
+
+}  // namespace
+}  // namespace leeway
