@@ -1,0 +1,52 @@
+// What will happen in virtual time, the earliest first; at the same time, what was entered first.
+// Entries are small and lie in one array: a run of thousands of workers makes millions of them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/time.h"
+
+namespace leeway::sim {
+
+enum class Happening : uint32_t {
+  kFinished,  // a worker's piece of work; `subject`: the worker
+  kArrived,   // a message; `subject`: its slot
+  kAwake,     // a pause ends that kept a worker from starting; `subject`: the worker
+};
+
+class Agenda {
+ public:
+  struct Entry {
+    Nanos at;
+    uint64_t sequence = 0;
+    Happening what = Happening::kFinished;
+    uint32_t subject = 0;
+  };
+
+  bool empty() const { return heap_.empty(); }
+  Nanos earliest() const { return heap_.front().at; }
+  uint64_t entered() const { return sequence_; }
+
+  void enter(Nanos at, Happening what, size_t subject) {
+    heap_.push_back({at, sequence_++, what, static_cast<uint32_t>(subject)});
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  }
+  Entry take() {
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    const Entry entry = heap_.back();
+    heap_.pop_back();
+    return entry;
+  }
+
+ private:
+  static bool later(const Entry& a, const Entry& b) {
+    return a.at != b.at ? a.at > b.at : a.sequence > b.sequence;
+  }
+
+  std::vector<Entry> heap_;
+  uint64_t sequence_ = 0;
+};
+
+}  // namespace leeway::sim

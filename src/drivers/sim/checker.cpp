@@ -1,0 +1,176 @@
+#include "drivers/sim/checker.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace leeway::sim {
+
+Checker::Checker(const Mesh& mesh, const std::vector<std::unique_ptr<Worker>>& workers)
+    : mesh_(mesh), flush_at_(static_cast<size_t>(mesh.replicas)) {
+  tracks_.reserve(workers.size());
+  for (const auto& worker : workers) {
+    const Counts& counts = worker->counts();
+    LEEWAY_CHECK(counts.in_flight() == 0, "a sitting begins at a flush point");
+    Track track{.schedule = worker->schedule(), .counts = counts, .flushed_at = counts.forwards};
+    track.versions.resize(static_cast<size_t>(track.schedule.warmup() + 1));
+    tracks_.push_back(std::move(track));
+  }
+}
+
+int64_t& Checker::Track::version(int64_t microbatch) {
+  return versions[static_cast<size_t>(microbatch) % versions.size()];
+}
+
+// Synchronous schedules clip by the norm of the whole model. They are those without any delay.
+bool Checker::sums_norms(ReplicaId replica) const {
+  const WorkerId first = {.replica = replica, .stage = {0}};
+  return mesh_.stages > 1 && tracks_[mesh_.index(first)].schedule.delay_max() == 0;
+}
+
+void Checker::use_messages(size_t worker, const Work& work) {
+  const WorkerId id = mesh_.id(worker);
+  const bool is_first = id.stage.value == 0;
+  const bool is_last = id.stage.value == mesh_.stages - 1;
+  const auto use = [&](MessageKind kind, int64_t count) {
+    int64_t& unused = tracks_[worker].unused(kind);
+    LEEWAY_CHECK(unused >= count, words(worker, work, "before what it needs has arrived"));
+    unused -= count;
+  };
+  switch (work.kind) {
+    case WorkKind::kForward:
+      return is_first ? void() : use(MessageKind::kActivation, 1);
+    case WorkKind::kBackward:
+      return is_last ? void() : use(MessageKind::kGradient, 1);
+    case WorkKind::kUpdate:
+      if (!sums_norms(id.replica)) return;
+      return is_first ? use(MessageKind::kNorms, mesh_.stages - 1)
+                      : use(MessageKind::kTotalNorm, 1);
+    case WorkKind::kEvaluate:
+      return is_first ? void() : use(MessageKind::kEvaluation, 1);
+    case WorkKind::kSave:
+      return;
+  }
+  LEEWAY_UNREACHABLE("all kinds of work are above");
+}
+
+void Checker::began(size_t worker, const Work& work) {
+  Counts& counts = tracks_[worker].counts;
+  use_messages(worker, work);
+  switch (work.kind) {
+    case WorkKind::kForward:
+      return forward(worker, work);
+    case WorkKind::kBackward:
+      return backward(worker, work);
+    case WorkKind::kUpdate:
+      LEEWAY_CHECK(tracks_[worker].schedule.update_due(counts),
+                   words(worker, work, "an update has its K microbatches, no more and no less"));
+      LEEWAY_CHECK(work.index == counts.updates + 1, words(worker, work, "updates are in order"));
+      ++counts.updates;
+      return;
+    case WorkKind::kSave:
+      LEEWAY_CHECK(work.index == counts.updates, words(worker, work, "the newest state is saved"));
+      LEEWAY_CHECK(counts.in_flight() == 0, words(worker, work, "nothing in flight is ever saved"));
+      return;
+    case WorkKind::kEvaluate:
+      return evaluation(worker, work);
+  }
+  LEEWAY_UNREACHABLE("all kinds of work are above");
+}
+
+void Checker::forward(size_t worker, const Work& work) {
+  Track& track = tracks_[worker];
+  Counts& counts = track.counts;
+  LEEWAY_CHECK(work.index == counts.forwards, words(worker, work, "forwards: each once, in order"));
+  LEEWAY_CHECK(counts.in_flight() <= track.schedule.warmup(),
+               words(worker, work, "more than W_s + 1 in flight"));
+  if (counts.in_flight() == 0 && track.schedule.warmup() > 0) note_flush(worker, work);
+  const int64_t delay = track.schedule.expected_delay(work.index - track.flushed_at);
+  LEEWAY_CHECK(work.delay == delay, words(worker, work, fmt::format("the formula has {}", delay)));
+  LEEWAY_CHECK(work.version == counts.updates, words(worker, work, "not the newest weights"));
+  LEEWAY_CHECK(work.version + work.delay + 1 == work.update,
+               words(worker, work, "version and delay do not add up to the update"));
+  track.version(work.index) = work.version;
+  ++counts.forwards;
+}
+
+// Where W_s > 0 a stage has nothing in flight before a forward only right after a flush point. The
+// last stage never has, and needs no telling: its delay is 0 however it is counted.
+void Checker::note_flush(size_t worker, const Work& work) {
+  Track& track = tracks_[worker];
+  LEEWAY_CHECK(track.counts.backwards == track.counts.updates * track.schedule.update_every(),
+               words(worker, work, "a flush point in the middle of an update"));
+  const WorkerId id = mesh_.id(worker);
+  std::vector<int64_t>& shared = flush_at_[static_cast<size_t>(id.replica.value)];
+  if (id.stage.value == 0) shared.push_back(work.index);
+  LEEWAY_CHECK(track.flushes < shared.size() && shared[track.flushes] == work.index,
+               words(worker, work, "a flush point that stage 0 did not have"));
+  ++track.flushes;
+  track.flushed_at = work.index;
+}
+
+void Checker::backward(size_t worker, const Work& work) {
+  Track& track = tracks_[worker];
+  Counts& counts = track.counts;
+  LEEWAY_CHECK(work.index == counts.backwards,
+               words(worker, work, "backwards: each once, in order"));
+  LEEWAY_CHECK(counts.backwards < counts.forwards, words(worker, work, "without its forward"));
+  LEEWAY_CHECK(work.version == track.version(work.index),
+               words(worker, work, "not the weights of its forward"));
+  LEEWAY_CHECK(work.version + work.delay == counts.updates,
+               words(worker, work, "the gradient meets other weights than its delay says"));
+  ++counts.backwards;
+}
+
+void Checker::evaluation(size_t worker, const Work& work) {
+  Track& track = tracks_[worker];
+  const bool next_batch =
+      work.update == track.evaluated_update && work.index == track.evaluated_batch + 1;
+  const bool next_evaluation = work.update > track.evaluated_update && work.index == 0;
+  LEEWAY_CHECK(next_batch || next_evaluation, words(worker, work, "evaluations are in order"));
+  LEEWAY_CHECK(work.update <= track.counts.updates, words(worker, work, "weights of the future"));
+  track.evaluated_update = work.update;
+  track.evaluated_batch = work.index;
+}
+
+void Checker::sent(const Message& message) {
+  ++messages_on_way_;
+  bytes_on_way_ += message.payload_bytes;
+}
+
+void Checker::received(const Message& message) {
+  --messages_on_way_;
+  bytes_on_way_ -= message.payload_bytes;
+  ++tracks_[mesh_.index(message.to)].unused(message.kind);
+}
+
+void Checker::ended() const {
+  LEEWAY_CHECK(messages_on_way_ == 0 && bytes_on_way_ == 0, "what was sent was received");
+  for (size_t worker = 0; worker < tracks_.size(); ++worker) {
+    const Counts& counts = tracks_[worker].counts;
+    const WorkerId first = {.replica = mesh_.id(worker).replica, .stage = {0}};
+    const int64_t every = tracks_[worker].schedule.update_every();
+    LEEWAY_CHECK(counts == tracks_[mesh_.index(first)].counts,
+                 "the stages of a replica end with the same counts");
+    LEEWAY_CHECK(counts.in_flight() == 0, "each microbatch that went forward came back");
+    LEEWAY_CHECK(counts.backwards == counts.updates * every, "each gradient went into an update");
+    // Evaluations that a wish to stop cut short leave theirs behind.
+    for (const MessageKind kind : {MessageKind::kActivation, MessageKind::kGradient,
+                                   MessageKind::kNorms, MessageKind::kTotalNorm}) {
+      LEEWAY_CHECK(tracks_[worker].inbox[static_cast<size_t>(kind)] == 0,
+                   "a message that nobody needed");
+    }
+  }
+}
+
+std::string Checker::words(size_t worker, const Work& work, std::string_view wrong) const {
+  const WorkerId id = mesh_.id(worker);
+  const Counts& counts = tracks_[worker].counts;
+  return fmt::format(
+      "replica {} stage {}: {} {} of update {}, version {}, delay {}, after {} forwards, {} "
+      "backwards, {} updates: {}",
+      id.replica.value, id.stage.value, work_kind_word(work.kind), work.index, work.update,
+      work.version, work.delay, counts.forwards, counts.backwards, counts.updates, wrong);
+}
+
+}  // namespace leeway::sim

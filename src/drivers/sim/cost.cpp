@@ -1,0 +1,82 @@
+#include "drivers/sim/cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace leeway::sim {
+namespace {
+
+constexpr double kNanosPerSecond = 1e9;
+constexpr double kBytesPerParameter = 12;  // in a checkpoint: weight and two moments, fp32
+
+Nanos at_least_one(double nanos) {
+  LEEWAY_CHECK(nanos >= 0 && nanos < 9e18, "a duration that the clock can hold");
+  return {std::max<int64_t>(1, std::llround(nanos))};
+}
+
+Nanos scaled(Nanos cost, double speed) {
+  if (cost.count == 0) return cost;
+  return at_least_one(static_cast<double>(cost.count) / speed);
+}
+
+}  // namespace
+
+Nanos StageCosts::of(WorkKind kind) const {
+  switch (kind) {
+    case WorkKind::kForward:
+      return forward;
+    case WorkKind::kBackward:
+      return backward;
+    case WorkKind::kUpdate:
+      return update;
+    case WorkKind::kSave:
+      return save;
+    case WorkKind::kEvaluate:
+      return evaluate;
+  }
+  LEEWAY_UNREACHABLE("all kinds of work are above");
+}
+
+StageCosts at_speed(const StageCosts& costs, double speed) {
+  LEEWAY_CHECK(speed > 0, "a worker that never gets anywhere");
+  return {.forward = scaled(costs.forward, speed),
+          .backward = scaled(costs.backward, speed),
+          .update = scaled(costs.update, speed),
+          .save = scaled(costs.save, speed),
+          .evaluate = scaled(costs.evaluate, speed)};
+}
+
+std::vector<StageCosts> model_costs(const ModelShape& shape, int64_t stages,
+                                    const CostOptions& options) {
+  LEEWAY_CHECK(options.flops_per_second > 0, "the recipe check refuses others");
+  LEEWAY_CHECK(options.speeds.empty() || std::ssize(options.speeds) == stages,
+               "one speed for each stage");
+  const auto time_of = [&](double flops) {
+    return at_least_one(flops / options.flops_per_second * kNanosPerSecond);
+  };
+  std::vector<StageCosts> all;
+  for (const StageSlice& slice : cut_into_stages(shape, stages)) {
+    const double token_flops = 2 * slice_cost(shape, slice);
+    const double forward = token_flops * static_cast<double>(options.microbatch_tokens);
+    const double parameters = static_cast<double>(parameter_count(slice_layout(shape, slice)));
+    const double saved_bytes = parameters * kBytesPerParameter;
+    StageCosts costs = {
+        .forward = time_of(forward),
+        .backward = time_of((options.recompute ? 3 : 2) * forward),
+        .update = time_of(parameters * options.update_flops_per_parameter),
+        .save = {0},
+        .evaluate = time_of(token_flops * static_cast<double>(options.evaluation_tokens))};
+    const double speed = options.speeds.empty() ? 1.0 : options.speeds[all.size()];
+    costs = at_speed(costs, speed);
+    // A disk is no faster for a faster worker.
+    if (options.save_bytes_per_second > 0) {
+      costs.save = at_least_one(saved_bytes / options.save_bytes_per_second * kNanosPerSecond);
+    }
+    all.push_back(costs);
+  }
+  return all;
+}
+
+}  // namespace leeway::sim

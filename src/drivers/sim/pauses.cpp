@@ -1,0 +1,46 @@
+#include "drivers/sim/pauses.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace leeway::sim {
+
+Pauses::Pauses(const Mesh& mesh, const std::vector<Pause>& pauses) : by_worker_(mesh.count()) {
+  std::vector<Pause> sorted = pauses;
+  const auto earlier = [](const Pause& a, const Pause& b) { return a.begin < b.begin; };
+  std::stable_sort(sorted.begin(), sorted.end(), earlier);
+  for (const Pause& pause : sorted) {
+    LEEWAY_CHECK(mesh.contains(pause.worker), "a pause of a worker of this mesh");
+    LEEWAY_CHECK(pause.begin.count >= 0 && pause.length.count > 0, "a pause in this run");
+    std::vector<Window>& windows = by_worker_[mesh.index(pause.worker)];
+    const Nanos end = pause.begin + pause.length;
+    if (!windows.empty() && pause.begin <= windows.back().end) {
+      windows.back().end = std::max(windows.back().end, end);
+    } else {
+      windows.push_back({pause.begin, end});
+    }
+  }
+}
+
+std::optional<Nanos> Pauses::awake_at(size_t worker, Nanos now) const {
+  for (const Window& pause : by_worker_[worker]) {
+    if (pause.begin <= now && now < pause.end) return pause.end;
+  }
+  return std::nullopt;
+}
+
+Nanos Pauses::work(size_t worker, Nanos begin, Nanos duration, BusyTime& busy) const {
+  for (const Window& pause : by_worker_[worker]) {
+    if (pause.end <= begin) continue;
+    if (begin + duration <= pause.begin) break;
+    LEEWAY_CHECK(begin <= pause.begin, "a paused worker starts nothing");
+    busy.add(begin, pause.begin);
+    duration = duration - (pause.begin - begin);
+    begin = pause.end;
+  }
+  busy.add(begin, begin + duration);
+  return begin + duration;
+}
+
+}  // namespace leeway::sim

@@ -1,0 +1,77 @@
+#include "drivers/sim/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "drivers/sim/mesh.h"
+
+namespace leeway::sim {
+namespace {
+
+using Workers = std::vector<std::unique_ptr<Worker>>;
+
+// Messages arrive as soon as they are sent.
+class Hand final : public Outbox {
+ public:
+  Hand(const Workers& workers, const Mesh& mesh) : workers_(workers), mesh_(mesh) {}
+  void send(Message message) override {
+    Worker& to = *workers_[mesh_.index(message.to)];
+    to.deliver(std::move(message));
+  }
+
+ private:
+  const Workers& workers_;
+  const Mesh& mesh_;
+};
+
+// A plan without evaluations and saves has none of these, and they change no weights.
+bool is_passed_over(const Work& work) {
+  return work.kind == WorkKind::kEvaluate || work.kind == WorkKind::kSave;
+}
+
+std::string words(const Work& work) {
+  return fmt::format("{} {} of update {} (version {}, delay {})", work_kind_word(work.kind),
+                     work.index, work.update, work.version, work.delay);
+}
+
+Error differs(size_t at, const WorkRecord& record, const std::optional<Work>& next) {
+  return Error{fmt::format(
+      "record {} differs from the run: replica {} stage {} did {} then, and would {} now", at + 1,
+      record.worker.replica.value, record.worker.stage.value, words(record.work),
+      next ? "do " + words(*next) : "wait")};
+}
+
+}  // namespace
+
+Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Books& books) {
+  const Mesh mesh = mesh_of(workers);
+  Hand hand(workers, mesh);
+  for (size_t at = 0; at < recorded.size(); ++at) {
+    const WorkRecord& record = recorded[at];
+    if (is_passed_over(record.work)) continue;
+    if (!mesh.contains(record.worker)) {
+      return Error{fmt::format("record {} is of replica {} stage {}, which this run does not have",
+                               at + 1, record.worker.replica.value, record.worker.stage.value)};
+    }
+    Worker& worker = *workers[mesh.index(record.worker)];
+    const std::optional<Work> next = worker.next();
+    if (next != record.work) return differs(at, record, next);
+    worker.run(*next);
+    worker.finish(*next, record.times, hand, books);
+    if (books.abandoned()) return {};
+  }
+  const auto behind =
+      std::find_if(workers.begin(), workers.end(), [](const auto& w) { return !w->done(); });
+  if (behind == workers.end()) return {};
+  return Error{fmt::format(
+      "the event log is cut off: its {} records end before the run does, with replica {} stage {} "
+      "after {} updates",
+      recorded.size(), (*behind)->id().replica.value, (*behind)->id().stage.value,
+      (*behind)->counts().updates)};
+}
+
+}  // namespace leeway::sim

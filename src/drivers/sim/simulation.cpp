@@ -1,0 +1,166 @@
+#include "drivers/sim/simulation.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <span>
+#include <utility>
+
+#include "base/check.h"
+#include "base/hash.h"
+
+namespace leeway::sim {
+
+Simulation::Simulation(SimulationOptions options) : options_(std::move(options)) {}
+
+Status Simulation::run(const std::vector<std::unique_ptr<Worker>>& workers, Books& books) {
+  LEEWAY_CHECK(seats_.empty(), "a simulation runs once");
+  prepare(workers);
+  run_until_nothing_is_left(books);
+  return {};
+}
+
+double Simulation::busy_share(WorkerId worker, const Window& window) const {
+  LEEWAY_CHECK(window.begin < window.end, "a share of some time");
+  const auto length = static_cast<double>(window.length().count);
+  return static_cast<double>(busy(worker).within(window).count) / length;
+}
+
+void Simulation::prepare(const std::vector<std::unique_ptr<Worker>>& workers) {
+  mesh_ = mesh_of(workers);
+  links_.emplace(mesh_, options_.links);
+  pauses_.emplace(mesh_, options_.pauses);
+  checker_.emplace(mesh_, workers);
+  const std::vector<StageCosts>& costs = options_.costs;
+  LEEWAY_CHECK(costs.size() == workers.size() || std::ssize(costs) == mesh_.stages,
+               "costs for each worker, or for each stage");
+  seats_.resize(workers.size());
+  for (size_t at = 0; at < workers.size(); ++at) {
+    seats_[at].worker = workers[at].get();
+    seats_[at].costs = costs[at % costs.size()];
+    touch(at);
+  }
+}
+
+void Simulation::run_until_nothing_is_left(Books& books) {
+  while (true) {
+    start_touched();
+    if (agenda_.empty()) break;
+    LEEWAY_CHECK(agenda_.earliest() >= clock_.now(), "time goes on, and fits its type");
+    clock_.move_to(agenda_.earliest());
+    while (!agenda_.empty() && agenda_.earliest() == clock_.now()) happen(agenda_.take(), books);
+    if (books.abandoned()) return;
+  }
+  const std::string waiting = who_waits();
+  LEEWAY_CHECK(waiting.empty(), waiting);
+  checker_->ended();
+}
+
+void Simulation::start_touched() {
+  for (const size_t at : touched_) {
+    Seat& seat = seats_[at];
+    seat.touched = false;
+    if (seat.work) continue;
+    const std::optional<Work> work = seat.worker->next();
+    if (!work) continue;
+    if (const auto awake_at = pauses_->awake_at(at, clock_.now())) {
+      agenda_.enter(*awake_at, Happening::kAwake, at);
+    } else {
+      start(at, *work);
+    }
+  }
+  touched_.clear();
+}
+
+void Simulation::start(size_t at, const Work& work) {
+  Seat& seat = seats_[at];
+  checker_->began(at, work);
+  seat.work = work;
+  seat.begin = clock_.now();
+  seat.worker->run(work);
+  const Nanos end = pauses_->work(at, seat.begin, seat.costs.of(work.kind), seat.busy);
+  agenda_.enter(end, Happening::kFinished, at);
+}
+
+void Simulation::happen(const Agenda::Entry& entry, Books& books) {
+  switch (entry.what) {
+    case Happening::kFinished:
+      return finish(entry.subject, books);
+    case Happening::kArrived:
+      return arrive(entry.subject);
+    case Happening::kAwake:
+      return touch(entry.subject);
+  }
+  LEEWAY_UNREACHABLE("all that happens is above");
+}
+
+void Simulation::finish(size_t at, Books& books) {
+  Seat& seat = seats_[at];
+  const Work work = *std::exchange(seat.work, std::nullopt);
+  note(at, work, seat.begin);
+  const bool may_stop = work.kind == WorkKind::kUpdate && seat.worker->id().stage.value == 0;
+  if (may_stop && !told_of_stop_ && books.stop_wanted()) tell_of_stop();
+  seat.worker->finish(work, {.begin = seat.begin, .end = clock_.now()}, *this, books);
+  touch(at);
+}
+
+void Simulation::send(Message message) {
+  checker_->sent(message);
+  const Nanos arrival = links_->send(message.from, message.to, message.payload_bytes, clock_.now());
+  agenda_.enter(arrival, Happening::kArrived, messages_.put(std::move(message)));
+}
+
+void Simulation::arrive(size_t slot) {
+  Message message = messages_.take(slot);
+  checker_->received(message);
+  const size_t to = mesh_.index(message.to);
+  seats_[to].worker->deliver(std::move(message));
+  touch(to);
+}
+
+void Simulation::touch(size_t at) {
+  if (std::exchange(seats_[at].touched, true)) return;
+  touched_.push_back(at);
+}
+
+// Not over a link: the wish comes from the person who sits in front of the simulation.
+void Simulation::tell_of_stop() {
+  told_of_stop_ = true;
+  for (int64_t replica = 0; replica < mesh_.replicas; ++replica) {
+    const WorkerId first = {.replica = {replica}, .stage = {0}};
+    const size_t at = mesh_.index(first);
+    seats_[at].worker->deliver(
+        {.kind = MessageKind::kStop, .from = first, .to = first, .payload = {}});
+    touch(at);
+  }
+}
+
+void Simulation::note(size_t at, const Work& work, Nanos begin) {
+  const std::array<int64_t, 8> line = {static_cast<int64_t>(at),
+                                       static_cast<int64_t>(work.kind),
+                                       work.index,
+                                       work.update,
+                                       work.version,
+                                       work.delay,
+                                       begin.count,
+                                       clock_.now().count};
+  digest_ = hash_bytes(std::as_bytes(std::span(line)), digest_);
+}
+
+std::string Simulation::who_waits() const {
+  constexpr size_t kNamedMax = 8;
+  std::string named;
+  size_t waiting = 0;
+  for (const Seat& seat : seats_) {
+    if (seat.worker->done() || ++waiting > kNamedMax) continue;
+    const Counts& counts = seat.worker->counts();
+    named += fmt::format("; replica {} stage {} after {} forwards, {} backwards, {} updates",
+                         seat.worker->id().replica.value, seat.worker->id().stage.value,
+                         counts.forwards, counts.backwards, counts.updates);
+  }
+  if (waiting == 0) return "";
+  return fmt::format("deadlock: {} of {} workers wait for what never comes{}", waiting,
+                     seats_.size(), named);
+}
+
+}  // namespace leeway::sim

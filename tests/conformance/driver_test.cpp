@@ -1,0 +1,211 @@
+// What every driver owes its workers, one suite over all of them. The workers compute nothing, so
+// that only the drivers are tested.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "../support/mesh_without_numbers.h"
+#include "drivers/sim/replay.h"
+#include "drivers/sim/simulation.h"
+#include "drivers/threads/threads.h"
+
+namespace leeway {
+namespace {
+
+std::unique_ptr<Driver> make_simulation(int64_t stages) {
+  sim::SimulationOptions options;
+  for (int64_t s = 0; s < stages; ++s) {
+    options.costs.push_back({.forward = {100 + 7 * s}, .backward = {200 - 9 * s}, .update = {30}});
+  }
+  options.links = {.seed = 1, .all = {.latency = {50}, .bytes_per_second = 1e9, .jitter = {400}}};
+  return std::make_unique<sim::Simulation>(options);
+}
+
+std::unique_ptr<Driver> make_threads(int64_t) { return std::make_unique<threads::Threads>(1); }
+
+struct DriverCase {
+  std::string name;
+  std::function<std::unique_ptr<Driver>(int64_t stages)> make;
+};
+
+const std::vector<PipelineShape> kShapes = {
+    {.stages = 1},
+    {.stages = 1, .update_every = 3},
+    {.stages = 2},
+    {.stages = 4, .update_every = 4},
+    {.stages = 4, .update_every = 3, .extra_per_hop = 2},
+    {.order = Order::k1f1b, .stages = 3, .update_every = 5},
+    {.order = Order::kGpipe, .stages = 4, .update_every = 2},
+};
+
+class Conformance : public testing::TestWithParam<DriverCase> {
+ protected:
+  static void run(const IdleWorkers& workers, int64_t stages, Notebook& books) {
+    const std::unique_ptr<Driver> driver = GetParam().make(stages);
+    ASSERT_TRUE(driver->run(workers, books).ok());
+  }
+};
+
+RunPlan busy_plan(const PipelineShape& shape) {
+  RunPlan plan = plan_of(shape, 12);
+  plan.evaluate_every = 3;
+  plan.evaluation_batches = 2;
+  plan.checkpoint_every = 5;
+  plan.activation_bytes = 1000;
+  return plan;
+}
+
+bool is_training(const WorkRecord& record) {
+  return record.work.kind != WorkKind::kEvaluate && record.work.kind != WorkKind::kSave;
+}
+
+TEST_P(Conformance, EverythingIsDoneOnce) {
+  for (const PipelineShape& shape : kShapes) {
+    const RunPlan plan = busy_plan(shape);
+    const IdleWorkers workers = make_mesh(plan, /*replicas=*/2);
+    Notebook books;
+    run(workers, shape.stages, books);
+    for (const auto& worker : workers) {
+      EXPECT_TRUE(worker->done());
+      const auto microbatches = static_cast<size_t>(12 * shape.update_every);
+      EXPECT_EQ(books.of(worker->id(), WorkKind::kForward).size(), microbatches);
+      EXPECT_EQ(books.of(worker->id(), WorkKind::kBackward).size(), microbatches);
+      EXPECT_EQ(books.of(worker->id(), WorkKind::kUpdate).size(), 12U);
+      EXPECT_EQ(books.of(worker->id(), WorkKind::kEvaluate).size(), 4U * 2U);
+      EXPECT_EQ(books.of(worker->id(), WorkKind::kSave).size(), 3U);
+    }
+  }
+}
+
+// Versions and delays included: with them the arithmetic is the same.
+TEST_P(Conformance, AStagesOrderDoesNotDependOnTiming) {
+  for (const PipelineShape& shape : kShapes) {
+    const RunPlan plan = busy_plan(shape);
+    const IdleWorkers workers = make_mesh(plan);
+    Notebook books;
+    run(workers, shape.stages, books);
+    sim::SimulationOptions instant;
+    instant.costs.resize(static_cast<size_t>(shape.stages));
+    Notebook reference;
+    ASSERT_TRUE(sim::Simulation(instant).run(make_mesh(plan), reference).ok());
+    for (const auto& worker : workers) {
+      std::vector<Work> here;
+      std::vector<Work> there;
+      for (const WorkRecord& record : books.of(worker->id())) {
+        if (is_training(record)) here.push_back(record.work);
+      }
+      for (const WorkRecord& record : reference.of(worker->id())) {
+        if (is_training(record)) there.push_back(record.work);
+      }
+      EXPECT_TRUE(here == there) << "stage " << worker->id().stage.value;
+    }
+  }
+}
+
+TEST_P(Conformance, AWorkerDoesOneThingAtATime) {
+  const RunPlan plan = busy_plan({.stages = 4, .update_every = 2});
+  const IdleWorkers workers = make_mesh(plan);
+  Notebook books;
+  run(workers, 4, books);
+  for (const auto& worker : workers) {
+    const auto records = books.of(worker->id());
+    for (size_t i = 0; i < records.size(); ++i) {
+      EXPECT_LE(records[i].times.begin, records[i].times.end);
+      if (i == 0) continue;
+      EXPECT_LE(records[i - 1].times.end, records[i].times.begin);
+    }
+  }
+}
+
+TEST_P(Conformance, TheLedgerAddsUp) {
+  const RunPlan plan = busy_plan({.stages = 3, .update_every = 2});
+  const IdleWorkers workers = make_mesh(plan);
+  Notebook books;
+  run(workers, 3, books);
+  for (const auto& worker : workers) {
+    int64_t recorded = 0;
+    for (const WorkRecord& record : books.of(worker->id())) recorded += record.bytes_sent;
+    const int64_t stage = worker->id().stage.value;
+    const int64_t forwards = stage < 2 ? 24 + 4 * 2 : 0;  // activations, and those of evaluations
+    const int64_t backwards = stage > 0 ? 24 : 0;
+    EXPECT_EQ(recorded, 1000 * (forwards + backwards));
+  }
+}
+
+// The log's order is one in which it can have happened: no record before those it follows from.
+TEST_P(Conformance, TheRecordsCanBeReplayed) {
+  for (const PipelineShape& shape : kShapes) {
+    const RunPlan plan = busy_plan(shape);
+    for (int repeat = 0; repeat < 20; ++repeat) {  // threads: each time another order
+      Notebook books;
+      run(make_mesh(plan), shape.stages, books);
+      RunPlan again = plan;
+      again.evaluation_batches = 0;
+      again.saves = false;
+      Notebook replayed;
+      const Status status = sim::replay(make_mesh(again), books.records(), replayed);
+      ASSERT_TRUE(status.ok()) << status.error().message;
+    }
+  }
+}
+
+TEST_P(Conformance, AWishToStopDrainsThePipeline) {
+  for (const PipelineShape& shape : kShapes) {
+    RunPlan plan = plan_of(shape, 1'000'000);
+    const IdleWorkers workers = make_mesh(plan, /*replicas=*/2);
+    Notebook books;
+    books.stop_after(100);
+    run(workers, shape.stages, books);
+    for (const auto& worker : workers) {
+      const WorkerId first = {.replica = worker->id().replica, .stage = {0}};
+      EXPECT_TRUE(worker->done());
+      EXPECT_LT(worker->counts().updates, 1'000'000);
+      EXPECT_EQ(worker->counts().in_flight(), 0);
+      EXPECT_EQ(books.of(worker->id(), WorkKind::kUpdate).size(),
+                books.of(first, WorkKind::kUpdate).size());
+      EXPECT_EQ(books.of(worker->id(), WorkKind::kSave).size(), 1U);
+    }
+  }
+}
+
+TEST_P(Conformance, AbandonedBooksEndTheRun) {
+  const RunPlan plan = plan_of({.stages = 4, .update_every = 2}, 1'000'000);
+  const IdleWorkers workers = make_mesh(plan);
+  Notebook books;
+  books.abandon_after(100);
+  run(workers, 4, books);
+  for (const auto& worker : workers) EXPECT_FALSE(worker->done());
+}
+
+TEST_P(Conformance, ARunThatIsOverEndsAtOnce) {
+  RunPlan plan = plan_of({.stages = 3}, 5);
+  plan.first_update = 5;
+  const IdleWorkers workers = make_mesh(plan);
+  Notebook books;
+  run(workers, 3, books);
+  EXPECT_TRUE(books.records().empty());
+}
+
+TEST_P(Conformance, ASittingMayBeginAnywhere) {
+  RunPlan plan = busy_plan({.stages = 3, .update_every = 2});
+  plan.first_update = 7;
+  const IdleWorkers workers = make_mesh(plan);
+  Notebook books;
+  run(workers, 3, books);
+  for (const auto& worker : workers) {
+    const auto forwards = books.of(worker->id(), WorkKind::kForward);
+    ASSERT_EQ(forwards.size(), 10U);
+    EXPECT_EQ(forwards.front().work.index, 14);
+    EXPECT_EQ(forwards.front().work.version, 7);
+    EXPECT_EQ(worker->counts().updates, 12);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Drivers, Conformance,
+                         testing::Values(DriverCase{"sim", make_simulation},
+                                         DriverCase{"threads", make_threads}),
+                         [](const auto& driver) { return driver.param.name; });
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,144 @@
+// Threads and virtual time give the same bits: twenty configurations drawn from a seed.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "../support/worker_testing.h"
+#include "base/rng.h"
+#include "drivers/sim/simulation.h"
+#include "drivers/threads/threads.h"
+#include "worker/mesh.h"
+
+namespace leeway {
+namespace {
+
+constexpr uint64_t kConfigurations = 20;
+
+// Another seed: LEEWAY_SEED=7 build/tests/conformance_drivers --gtest_filter='SameBits.*'
+uint64_t first_seed() {
+  const char* given = std::getenv("LEEWAY_SEED");
+  return given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
+}
+
+class Draw {
+ public:
+  explicit Draw(uint64_t seed) : seed_(seed) {}
+  int64_t between(int64_t least, int64_t most) {
+    const auto count = static_cast<uint64_t>(most - least + 1);
+    return least + static_cast<int64_t>(random_bits({seed_, Stream::kSampler, 0}, next_++) % count);
+  }
+  template <class T>
+  T one_of(std::initializer_list<T> choices) {
+    return choices.begin()[between(0, static_cast<int64_t>(choices.size()) - 1)];
+  }
+
+ private:
+  uint64_t seed_;
+  uint64_t next_ = 0;
+};
+
+Recipe random_recipe(uint64_t seed) {
+  Draw draw(seed);
+  Recipe recipe = tiny_recipe();
+  recipe.run.updates = draw.between(3, 8);
+  recipe.run.precision = draw.one_of({Precision::kFp32, Precision::kFp64});
+  recipe.run.evaluate_every = draw.between(0, 3);
+  recipe.run.evaluate_windows = 6;
+  recipe.run.checkpoint_every = draw.between(0, 4);
+  recipe.model.layers = 5;
+  recipe.mesh.stages = draw.between(2, 5);
+  recipe.optimizer.name = draw.one_of(
+      {OptimizerName::kMuon, OptimizerName::kAdamW, OptimizerName::kNAdamW, OptimizerName::kSgd});
+  recipe.optimizer.clip = draw.one_of({0.0, 0.1, 1.0});
+  PipelineOptions& pipeline = recipe.pipeline;
+  pipeline.schedule = draw.one_of({PipelineSchedule::kAsync, PipelineSchedule::kAsync,
+                                   PipelineSchedule::k1f1b, PipelineSchedule::kGpipe});
+  pipeline.extra_per_hop = draw.between(0, 2);
+  const int64_t depth = (recipe.mesh.stages - 1) * (1 + pipeline.extra_per_hop);
+  pipeline.update_every = draw.one_of({int64_t{1}, int64_t{2}, depth + 1});
+  recipe.data.batch = pipeline.update_every * draw.between(1, 2);
+  pipeline.lookahead = draw.one_of({Lookahead::kNone, Lookahead::kPredict, Lookahead::kMatched,
+                                    Lookahead::kLrDiscount, Lookahead::kTentative});
+  pipeline.discount_updates = 3;
+  pipeline.refresh = draw.between(1, 3);
+  const bool tentative_fits = pipeline.update_every > depth;
+  if (pipeline.lookahead == Lookahead::kTentative && !tentative_fits) {
+    pipeline.lookahead = Lookahead::kNone;
+  }
+  if (recipe.optimizer.name == OptimizerName::kNAdamW) pipeline.lookahead = Lookahead::kNesterov;
+  pipeline.recompute = draw.between(0, 2) == 0;
+  pipeline.stash = !pipeline.recompute || draw.between(0, 1) == 0;
+  return recipe;
+}
+
+class QuietBooks final : public Books {
+ public:
+  void worked(const WorkRecord&) override {}
+  void updated(const StageUpdate& update) override {
+    if (update.loss) losses.push_back(*update.loss);
+  }
+  void predicted(const Prediction&) override {}
+  void evaluated(const StageEvaluation& evaluation) override {
+    evaluations.push_back(evaluation.loss);
+  }
+  void saved(StageState) override {}
+  bool abandoned() const override { return false; }
+  bool stop_wanted() const override { return false; }
+
+  std::vector<double> losses;
+  std::vector<double> evaluations;
+};
+
+struct Outcome {
+  at::Tensor weights;
+  std::vector<double> losses;
+  std::vector<double> evaluations;
+};
+
+Outcome train(const Recipe& recipe, const TokenFile& tokens, Driver& driver) {
+  const MeshData data = {.train = tokens, .valid = &tokens, .vocabulary = kVocabulary};
+  const RunPlan plan = make_plan(recipe, data);
+  const Workers workers = make_workers(recipe, data, plan);
+  QuietBooks books;
+  EXPECT_TRUE(driver.run(workers, books).ok());
+  for (const auto& worker : workers) EXPECT_TRUE(worker->done());
+  return {weights_of(workers).clone(), books.losses, books.evaluations};
+}
+
+// Stages of different speeds and links that jitter: another order of events than any threads'.
+sim::Simulation simulation_of(const Recipe& recipe, uint64_t seed) {
+  std::vector<sim::StageCosts> costs;
+  for (int64_t s = 0; s < recipe.mesh.stages; ++s) {
+    const int64_t slow = 100 * (1 + (s * 7 + static_cast<int64_t>(seed)) % 3);
+    costs.push_back({.forward = {slow},
+                     .backward = {2 * slow},
+                     .update = {50},
+                     .save = {10},
+                     .evaluate = {slow}});
+  }
+  return sim::Simulation({.costs = std::move(costs),
+                          .links = {.seed = seed, .all = {.latency = {70}, .jitter = {500}}}});
+}
+
+TEST(SameBits, UnderThreadsAndInVirtualTime) {
+  const Tokens tokens(801);
+  for (uint64_t seed = first_seed(); seed < first_seed() + kConfigurations; ++seed) {
+    SCOPED_TRACE(fmt::format(
+        "repeat with: LEEWAY_SEED={} build/tests/conformance_drivers --gtest_filter='SameBits.*'",
+        seed));
+    const Recipe recipe = random_recipe(seed);
+    threads::Threads threads(/*threads_per_worker=*/1);
+    sim::Simulation simulation = simulation_of(recipe, seed);
+    const Outcome real = train(recipe, tokens.file(), threads);
+    const Outcome simulated = train(recipe, tokens.file(), simulation);
+    EXPECT_TRUE(at::equal(real.weights, simulated.weights));
+    EXPECT_EQ(real.losses, simulated.losses);
+    EXPECT_EQ(real.evaluations, simulated.evaluations);
+    EXPECT_EQ(static_cast<int64_t>(real.losses.size()), recipe.run.updates);
+    EXPECT_FALSE(real.evaluations.empty());
+  }
+}
+
+}  // namespace
+}  // namespace leeway

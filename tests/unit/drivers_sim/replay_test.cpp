@@ -1,0 +1,101 @@
+#include "drivers/sim/replay.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim_testing.h"
+
+namespace leeway::sim {
+namespace {
+
+using testing::HasSubstr;
+
+// A run with evaluations, checkpoints and jitter, and the plan that repeats it without either.
+class Replay : public testing::Test {
+ protected:
+  Replay() {
+    plan_.evaluate_every = 2;
+    plan_.evaluation_batches = 2;
+    plan_.checkpoint_every = 4;
+    const StageCosts costs = {{100}, {200}, {30}, {5}, {90}};
+    Finished run(plan_, {.costs = equal_costs(3, costs),
+                         .links = {.seed = 5, .all = {.latency = {50}, .jitter = {300}}}});
+    recorded_ = run.books.records();
+    again_ = plan_;
+    again_.evaluation_batches = 0;
+    again_.saves = false;
+  }
+
+  Status replayed(const std::vector<WorkRecord>& records) {
+    return replay(make_mesh(again_), records, books_);
+  }
+
+  RunPlan plan_ = plan_of({.stages = 3, .update_every = 2}, 10);
+  RunPlan again_;
+  std::vector<WorkRecord> recorded_;
+  Notebook books_;
+};
+
+TEST_F(Replay, DoesTheSameOnceMore) {
+  ASSERT_TRUE(replayed(recorded_).ok());
+  std::vector<WorkRecord> training;
+  for (const WorkRecord& record : recorded_) {
+    const WorkKind kind = record.work.kind;
+    if (kind != WorkKind::kEvaluate && kind != WorkKind::kSave) training.push_back(record);
+  }
+  ASSERT_EQ(books_.records().size(), training.size());
+  for (size_t i = 0; i < training.size(); ++i) {
+    EXPECT_EQ(books_.records()[i].worker, training[i].worker);
+    EXPECT_EQ(books_.records()[i].work, training[i].work);
+    EXPECT_EQ(books_.records()[i].times.end, training[i].times.end);
+  }
+}
+
+TEST_F(Replay, NamesTheFirstRecordThatDiffers) {
+  std::vector<WorkRecord> records = recorded_;
+  size_t at = 20;
+  while (records[at].work.kind != WorkKind::kBackward) ++at;
+  const Work was = records[at].work;
+  records[at].work.version += 7;
+  const Status status = replayed(records);
+  ASSERT_FALSE(status.ok());
+  const std::string& message = status.error().message;
+  EXPECT_THAT(message, HasSubstr("record " + std::to_string(at + 1) + " differs"));
+  EXPECT_THAT(message, HasSubstr("version " + std::to_string(was.version + 7)));
+  EXPECT_THAT(message, HasSubstr("and would do backward " + std::to_string(was.index)));
+  EXPECT_THAT(message, HasSubstr("version " + std::to_string(was.version) + ","));
+}
+
+TEST_F(Replay, SaysWhenAWorkerWouldWait) {
+  std::vector<WorkRecord> records = recorded_;
+  records.erase(records.begin());  // stage 0's first forward: stage 1 cannot go on
+  const Status status = replayed(records);
+  ASSERT_FALSE(status.ok());
+  const Status waits = replayed({recorded_[0], recorded_[0]});
+  ASSERT_FALSE(waits.ok());
+  std::vector<WorkRecord> stranger = {recorded_[0]};
+  stranger[0].worker = stage(1);
+  const Status early = replayed(stranger);
+  ASSERT_FALSE(early.ok());
+  EXPECT_THAT(early.error().message, HasSubstr("and would wait now"));
+}
+
+TEST_F(Replay, SaysThatALogIsCutOff) {
+  std::vector<WorkRecord> records = recorded_;
+  records.resize(records.size() / 2);
+  const Status status = replayed(records);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().message, HasSubstr("the event log is cut off: its "));
+}
+
+TEST_F(Replay, RefusesAWorkerThatIsNotThere) {
+  std::vector<WorkRecord> records = recorded_;
+  records[3].worker = stage(3);
+  const Status status = replayed(records);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message,
+            "record 4 is of replica 0 stage 3, which this run does not have");
+}
+
+}  // namespace
+}  // namespace leeway::sim

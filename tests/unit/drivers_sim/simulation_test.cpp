@@ -1,0 +1,159 @@
+#include "drivers/sim/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include "sim_testing.h"
+
+namespace leeway::sim {
+namespace {
+
+constexpr StageCosts kCosts = {
+    .forward = {100}, .backward = {200}, .update = {30}, .save = {5}, .evaluate = {90}};
+
+// "F0 F1 B0 U1": what a stage did, in order.
+std::string order_of(const Notebook& books, int64_t stage_index) {
+  constexpr char kLetters[] = {'F', 'B', 'U', 'S', 'E'};
+  std::string text;
+  for (const WorkRecord& record : books.of(stage(stage_index))) {
+    if (!text.empty()) text += ' ';
+    text += kLetters[static_cast<size_t>(record.work.kind)] + std::to_string(record.work.index);
+  }
+  return text;
+}
+
+TEST(Simulation, TwoStagesByHand) {
+  const RunPlan plan = plan_of({.stages = 2, .update_every = 2}, 2);
+  Finished run(plan, {.costs = equal_costs(2, kCosts), .links = {.all = {.latency = {10}}}});
+  EXPECT_EQ(order_of(run.books, 0), "F0 F1 B0 F2 B1 U1 F3 B2 B3 U2 S2");
+  EXPECT_EQ(order_of(run.books, 1), "F0 B0 F1 B1 U1 F2 B2 F3 B3 U2 S2");
+  // Stage 1: F0 arrives at 110 and takes to 210, B0 to 410. At stage 0 its gradient arrives at 420.
+  EXPECT_EQ(run.books.of(stage(1), WorkKind::kForward)[0].times.begin, Nanos{110});
+  EXPECT_EQ(run.books.of(stage(1), WorkKind::kBackward)[0].times.end, Nanos{410});
+  EXPECT_EQ(run.books.of(stage(0), WorkKind::kBackward)[0].times.begin, Nanos{420});
+}
+
+TEST(Simulation, GpipeByHand) {
+  const RunPlan plan = plan_of({.order = Order::kGpipe, .stages = 2, .update_every = 2}, 2);
+  Finished run(plan, {.costs = equal_costs(2, kCosts)});
+  EXPECT_EQ(order_of(run.books, 0), "F0 F1 B0 B1 U1 F2 F3 B2 B3 U2 S2");
+  EXPECT_EQ(order_of(run.books, 1), "F0 F1 B0 B1 U1 F2 F3 B2 B3 U2 S2");
+}
+
+TEST(Simulation, EverythingHappensOnce) {
+  RunPlan plan = plan_of({.stages = 3, .update_every = 2}, 6);
+  plan.evaluate_every = 2;
+  plan.evaluation_batches = 3;
+  plan.checkpoint_every = 4;
+  plan.activation_bytes = 1000;
+  Finished run(plan, {.costs = equal_costs(3, kCosts)}, /*replicas=*/2);
+  for (int64_t s = 0; s < 3; ++s) {
+    EXPECT_EQ(run.books.of(stage(s), WorkKind::kForward).size(), 12U);
+    EXPECT_EQ(run.books.of(stage(s), WorkKind::kBackward).size(), 12U);
+    EXPECT_EQ(run.books.of(stage(s), WorkKind::kUpdate).size(), 6U);
+    EXPECT_EQ(run.books.of(stage(s), WorkKind::kEvaluate).size(), 9U);
+    EXPECT_EQ(run.books.of(stage(s), WorkKind::kSave).size(), 2U);
+  }
+  const auto links = run.simulation.links();
+  ASSERT_EQ(links.size(), 8U);  // two hops, two directions, two replicas
+  EXPECT_EQ(links[0].messages, 12 + 9);
+  EXPECT_EQ(links[0].payload_bytes, (12 + 9) * 1000);
+  EXPECT_EQ(links[1].from, stage(1));
+  EXPECT_EQ(links[1].to, stage(0));
+  EXPECT_EQ(links[1].payload_bytes, 12 * 1000);
+}
+
+TEST(Simulation, DelaysAreThoseOfTheFormula) {
+  for (const int64_t stages : {1, 2, 4, 8}) {
+    // K = 1: P-1-s once the pipeline has filled.
+    Finished paper(plan_of({.stages = stages}, 40), {.costs = equal_costs(stages, kCosts)});
+    // K = auto: (P-1-s)/K on average.
+    Finished automatic(plan_of({.stages = stages, .update_every = stages}, 40),
+                       {.costs = equal_costs(stages, kCosts)});
+    for (int64_t s = 0; s < stages; ++s) {
+      for (const WorkRecord& record : paper.books.of(stage(s), WorkKind::kBackward)) {
+        EXPECT_EQ(record.work.delay, std::min(record.work.index, stages - 1 - s));
+      }
+      int64_t sum = 0;
+      for (const WorkRecord& record : automatic.books.of(stage(s), WorkKind::kForward)) {
+        EXPECT_LE(record.work.delay, 1);
+        if (record.work.update > 1) sum += record.work.delay;
+      }
+      EXPECT_EQ(sum, 39 * (stages - 1 - s));  // 39 updates of K microbatches
+    }
+  }
+}
+
+TEST(Simulation, ASlowerWorkerSetsThePace) {
+  const RunPlan plan = plan_of({.stages = 2}, 50);
+  Finished run(plan, {.costs = {kCosts, at_speed(kCosts, 0.5)}});
+  EXPECT_EQ(run.steady_share(1), 1.0);
+  EXPECT_NEAR(run.steady_share(0), 0.5, 0.03);
+}
+
+TEST(Simulation, CostsPerWorkerOrPerStage) {
+  const RunPlan plan = plan_of({.stages = 2}, 4);
+  Finished run(plan, {.costs = {kCosts, kCosts, at_speed(kCosts, 0.1), at_speed(kCosts, 0.1)}},
+               /*replicas=*/2);
+  const Nanos fast = run.simulation.busy(stage(1)).last_end();
+  const Nanos slow = run.simulation.busy({.replica = {1}, .stage = {1}}).last_end();
+  EXPECT_EQ(slow, 10 * fast);
+}
+
+SimulationOptions jittery(uint64_t seed) {
+  return {.costs = equal_costs(4, kCosts),
+          .links = {.seed = seed, .all = {.latency = {50}, .jitter = {500}}}};
+}
+
+TEST(Simulation, TheSameSeedIsTheSameRun) {
+  const RunPlan plan = plan_of({.stages = 4, .update_every = 2}, 20);
+  Finished first(plan, jittery(1));
+  Finished again(plan, jittery(1));
+  Finished other(plan, jittery(2));
+  EXPECT_EQ(first.simulation.digest(), again.simulation.digest());
+  EXPECT_NE(first.simulation.digest(), other.simulation.digest());
+  // Another timing, but the same work: the order of a stage does not depend on when things arrive.
+  for (int64_t s = 0; s < 4; ++s) EXPECT_EQ(order_of(first.books, s), order_of(other.books, s));
+}
+
+TEST(Simulation, AWishToStopDrainsThePipeline) {
+  const RunPlan plan = plan_of({.stages = 4, .extra_per_hop = 1}, 1000);
+  for (const int64_t replicas : {1, 2}) {
+    const IdleWorkers workers = make_mesh(plan, replicas);
+    Simulation simulation(jittery(1));
+    Notebook books;
+    books.stop_after(200);
+    ASSERT_TRUE(simulation.run(workers, books).ok());
+    for (const auto& worker : workers) {
+      EXPECT_TRUE(worker->done());
+      EXPECT_LT(worker->counts().updates, 60);
+      EXPECT_EQ(worker->counts().in_flight(), 0);
+    }
+    EXPECT_EQ(books.of(stage(0), WorkKind::kSave).size(), 1U);
+  }
+}
+
+TEST(Simulation, AbandonedBooksEndItAtOnce) {
+  const RunPlan plan = plan_of({.stages = 4}, 1000);
+  const IdleWorkers workers = make_mesh(plan);
+  Simulation simulation(jittery(1));
+  Notebook books;
+  books.abandon_after(100);
+  ASSERT_TRUE(simulation.run(workers, books).ok());
+  EXPECT_LT(books.records().size(), 105U);
+  EXPECT_FALSE(workers[0]->done());
+}
+
+TEST(SimulationDeathTest, NamesWhoWaitsForWhatNeverComes) {
+  const RunPlan short_plan = plan_of({.stages = 2}, 1);
+  const RunPlan long_plan = plan_of({.stages = 2}, 2);
+  IdleWorkers workers;
+  workers.push_back(std::make_unique<Worker>(stage(0), short_plan, nullptr));
+  workers.push_back(std::make_unique<Worker>(stage(1), long_plan, nullptr));
+  Notebook books;
+  EXPECT_DEATH(
+      { (void)Simulation({.costs = equal_costs(2, kCosts)}).run(workers, books); },
+      "deadlock: 1 of 2 workers wait.*replica 0 stage 1 after 1 forwards, 1 backwards, 1 updates");
+}
+
+}  // namespace
+}  // namespace leeway::sim

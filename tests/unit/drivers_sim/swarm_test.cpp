@@ -1,0 +1,174 @@
+// Random meshes, links, pauses and wishes to stop, one per seed: every worker must get to its end,
+// with the simulation's checkers watching. LEEWAY_SWARM_SEEDS asks for another number of seeds.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "base/rng.h"
+#include "sim_testing.h"
+
+namespace leeway::sim {
+namespace {
+
+int seed_count() {
+  const char* const wanted = std::getenv("LEEWAY_SWARM_SEEDS");
+  return wanted == nullptr ? 50 : std::atoi(wanted);
+}
+
+// A broken rule ends the program, so the command that repeats it is printed on the way out.
+std::array<char, 200> repeat_command = {};
+void print_command(int) {
+  (void)!write(STDERR_FILENO, repeat_command.data(), std::strlen(repeat_command.data()));
+}
+
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : key_{.seed = seed, .stream = Stream::kSampler, .name = 0} {}
+  int64_t operator()(int64_t from, int64_t to) {  // both included
+    return from + static_cast<int64_t>(random_bits(key_, counter_++) %
+                                       static_cast<uint64_t>(to - from + 1));
+  }
+  bool one_in(int64_t n) { return (*this)(1, n) == 1; }
+
+ private:
+  RandomKey key_;
+  uint64_t counter_ = 0;
+};
+
+struct Scenario {
+  RunPlan plan;
+  int64_t replicas = 1;
+  SimulationOptions options;
+  size_t stop_after = SIZE_MAX;
+};
+
+RunPlan random_plan(Dice& dice) {
+  const std::array<Order, 4> orders = {Order::kAsync, Order::kAsync, Order::k1f1b, Order::kGpipe};
+  RunPlan plan;
+  plan.shape = {.order = orders[static_cast<size_t>(dice(0, 3))],
+                .stages = dice(1, 6),
+                .update_every = dice(1, 5),
+                .extra_per_hop = dice(0, 2)};
+  plan.first_update = dice.one_in(3) ? dice(1, 5) : 0;
+  plan.last_update = plan.first_update + dice(1, 20);
+  plan.run_updates = plan.last_update + (dice.one_in(3) ? dice(1, 5) : 0);
+  plan.evaluate_every = dice.one_in(3) ? 0 : dice(1, 7);
+  plan.evaluation_batches = dice.one_in(4) ? 0 : dice(1, 12);
+  plan.checkpoint_every = dice.one_in(2) ? 0 : dice(1, 6);
+  plan.saves = !dice.one_in(4);
+  if (dice.one_in(4)) plan.flushes = {plan.first_update + dice(0, 9), plan.first_update + 10};
+  plan.activation_bytes = dice(0, 100'000);
+  return plan;
+}
+
+LinkOptions random_link(Dice& dice) {
+  LinkOptions link;
+  if (!dice.one_in(3)) link.latency = dice(0, 3000) * kMicrosecond;
+  if (!dice.one_in(3)) link.bytes_per_second = 1e6 * static_cast<double>(dice(1, 1000));
+  if (!dice.one_in(3)) link.jitter = dice(0, 3000) * kMicrosecond;
+  return link;
+}
+
+WorkerId random_worker(Dice& dice, const Scenario& scenario) {
+  return {.replica = {dice(0, scenario.replicas - 1)},
+          .stage = {dice(0, scenario.plan.shape.stages - 1)}};
+}
+
+Scenario random_scenario(uint64_t seed) {
+  Dice dice(seed);
+  Scenario scenario = {.plan = random_plan(dice), .replicas = dice(1, 3), .options = {}};
+  const int64_t workers = scenario.replicas * scenario.plan.shape.stages;
+  for (int64_t i = 0; i < workers; ++i) {
+    scenario.options.costs.push_back({.forward = dice(0, 1000) * kMicrosecond,
+                                      .backward = dice(0, 2000) * kMicrosecond,
+                                      .update = dice(0, 300) * kMicrosecond,
+                                      .save = dice(0, 100) * kMicrosecond,
+                                      .evaluate = dice(0, 1000) * kMicrosecond});
+  }
+  scenario.options.links = {.seed = seed, .all = random_link(dice), .exceptions = {}};
+  for (int64_t i = dice(0, 3); i > 0; --i) {
+    scenario.options.links.exceptions.push_back({.from = random_worker(dice, scenario),
+                                                 .to = random_worker(dice, scenario),
+                                                 .options = random_link(dice)});
+  }
+  for (int64_t i = dice(0, 4); i > 0; --i) {
+    scenario.options.pauses.push_back({.worker = random_worker(dice, scenario),
+                                       .begin = dice(0, 50) * kMillisecond,
+                                       .length = dice(1, 100'000) * kMicrosecond});
+  }
+  if (dice.one_in(2)) scenario.stop_after = static_cast<size_t>(dice(0, 80));
+  return scenario;
+}
+
+// Until all are done, some work, some message or some pause is always in progress: the run lasts no
+// longer than all of them one after the other.
+Nanos longest_time(const Scenario& scenario, const Notebook& books, const Simulation& simulation) {
+  Nanos sum;
+  const Mesh mesh = {.stages = scenario.plan.shape.stages, .replicas = scenario.replicas};
+  for (const WorkRecord& record : books.records()) {
+    sum = sum + scenario.options.costs[mesh.index(record.worker)].of(record.work.kind);
+  }
+  for (const Pause& pause : scenario.options.pauses) sum = sum + pause.length;
+  for (const LinkStatistics& used : simulation.links()) {
+    LinkOptions link = scenario.options.links.all;
+    for (const LinkException& exception : scenario.options.links.exceptions) {
+      if (exception.from == used.from && exception.to == used.to) link = exception.options;
+    }
+    sum = sum + used.messages * (link.latency + link.jitter);
+    if (link.bytes_per_second == 0) continue;
+    const int64_t bytes = used.payload_bytes + used.messages * kHeaderBytes;
+    const double seconds = static_cast<double>(bytes) / link.bytes_per_second;
+    sum = sum + Nanos{static_cast<int64_t>(seconds * 1e9) + used.messages};  // each rounded up
+  }
+  return sum;
+}
+
+class Swarm : public testing::TestWithParam<int> {
+ protected:
+  Swarm() {
+    const std::string command =
+        "to repeat it: build/tests/unit_drivers_sim --gtest_filter='Seeds/Swarm.*/" +
+        std::to_string(GetParam()) + "'\n";
+    command.copy(repeat_command.data(), repeat_command.size() - 1);
+    repeat_command[command.size()] = '\0';
+    before_ = std::signal(SIGABRT, print_command);
+  }
+  ~Swarm() override { std::signal(SIGABRT, before_); }
+
+  static uint64_t run(const Scenario& scenario) {
+    const IdleWorkers workers = make_mesh(scenario.plan, scenario.replicas);
+    Simulation simulation(scenario.options);
+    Notebook books;
+    books.stop_after(scenario.stop_after);
+    EXPECT_TRUE(simulation.run(workers, books).ok());
+    for (const auto& worker : workers) {
+      EXPECT_TRUE(worker->done());
+      if (scenario.stop_after == SIZE_MAX) {
+        EXPECT_EQ(worker->counts().updates, scenario.plan.last_update);
+      }
+    }
+    EXPECT_LE(simulation.span().end, longest_time(scenario, books, simulation));
+    return simulation.digest();
+  }
+
+ private:
+  void (*before_)(int) = nullptr;
+};
+
+TEST_P(Swarm, EveryWorkerGetsToItsEnd) {
+  SCOPED_TRACE(repeat_command.data());
+  const Scenario scenario = random_scenario(static_cast<uint64_t>(GetParam()));
+  const uint64_t digest = run(scenario);
+  if (GetParam() % 10 != 0) return;
+  EXPECT_EQ(digest, run(scenario)) << "not the same run twice";
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Swarm, testing::Range(0, seed_count()));
+
+}  // namespace
+}  // namespace leeway::sim
