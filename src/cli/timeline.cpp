@@ -1,0 +1,195 @@
+// leeway timeline RUN
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "cli/validators.h"
+#include "report/layout.h"
+#include "report/stage_table.h"
+#include "report/timeline_page.h"
+#include "report/timeline_svg.h"
+#include "report/trace.h"
+#include "report/window.h"
+#include "report/work_history.h"
+
+namespace leeway::cli {
+namespace {
+
+struct TimelineArguments {
+  std::string run;
+  std::string out;
+  std::string trace;
+  std::string updates;
+  std::optional<double> from;
+  std::optional<double> to;
+};
+
+// Before the log is read, which may take a while.
+Status check_target(const char* option, const Path& path) {
+  std::error_code code;
+  const Path folder = path.parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder, code)) {
+    return usage_error(fmt::format("{} {}: there is no folder {}; make it first", option,
+                                   path.string(), folder.string()));
+  }
+  if (std::filesystem::is_directory(path, code)) {
+    return usage_error(fmt::format("{} {} is a folder; name a file in it", option, path.string()));
+  }
+  return {};
+}
+
+Result<WindowRequest> window_request(const TimelineArguments& arguments) {
+  WindowRequest request{.from_seconds = arguments.from, .to_seconds = arguments.to, .updates = {}};
+  if (!arguments.updates.empty()) {
+    LEEWAY_ASSIGN(request.updates, parse_update_range(arguments.updates));
+  }
+  return request;
+}
+
+std::string plural(uint64_t count, const char* word) {
+  return fmt::format("{} {}{}", human_count(count), word, count == 1 ? "" : "s");
+}
+
+std::string summary(const WorkHistory& history) {
+  return fmt::format(
+      "{}, {}, {}: {} of work in {}", plural(static_cast<uint64_t>(history.stages()), "stage"),
+      plural(static_cast<uint64_t>(history.replicas()), "replica"),
+      plural(static_cast<uint64_t>(history.last_update), "update"),
+      plural(history.records(), "piece"), human_seconds(history.span.length().seconds()));
+}
+
+std::vector<std::string> notes(const WorkHistory& history, const Drawing& drawing) {
+  std::vector<std::string> found;
+  if (history.cut) {
+    found.push_back(
+        "events.jsonl ends in half a line (the run goes on, or was cut off), which is left out");
+  }
+  if (drawing.lanes_left_out > 0) {
+    found.push_back(fmt::format("{} of {} workers are drawn; the numbers are of all of them",
+                                history.lanes.size() - drawing.lanes_left_out,
+                                history.lanes.size()));
+  }
+  if (drawing.merged > 0) {
+    found.push_back(
+        fmt::format("{} boxes stand for several pieces of work each; draw a smaller "
+                    "part to see them apart",
+                    human_count(drawing.merged)));
+  }
+  return found;
+}
+
+std::string join_windows(const std::vector<Window>& windows) {
+  std::string text;
+  for (const Window& window : windows) {
+    text += fmt::format("{}{}", text.empty() ? "" : " and ", describe(window));
+  }
+  return text;
+}
+
+// The first column to the left, numbers to the right.
+void print_table(const TextTable& table) {
+  std::vector<size_t> widths(table.header.size(), 0);
+  const auto widen = [&](const std::vector<std::string>& cells) {
+    for (size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
+  };
+  widen(table.header);
+  for (const auto& row : table.rows) widen(row);
+  const auto print = [&](const std::vector<std::string>& cells) {
+    std::string line = fmt::format("{:<{}}", cells[0], widths[0]);
+    for (size_t i = 1; i < cells.size(); ++i) {
+      line += fmt::format("  {:>{}}", cells[i], widths[i]);
+    }
+    fmt::print("{}\n", line);
+  };
+  print(table.header);
+  for (const auto& row : table.rows) print(row);
+}
+
+// What the columns of busy time in the windows are called.
+std::vector<std::string> window_headers(const std::vector<Window>& windows) {
+  if (windows.size() == 2) return {"busy, start", "busy, middle"};
+  return {"busy, drawn"};
+}
+
+Status write_picture(const Path& path, const TimelinePage& page, const Drawing& drawing,
+                     const TextTable& table) {
+  const bool svg = path.extension() == ".svg";
+  return write_atomically(path, svg ? timeline_svg(drawing, page.title, SvgUse::kFile)
+                                    : timeline_page(page, drawing, table));
+}
+
+Status write_trace_file(const TimelineArguments& arguments, const WorkHistory& history,
+                        const WindowRequest& request, const std::vector<Window>& windows) {
+  const bool asked = request.updates || request.from_seconds || request.to_seconds;
+  LEEWAY_ASSIGN(const int64_t written,
+                write_trace(arguments.trace, history,
+                            asked ? std::optional(windows.front().span) : std::nullopt));
+  fmt::print("wrote {}: {} of {}; open it at ui.perfetto.dev\n", arguments.trace,
+             plural(static_cast<uint64_t>(written), "piece"),
+             asked ? windows.front().name : "the whole run");
+  return {};
+}
+
+Status run(const TimelineArguments& arguments) {
+  const Path folder = arguments.run;
+  const Path out = arguments.out.empty() ? folder / "timeline.html" : Path(arguments.out);
+  LEEWAY_ASSIGN(const WindowRequest request, window_request(arguments));
+  if (!arguments.out.empty()) LEEWAY_TRY(check_target("--out", out));
+  if (!arguments.trace.empty()) LEEWAY_TRY(check_target("--trace", arguments.trace));
+  LEEWAY_ASSIGN(const WorkHistory history, read_work_history(folder));
+  LEEWAY_ASSIGN(const std::vector<Window> windows, choose_windows(history, request));
+  const Drawing drawing = lay_out(history, windows, {.pixels = timeline_pixels(history)});
+  std::vector<TimeSpan> spans;
+  for (const Window& window : windows) spans.push_back(window.span);
+  const std::vector<StageRow> rows = measure_stages(history, spans);
+  const std::vector<std::string> headers = window_headers(windows);
+  const TimelinePage page{
+      .title = fmt::format("Timeline of {}", folder.string()),
+      .summary = fmt::format("{}. Drawn: {}.", summary(history), join_windows(windows)),
+      .notes = notes(history, drawing)};
+  LEEWAY_TRY(write_picture(out, page, drawing, stage_text(rows, headers, TableWidth::kWithCounts)));
+  for (const std::string& note : page.notes) fmt::print(stderr, "note: {}\n", note);
+  fmt::print("{}: {}\ndrawn: {}\n\n", folder.string(), summary(history), join_windows(windows));
+  print_table(stage_text(rows, headers, TableWidth::kShort));
+  fmt::print("bubbles: idle after warm-up, in the whole run; delay: updates, mean and max\n");
+  std::error_code code;
+  fmt::print("wrote {} ({})\n", out.string(), human_bytes(std::filesystem::file_size(out, code)));
+  if (arguments.trace.empty()) return {};
+  return write_trace_file(arguments, history, request, windows);
+}
+
+}  // namespace
+
+void add_timeline(CLI::App& app, Action& chosen) {
+  CLI::App* command =
+      app.add_subcommand("timeline", "Draw what the workers of a run did, and when");
+  command->footer(
+      "Examples:\n"
+      "  leeway timeline out/first\n"
+      "  leeway timeline out/first --updates 100:110 --out picture.svg\n"
+      "  leeway timeline out/first --trace trace.json\n"
+      "A long run is drawn in part: its first updates and some of its middle.");
+  const auto arguments = std::make_shared<TimelineArguments>();
+  command->add_option("RUN", arguments->run, "A run folder")->required();
+  command->add_option("--out", arguments->out,
+                      "The page, or a picture alone if it ends in .svg [RUN/timeline.html]");
+  CLI::Option* updates = command->add_option("--updates", arguments->updates,
+                                             "Draw these, counted from 1: A:B, A:, :B or A");
+  command->add_option("--from", arguments->from, "Draw from here, in seconds since the run began")
+      ->check(at_least(0))
+      ->excludes(updates);
+  command->add_option("--to", arguments->to, "Draw up to here, in seconds since the run began")
+      ->check(at_least(0))
+      ->excludes(updates);
+  command->add_option("--trace", arguments->trace,
+                      "Also write a trace for Perfetto, of the whole run or the part asked for");
+  command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
+}
+
+}  // namespace leeway::cli

@@ -1,0 +1,162 @@
+#include "report/window.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <set>
+
+#include "report/text.h"
+
+namespace leeway {
+namespace {
+
+constexpr size_t kWholeRunMax = 150;  // pieces in a row that can still be told apart
+constexpr int64_t kStretch = 50;      // pieces in a row of each picture: numbers fit on them
+
+std::optional<int64_t> whole_number(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Evaluation of an update goes on beside later ones and does not belong to its stretch of time.
+std::optional<TimeSpan> span_of(const WorkHistory& history, const UpdateRange& range) {
+  std::optional<TimeSpan> span;
+  for (const Lane& lane : history.lanes) {
+    for (const WorkRecord& record : lane.records) {
+      if (record.work.kind == WorkKind::kEvaluate) continue;
+      if (record.work.update < range.first || record.work.update > range.last) continue;
+      if (!span) span = {record.times.begin, record.times.end};
+      span->begin = std::min(span->begin, record.times.begin);
+      span->end = std::max(span->end, record.times.end);
+    }
+  }
+  if (!span) return std::nullopt;
+  if (range.last >= history.last_update) span->end = history.span.end;
+  span->end = std::max(span->end, span->begin + Nanos{1});
+  return span;
+}
+
+std::string name_of(const UpdateRange& range, const WorkHistory& history) {
+  const int64_t first = std::max(range.first, history.first_update);
+  const int64_t last = std::min(range.last, history.last_update);
+  if (first == last) return fmt::format("update {} of {}", first, history.last_update);
+  return fmt::format("updates {} to {} of {}", first, last, history.last_update);
+}
+
+Result<Window> window_of(const WorkHistory& history, const UpdateRange& range) {
+  if (const auto span = span_of(history, range)) return Window{name_of(range, history), *span};
+  return usage_error(fmt::format("--updates {}:{}: no work there; the run has updates {} to {}",
+                                 range.first, range.last, history.first_update,
+                                 history.last_update));
+}
+
+Result<Window> window_between(const WorkHistory& history, const WindowRequest& request) {
+  constexpr double kNanos = 1e9;
+  constexpr double kSecondsMax = 9e9;  // what 64 bits of nanoseconds hold
+  TimeSpan span = history.span;
+  if (request.from_seconds) {
+    span.begin.count = static_cast<int64_t>(std::min(*request.from_seconds, kSecondsMax) * kNanos);
+  }
+  if (request.to_seconds) {
+    span.end.count = static_cast<int64_t>(std::min(*request.to_seconds, kSecondsMax) * kNanos);
+  }
+  const bool any = std::any_of(history.lanes.begin(), history.lanes.end(), [&](const Lane& lane) {
+    return std::any_of(lane.records.begin(), lane.records.end(), [&](const WorkRecord& record) {
+      return record.times.begin < span.end && record.times.end > span.begin;
+    });
+  });
+  if (any) return Window{"a part of the run", span};
+  return usage_error(fmt::format("no work from {} to {}; the run's work goes from {} to {}",
+                                 time_text(span.begin), time_text(span.end),
+                                 time_text(history.span.begin), time_text(history.span.end)));
+}
+
+size_t longest_lane(const WorkHistory& history) {
+  size_t longest = 0;
+  for (const Lane& lane : history.lanes) longest = std::max(longest, lane.records.size());
+  return longest;
+}
+
+// Updates during which something else than training went on, or the pipeline was not full.
+std::set<int64_t> disturbed_updates(const WorkHistory& history) {
+  std::set<int64_t> found;
+  for (const int64_t update : history.flushes) found.insert({update, update + 1});  // drains, fills
+  for (const Lane& lane : history.lanes) {
+    int64_t running = 0;
+    for (const WorkRecord& record : lane.records) {
+      if (record.work.kind == WorkKind::kEvaluate) found.insert({running, running + 1});
+      running = std::max(running, record.work.update);
+    }
+  }
+  return found;
+}
+
+UpdateRange middle(const WorkHistory& history, int64_t length) {
+  const int64_t half = history.first_update + (history.last_update - history.first_update) / 2;
+  const std::set<int64_t> disturbed = disturbed_updates(history);
+  for (int64_t first = half; first + length <= history.last_update; ++first) {
+    const auto next = disturbed.lower_bound(first);
+    if (next == disturbed.end() || *next >= first + length) return {first, first + length - 1};
+    first = *next;  // and on from the one after it
+  }
+  return {half, half + length - 1};
+}
+
+}  // namespace
+
+Result<UpdateRange> parse_update_range(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view before = text.substr(0, colon);
+  const std::string_view after = colon == std::string_view::npos ? before : text.substr(colon + 1);
+  UpdateRange range{1, std::numeric_limits<int64_t>::max()};
+  const bool open = colon != std::string_view::npos && !(before.empty() && after.empty());
+  const auto first = open && before.empty() ? std::optional(range.first) : whole_number(before);
+  const auto last = open && after.empty() ? std::optional(range.last) : whole_number(after);
+  if (!first || !last || *first < 1 || *last < *first) {
+    return usage_error(
+        fmt::format("--updates: got {}; give a first and a last update, counted "
+                    "from 1, such as 3:7",
+                    text));
+  }
+  return UpdateRange{*first, *last};
+}
+
+Result<std::vector<Window>> choose_windows(const WorkHistory& history,
+                                           const WindowRequest& request) {
+  if (request.from_seconds && request.to_seconds && *request.from_seconds >= *request.to_seconds) {
+    return usage_error(
+        fmt::format("--from {} is not before --to {}", *request.from_seconds, *request.to_seconds));
+  }
+  if (request.updates) {
+    LEEWAY_ASSIGN(Window window, window_of(history, *request.updates));
+    return std::vector<Window>{std::move(window)};
+  }
+  if (request.from_seconds || request.to_seconds) {
+    LEEWAY_ASSIGN(Window window, window_between(history, request));
+    return std::vector<Window>{std::move(window)};
+  }
+  const int64_t updates = history.last_update - history.first_update + 1;
+  const auto pieces = static_cast<int64_t>(longest_lane(history));
+  const int64_t length = std::clamp<int64_t>(kStretch * updates / pieces, 1, updates);
+  if (longest_lane(history) <= kWholeRunMax || updates <= 2 * length + 2) {
+    TimeSpan span = history.span;
+    span.end = std::max(span.end, span.begin + Nanos{1});
+    return std::vector<Window>{{"the whole run", span}};
+  }
+  LEEWAY_ASSIGN(Window start,
+                window_of(history, {history.first_update, history.first_update + length - 1}));
+  start.span.begin = history.span.begin;
+  LEEWAY_ASSIGN(Window steady, window_of(history, middle(history, length)));
+  return std::vector<Window>{std::move(start), std::move(steady)};
+}
+
+std::string describe(const Window& window) {
+  return fmt::format("{} ({} to {})", window.name, time_text(window.span.begin),
+                     time_text(window.span.end));
+}
+
+}  // namespace leeway

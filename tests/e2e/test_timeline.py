@@ -1,0 +1,281 @@
+"""`leeway timeline` on runs that these tests write by hand, so that every number is known."""
+
+import itertools
+import json
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from hand_made_run import (
+    MICROSECOND,
+    after_warmup,
+    busy_share,
+    percent,
+    pipeline,
+    work,
+    write_run,
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def parse(path):
+    """The page or picture as XML; a browser would forgive more."""
+    text = path.read_text(encoding="utf-8")
+    assert len(re.findall("http", text)) == 1 and "http://www.w3.org/2000/svg" in text
+    assert not re.search(r"\bsrc=|\bhref=|url\(|@import|fetch\(|XMLHttpRequest", text)
+    return ElementTree.fromstring(text)
+
+
+def boxes(root):
+    """class -> how many, of every picture in the file."""
+    rects = itertools.chain.from_iterable(
+        lane.iter(f"{SVG}rect") for lane in root.iter(f"{SVG}g") if lane.get("class") == "lane"
+    )
+    names = [rect.get("class") for rect in rects]
+    return {name: names.count(name) for name in set(names)}
+
+
+def table(root):
+    rows = [[cell.text for cell in row] for row in root.iter("tr")]
+    return {row[0]: dict(zip(rows[0], row)) for row in rows[1:]}
+
+
+def test_a_page_shows_every_piece_and_the_busy_shares(place):
+    lines = pipeline(stages=3, updates=6, update_every=3)
+    write_run(place, lines)
+    done = place.ok("timeline", "r")
+    root = parse(place.folder / "r/timeline.html")
+    assert boxes(root) == {"forward": 54, "backward": 54, "update": 18}
+    rows = table(root)
+    end = max(line["end"] for line in lines)
+    for stage in range(3):
+        row = rows[str(stage)]
+        assert row["busy, drawn"] == percent(busy_share(lines, stage, 0, end))
+        share = after_warmup(lines, stage)
+        assert row["after warm-up"] == percent(share)
+        assert row["bubbles"] == percent(1 - share)
+        late = [line["delay"] for line in lines
+                if line["stage"] == stage and line["kind"] == "backward" and line["update"] > 1]
+        assert row["delay"] == f"{sum(late) / len(late):.2f}"
+        assert row["delay"] == f"{(2 - stage) / 3:.2f}"  # W_s / K
+        assert row["max"] == str(max(late))
+        assert (row["forwards"], row["backwards"], row["updates"]) == ("18", "18", "6")
+    assert rows["0"]["sent, kB"] == f"{18 * 4096 / 1000:.1f}"
+    assert rows["1"]["sent, kB"] == f"{36 * 4096 / 1000:.1f}"
+    assert "r: 3 stages, 1 replica, 6 updates: 126 pieces of work in" in done.stdout
+    assert "drawn: the whole run (0 s to" in done.stdout
+    assert "wrote r/timeline.html" in done.stdout and done.stderr == ""
+    printed = {line.split()[0]: line for line in done.stdout.splitlines() if line[:1].isdigit()}
+    assert set(printed) == {"0", "1", "2"}
+    assert percent(after_warmup(lines, 1)) in printed["1"]
+
+
+def test_boxes_are_where_the_work_was(place):
+    lines = pipeline(stages=2, updates=2, update_every=2)
+    write_run(place, lines)
+    place.ok("timeline", "r")
+    root = parse(place.folder / "r/timeline.html")
+    plot = next(svg for svg in root.iter(f"{SVG}svg") if svg.get("class") == "plot")
+    whole = max(line["end"] for line in lines) / float(plot.get("width"))
+    for stage, lane in enumerate(g for g in root.iter(f"{SVG}g") if g.get("class") == "lane"):
+        own = sorted((x for x in lines if x["stage"] == stage), key=lambda x: x["begin"])
+        for line, rect in zip(own, lane, strict=True):
+            assert rect.get("class") == line["kind"]
+            assert float(rect.get("x")) * whole == pytest.approx(line["begin"], abs=whole)
+            assert float(rect.get("width")) * whole == pytest.approx(
+                line["end"] - line["begin"], abs=whole
+            )
+            numbers = [int(word) for word in rect.get("data-w").split()]
+            assert numbers[1] == line["update"] and numbers[4] == line["bytes"]
+            assert numbers[5:] == [line["begin"], line["end"] - line["begin"]]
+
+
+def test_replicas_have_rows_of_their_own(place):
+    lines = pipeline(stages=2, updates=3, update_every=1)
+    write_run(place, lines + [{**line, "replica": 1} for line in lines])
+    done = place.ok("timeline", "r")
+    assert "2 stages, 2 replicas, 3 updates" in done.stdout
+    root = parse(place.folder / "r/timeline.html")
+    workers = [g.get("data-worker") for g in root.iter(f"{SVG}g") if g.get("class") == "lane"]
+    assert workers == [f"replica {r}, stage {s}" for r in range(2) for s in range(2)]
+    assert table(root)["1"]["forwards"] == "6"
+
+
+def test_a_picture_alone_and_a_trace(place):
+    lines = pipeline(stages=2, updates=4, update_every=2)
+    lines += [
+        work("evaluate", 1, 10**6, 10**6 + 500, 4, batch=3),
+        work("save", 1, 10**6 + 500, 10**6 + 900, 4),
+    ]
+    write_run(place, lines)
+    place.ok("timeline", "r", "--out", "p.svg", "--trace", "t.json")
+    root = parse(place.folder / "p.svg")
+    assert root.tag == f"{SVG}svg"
+    assert boxes(root) == {"forward": 16, "backward": 16, "update": 8, "evaluate": 1, "save": 1}
+    titles = [title.text for title in root.iter(f"{SVG}title")]
+    assert len(titles) == 42 and any(title.startswith("evaluate, batch 3") for title in titles)
+    assert not (place.folder / "r/timeline.html").exists()
+
+    trace = json.loads((place.folder / "t.json").read_text())["traceEvents"]
+    complete = [event for event in trace if event["ph"] == "X"]
+    expected = sorted((x["replica"], x["stage"], x["begin"] / 1000, x["kind"]) for x in lines)
+    got = sorted((e["pid"], e["tid"], e["ts"], e["cat"]) for e in complete)
+    assert got == expected
+    assert all(event["dur"] > 0 and event["args"]["update"] >= 1 for event in complete)
+    names = [event["args"]["name"] for event in trace if event["name"] == "thread_name"]
+    assert names == ["stage 0", "stage 1"]
+    starts = [event["id"] for event in trace if event["ph"] == "s"]
+    assert len(starts) == len(set(starts)) == 8  # microbatches
+
+
+def test_a_part_can_be_asked_for(place):
+    lines = pipeline(stages=2, updates=10, update_every=2)
+    write_run(place, lines)
+    done = place.ok("timeline", "r", "--updates", "4:6", "--trace", "t.json")
+    chosen = [line for line in lines if 4 <= line["update"] <= 6]
+    begin, end = min(x["begin"] for x in chosen), max(x["end"] for x in chosen)
+    inside = [line for line in lines if line["begin"] < end and line["end"] > begin]
+    root = parse(place.folder / "r/timeline.html")
+    assert sum(boxes(root).values()) == len(inside) > len(chosen)
+    assert table(root)["0"]["busy, drawn"] == percent(busy_share(lines, 0, begin, end))
+    assert "drawn: updates 4 to 6 of 10" in done.stdout
+    assert "of updates 4 to 6 of 10; open it at" in done.stdout
+
+    begin, end = 100 * MICROSECOND, 200 * MICROSECOND
+    place.ok("timeline", "r", "--from", "0.0001", "--to", "0.0002")
+    inside = [line for line in lines if line["begin"] < end and line["end"] > begin]
+    root = parse(place.folder / "r/timeline.html")
+    assert sum(boxes(root).values()) == len(inside)
+    assert table(root)["1"]["busy, drawn"] == percent(busy_share(lines, 1, begin, end))
+
+
+def test_a_long_run_is_drawn_in_part_and_stays_small(place):
+    lines = pipeline(stages=4, updates=1500, update_every=4)
+    write_run(place, lines)
+    done = place.ok("timeline", "r")
+    assert re.search(r"drawn: updates 1 to \d of 1500 .* and updates 750 to 75\d of", done.stdout)
+    root = parse(place.folder / "r/timeline.html")
+    assert 300 < sum(boxes(root).values()) < 1000
+    rows = table(root)
+    assert float(rows["0"]["busy, middle"].split()[0]) > 99.0
+    assert float(rows["0"]["busy, start"].split()[0]) < 95.0
+
+    done = place.ok("timeline", "r", "--from", "0")
+    assert "boxes stand for several pieces of work each" in done.stderr
+    assert (place.folder / "r/timeline.html").stat().st_size < 5_000_000
+    whole = boxes(parse(place.folder / "r/timeline.html"))
+    assert whole["several"] > 1000 and sum(whole.values()) <= 20_000
+
+
+def test_a_resumed_run_shows_what_counts(place):
+    first = pipeline(stages=2, updates=5, update_every=2)
+    at = max(line["end"] for line in first if line["update"] <= 3)
+    again = pipeline(stages=2, updates=6, update_every=2, first=3, start=at + 500 * MICROSECOND)
+    write_run(place, [*first, {"event": "resumed", "update": 3}, *again])
+    place.ok("timeline", "r")
+    root = parse(place.folder / "r/timeline.html")
+    assert boxes(root) == {"forward": 24, "backward": 24, "update": 12}
+    kept = [line for line in first if line["update"] <= 3]
+    # Warm-up and the time between the sittings are nobody's bubbles.
+    spans = []
+    for sitting in (kept, again):
+        own = [line for line in sitting if line["stage"] == 0]
+        begin = min(line["begin"] for line in own if line["kind"] == "backward")
+        end = max(line["end"] for line in own)
+        spans.append((busy_share(sitting, 0, begin, end) * (end - begin), end - begin))
+    share = sum(busy for busy, _ in spans) / sum(whole for _, whole in spans)
+    assert table(root)["0"]["after warm-up"] == percent(share)
+
+
+def test_half_a_last_line_is_left_out_and_told(place):
+    lines = pipeline(stages=2, updates=2, update_every=2)
+    folder = write_run(place, lines)
+    log = (folder / "events.jsonl").read_text()
+    (folder / "events.jsonl").write_text(log[:-30])
+    done = place.ok("timeline", "r")
+    assert done.stderr == (
+        "note: events.jsonl ends in half a line (the run goes on, or was cut off), which is left "
+        "out\n"
+    )
+    root = parse(folder / "timeline.html")
+    assert sum(boxes(root).values()) == len(lines) - 1
+    assert any("half a line" in (p.text or "") for p in root.iter("p"))
+
+
+def test_every_mistake_gets_one_sentence(place):
+    lines = pipeline(stages=2, updates=2, update_every=2)
+    folder = write_run(place, lines)
+    log = (folder / "events.jsonl").read_text()
+    (place.folder / "other").mkdir()
+    assert "nowhere is not a run folder" in place.refused(2, "timeline", "nowhere")
+    assert "other is not a run folder" in place.refused(2, "timeline", "other")
+    assert "corpus is a folder" in place.refused(2, "timeline", "r", "--out", "corpus")
+    sentence = place.refused(2, "timeline", "r", "--out", "no/such/p.html")
+    assert "--out no/such/p.html: there is no folder no/such; make it first" in sentence
+    sentence = place.refused(2, "timeline", "r", "--trace", "no/t.json")
+    assert "--trace no/t.json: there is no folder no" in sentence
+    sentence = place.refused(2, "timeline", "r", "--from", 60, "--to", 70)
+    assert "no work from 60.00 s to 70.00 s; the run's work goes from 0 s to" in sentence
+    assert "--from 3 is not before --to 2" in place.refused(
+        2, "timeline", "r", "--from", 3, "--to", 2
+    )
+    assert "the run has updates 1 to 2" in place.refused(2, "timeline", "r", "--updates", "5:9")
+    assert "--updates: got 9:5" in place.refused(2, "timeline", "r", "--updates", "9:5")
+    assert "--from" in place.refused(2, "timeline", "r", "--updates", "1", "--from", 0)
+    assert "got -1; give 0 or more" in place.refused(2, "timeline", "r", "--from", -1)
+    middle = log.splitlines()
+    middle[3] = middle[3][:20]
+    (folder / "events.jsonl").write_text("\n".join(middle) + "\n")
+    assert "r/events.jsonl:4 is not an event" in place.refused(1, "timeline", "r")
+    middle[3] = '{"event":"work","kind":"forward"}'
+    (folder / "events.jsonl").write_text("\n".join(middle) + "\n")
+    assert "r/events.jsonl:4: a piece of work has no" in place.refused(1, "timeline", "r")
+    (folder / "events.jsonl").write_text('{"event":"started","seed":1}\n')
+    assert "r/events.jsonl records no work" in place.refused(1, "timeline", "r")
+    (folder / "events.jsonl").unlink()
+    assert "r has no events.jsonl" in place.refused(1, "timeline", "r")
+    assert not (folder / "timeline.html").exists()
+
+
+def test_help_has_an_example(place):
+    assert "leeway timeline out/first" in place.ok("timeline", "--help").stdout
+    assert "timeline" in place.ok("--help").stdout
+
+
+def test_what_training_writes_can_be_drawn(place):
+    values = place.sets(mesh__stages=2, pipeline__update_every=2, run__evaluate_every=0)
+    place.train("r", *values)
+    place.ok("timeline", "r")
+    root = parse(place.folder / "r/timeline.html")
+    drawn = boxes(root)
+    assert (drawn["forward"], drawn["backward"], drawn["update"]) == (48, 48, 24)
+    assert table(root)["0"]["max"] == "1" and table(root)["1"]["max"] == "0"
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium here")
+def test_the_page_works_in_a_browser(place):
+    """Zooms with a button, points at a box, and looks at what became of the page."""
+    write_run(place, pipeline(stages=2, updates=4, update_every=2))
+    place.ok("timeline", "r")
+    page = place.folder / "r/timeline.html"
+    act = """<script>addEventListener('load', () => {
+      document.querySelector('[data-action=in]').click();
+      const box = document.querySelectorAll('.lane')[1].children[3];
+      const at = box.getBoundingClientRect();
+      box.dispatchEvent(new PointerEvent('pointermove',
+        {bubbles: true, clientX: at.x + 1, clientY: at.y + 1}));
+    });</script></body>"""
+    page.write_text(page.read_text().replace("</body>", act))
+    command = [
+        "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+        f"--user-data-dir={place.folder}/browser", "--virtual-time-budget=2000", "--dump-dom",
+        page.as_uri(),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert 'transform="scale(2,1) translate(' in done.stdout
+    assert re.search(r'<div id="tip" style="[^"]*">backward, stage 1\nmicrobatch 1 of update 1\n',
+                     done.stdout)  # fmt: skip
+    assert done.stdout.count('class="backward on-path"') == 2

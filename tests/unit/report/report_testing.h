@@ -1,0 +1,68 @@
+// Hand-made work for the tests of reports.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "report/work_history.h"
+
+namespace leeway {
+
+struct Piece {
+  WorkKind kind = WorkKind::kForward;
+  int64_t stage = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t microbatch = 0;  // or batch
+  int64_t update = 1;
+  int64_t delay = 0;
+  int64_t bytes = 0;
+  int64_t replica = 0;
+};
+
+inline Event event_of(const Piece& piece) {
+  WorkRecord record;
+  record.worker = {.replica = {piece.replica}, .stage = {piece.stage}};
+  record.work = {.kind = piece.kind,
+                 .index = piece.microbatch,
+                 .update = piece.update,
+                 .version = piece.update - 1 - piece.delay,
+                 .delay = piece.delay};
+  if (record.work.version < 0) record.work.version = 0;
+  record.times = {Nanos{piece.begin}, Nanos{piece.end}};
+  record.bytes_sent = piece.bytes;
+  return to_event(record);
+}
+
+inline WorkHistory history_of(const std::vector<Piece>& pieces) {
+  std::vector<Event> events;
+  for (const Piece& piece : pieces) events.push_back(event_of(piece));
+  auto history = work_history(std::move(events), "events");
+  EXPECT_TRUE(history.ok()) << history.error().message;
+  return std::move(*history);
+}
+
+// Two stages, two microbatches, K = 2, a forward of 10 and a backward of 20 nanoseconds:
+//
+//   time     0    10   20   30   40   50   60   70   80
+//   stage 0  [F0 ][F1 ]          [B0      ][B1      ][U]
+//   stage 1       [F0 ][B0      ][F1 ][B1      ][U]
+inline std::vector<Piece> two_stages() {
+  using enum WorkKind;
+  return {
+      {.kind = kForward, .stage = 0, .begin = 0, .end = 10, .microbatch = 0, .bytes = 100},
+      {.kind = kForward, .stage = 0, .begin = 10, .end = 20, .microbatch = 1, .bytes = 100},
+      {.kind = kForward, .stage = 1, .begin = 10, .end = 20, .microbatch = 0},
+      {.kind = kBackward, .stage = 1, .begin = 20, .end = 40, .microbatch = 0, .bytes = 50},
+      {.kind = kForward, .stage = 1, .begin = 40, .end = 50, .microbatch = 1},
+      {.kind = kBackward, .stage = 0, .begin = 40, .end = 60, .microbatch = 0},
+      {.kind = kBackward, .stage = 1, .begin = 50, .end = 70, .microbatch = 1, .bytes = 50},
+      {.kind = kUpdate, .stage = 1, .begin = 70, .end = 75},
+      {.kind = kBackward, .stage = 0, .begin = 70, .end = 90, .microbatch = 1},
+      {.kind = kUpdate, .stage = 0, .begin = 90, .end = 95},
+  };
+}
+
+}  // namespace leeway

@@ -1,0 +1,136 @@
+#include "report/stage_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report_testing.h"
+
+namespace leeway {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(BusyTime, InAWindowIsWhatIsCovered) {
+  const WorkHistory history = history_of(two_stages());
+  // Stage 0 of the picture in report_testing.h: 20 and 20 and 20 and 5 of 95.
+  EXPECT_DOUBLE_EQ(*busy_in(history.lanes[0], history.span).share(), 65.0 / 95.0);
+  EXPECT_DOUBLE_EQ(*busy_in(history.lanes[1], history.span).share(), 65.0 / 95.0);
+  // Boxes count as far as they are inside.
+  EXPECT_DOUBLE_EQ(*busy_in(history.lanes[0], {{15}, {45}}).share(), 10.0 / 30.0);
+  EXPECT_DOUBLE_EQ(*busy_in(history.lanes[0], {{25}, {35}}).share(), 0.0);
+}
+
+TEST(BusyTime, AfterWarmUpIsFromTheFirstBackwardToTheLastUpdate) {
+  const WorkHistory history = history_of(two_stages());
+  EXPECT_DOUBLE_EQ(*busy_after_warmup(history.lanes[0]).share(), 45.0 / 55.0);  // 40 to 95
+  EXPECT_DOUBLE_EQ(*busy_after_warmup(history.lanes[1]).share(), 1.0);          // 20 to 75
+}
+
+TEST(BusyTime, WhatFollowsTheLastUpdateIsNoBubble) {
+  auto pieces = two_stages();
+  pieces.push_back({.kind = WorkKind::kEvaluate, .stage = 1, .begin = 500, .end = 600});
+  EXPECT_DOUBLE_EQ(*busy_after_warmup(history_of(pieces).lanes[1]).share(), 1.0);
+}
+
+TEST(BusyTime, EverySittingWarmsUpAnew) {
+  std::vector<Event> events;
+  for (const Piece& piece : two_stages()) events.push_back(event_of(piece));
+  events.push_back(Event("resumed").add("update", 1));
+  for (Piece piece : two_stages()) {
+    piece.begin += 1000;
+    piece.end += 1000;
+    piece.update = 2;
+    events.push_back(event_of(piece));
+  }
+  const auto history = work_history(std::move(events), "log");
+  ASSERT_TRUE(history.ok());
+  const BusyTime busy = busy_after_warmup(history->lanes[0]);
+  EXPECT_DOUBLE_EQ(busy.whole_ns, 110.0);
+  EXPECT_DOUBLE_EQ(busy.busy_ns, 90.0);
+}
+
+TEST(BusyTime, OverlappingWorkCountsOnce) {
+  const WorkHistory history = history_of({{.kind = WorkKind::kBackward, .begin = 0, .end = 10},
+                                          {.kind = WorkKind::kBackward, .begin = 5, .end = 20},
+                                          {.kind = WorkKind::kBackward, .begin = 6, .end = 8},
+                                          {.kind = WorkKind::kUpdate, .begin = 30, .end = 40}});
+  EXPECT_DOUBLE_EQ(*busy_after_warmup(history.lanes[0]).share(), 30.0 / 40.0);
+}
+
+TEST(BusyTime, NoTimeHasNoShare) {
+  const WorkHistory history = history_of({{.begin = 0, .end = 10}});
+  EXPECT_EQ(busy_after_warmup(history.lanes[0]).share(), std::nullopt);
+}
+
+TEST(MeasureStages, AddsReplicasUp) {
+  auto pieces = two_stages();
+  for (Piece piece : two_stages()) {
+    piece.replica = 1;
+    pieces.push_back(piece);
+  }
+  const WorkHistory history = history_of(pieces);
+  const auto rows = measure_stages(history, {history.span, {{15}, {45}}});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].stage, StageId{0});
+  EXPECT_DOUBLE_EQ(*rows[0].drawn[0].share(), 65.0 / 95.0);
+  EXPECT_DOUBLE_EQ(*rows[0].drawn[1].share(), 10.0 / 30.0);
+  EXPECT_DOUBLE_EQ(*rows[0].after_warmup.share(), 45.0 / 55.0);
+  EXPECT_EQ(rows[0].bytes_sent, 400.0);
+  EXPECT_EQ(rows[1].bytes_sent, 200.0);
+  EXPECT_THAT(rows[1].counts, ElementsAre(4, 4, 2, 0, 0));
+  EXPECT_DOUBLE_EQ(*total(rows).after_warmup.share(), 100.0 / 110.0);
+}
+
+Piece backward(int64_t update, int64_t delay) {
+  return {.kind = WorkKind::kBackward, .end = 1, .update = update, .delay = delay};
+}
+
+TEST(MeasureStages, DelayLeavesOutWhatFillsThePipeline) {
+  const auto rows =
+      measure_stages(history_of({backward(1, 0), backward(2, 1), backward(2, 0)}), {});
+  EXPECT_DOUBLE_EQ(*rows[0].delay_mean(), 0.5);
+  EXPECT_EQ(rows[0].delay_max, 1);
+  EXPECT_EQ(measure_stages(history_of({backward(1, 0)}), {})[0].delay_mean(), std::nullopt);
+}
+
+TEST(MeasureStages, DelayLeavesOutWhatFollowsACheckpoint) {
+  // Two updates late: two updates are early, and two again after the checkpoint at update 3.
+  const auto rows = measure_stages(history_of({backward(1, 0),
+                                               backward(2, 1),
+                                               backward(3, 2),
+                                               {.kind = WorkKind::kSave, .end = 1, .update = 3},
+                                               backward(4, 0),
+                                               backward(5, 1),
+                                               backward(6, 2)}),
+                                   {});
+  EXPECT_EQ(rows[0].delayed, 2);
+  EXPECT_DOUBLE_EQ(*rows[0].delay_mean(), 2.0);
+}
+
+TEST(StageText, IsATableOfWords) {
+  const WorkHistory history = history_of(two_stages());
+  const auto rows = measure_stages(history, {history.span});
+  const TextTable table = stage_text(rows, {"busy, drawn"}, TableWidth::kWithCounts);
+  EXPECT_THAT(table.header, ElementsAre("stage", "busy, drawn", "after warm-up", "bubbles", "delay",
+                                        "max", "sent, bytes", "forwards", "backwards", "updates"));
+  ASSERT_EQ(table.rows.size(), 3u);
+  EXPECT_THAT(table.rows[0],
+              ElementsAre("0", "68.4 %", "81.8 %", "18.2 %", "-", "0", "200", "2", "2", "1"));
+  EXPECT_EQ(table.rows[2][0], "all");
+  const TextTable brief = stage_text(rows, {"busy, drawn"}, TableWidth::kShort);
+  EXPECT_EQ(brief.header.back(), "sent, bytes");
+}
+
+TEST(StageText, AColumnHasOneUnit) {
+  const auto text = [](int64_t bytes) {
+    const auto rows = measure_stages(history_of({{.end = 1, .bytes = bytes}}), {});
+    const TextTable table = stage_text(rows, {}, TableWidth::kShort);
+    return table.header.back() + " " + table.rows[0].back();
+  };
+  EXPECT_EQ(text(999), "sent, bytes 999");
+  EXPECT_EQ(text(1500), "sent, kB 1.5");
+  EXPECT_EQ(text(2'000'000'000), "sent, GB 2.0");
+}
+
+}  // namespace
+}  // namespace leeway

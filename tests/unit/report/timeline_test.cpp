@@ -1,0 +1,102 @@
+// What the SVG and the page are made of; tests/e2e/test_timeline.py takes them apart as XML.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "report/timeline_page.h"
+#include "report/timeline_svg.h"
+#include "report_testing.h"
+
+namespace leeway {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+size_t count(std::string_view text, std::string_view part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+struct Drawn {
+  WorkHistory history;
+  Drawing drawing;
+};
+
+std::unique_ptr<Drawn> drawn(const std::vector<Piece>& pieces, const LayoutLimits& limits = {}) {
+  auto made = std::make_unique<Drawn>();  // the drawing points into the history
+  made->history = history_of(pieces);
+  made->drawing = lay_out(made->history, {{"all <of> it", made->history.span}}, limits);
+  return made;
+}
+
+TEST(TimelineSvg, HasABoxPerPieceAtItsPlace) {
+  const auto made = drawn(two_stages(), {.pixels = 1112});
+  const std::string svg = timeline_svg(made->drawing, "run", SvgUse::kPage);
+  EXPECT_EQ(count(svg, "<rect class=\"forward\""), 4u);
+  EXPECT_EQ(count(svg, "<rect class=\"backward\""), 4u);
+  EXPECT_EQ(count(svg, "<rect class=\"update\""), 2u);
+  // The backward of stage 0 from 40 to 60 of 95 ns, in 1112 pixels.
+  EXPECT_DOUBLE_EQ(timeline_pixels(made->history), 1112);
+  EXPECT_THAT(svg, HasSubstr("<rect class=\"backward\" x=\"468.211\" width=\"234.105\""));
+  EXPECT_THAT(svg, HasSubstr("data-w=\"0 1 0 0 0 40 20\""));
+  EXPECT_THAT(svg, HasSubstr(">stage 1</text>"));
+  EXPECT_THAT(svg, HasSubstr("all &lt;of&gt; it (0 s to 95 ns)"));
+}
+
+TEST(TimelineSvg, AFileSaysInTitlesWhatAPageSaysInATooltip) {
+  const auto made = drawn({{.kind = WorkKind::kEvaluate, .begin = 0, .end = 2000, .microbatch = 7},
+                           {.kind = WorkKind::kSave, .begin = 3000, .end = 4000, .update = 5}});
+  const std::string svg = timeline_svg(made->drawing, "a & b", SvgUse::kFile);
+  EXPECT_THAT(svg, HasSubstr("<title>evaluate, batch 7, update 1, version 0, delay 0, 2.00 µs, "
+                             "0 bytes</title>"));
+  EXPECT_THAT(svg, HasSubstr("<title>save, update 5,"));
+  EXPECT_THAT(svg, HasSubstr(">a &amp; b</text>"));
+  EXPECT_THAT(svg, HasSubstr(std::string(kHowToRead)));
+  EXPECT_THAT(svg, Not(HasSubstr("data-w=")));
+}
+
+TEST(TimelineSvg, SeveralStandAsHighAsTheyAreBusy) {
+  const auto made = drawn({{.begin = 0, .end = 1}, {.begin = 3, .end = 4}, {.begin = 8, .end = 99}},
+                          {.pixels = 10, .pixels_min = 1});
+  const std::string svg = timeline_svg(made->drawing, "run", SvgUse::kPage);
+  EXPECT_THAT(svg, HasSubstr("height=\"11\" y=\"11\" data-several=\"2 forward\" "
+                             "data-share=\"0.5\""));
+  EXPECT_THAT(svg, HasSubstr("several (height"));
+}
+
+TEST(TimelineSvg, TheLegendNamesWhatIsDrawn) {
+  const std::string svg = timeline_svg(drawn(two_stages())->drawing, "run", SvgUse::kPage);
+  EXPECT_THAT(svg, HasSubstr(">update</text>"));
+  EXPECT_THAT(svg, HasSubstr(">waits</text>"));
+  EXPECT_THAT(svg, Not(HasSubstr(">evaluate</text>")));
+  EXPECT_THAT(svg, Not(HasSubstr("several (height")));
+}
+
+TEST(TimelineSvg, ReplicasAreNamedWhereThereAreSeveral) {
+  auto pieces = two_stages();
+  pieces.push_back({.begin = 0, .end = 10, .replica = 1});
+  const std::string svg = timeline_svg(drawn(pieces)->drawing, "run", SvgUse::kPage);
+  EXPECT_THAT(svg, HasSubstr(">replica 1, stage 0</text>"));
+}
+
+TEST(TimelinePage, NeedsNothingFromAnywhere) {
+  const auto made = drawn(two_stages());
+  const TimelinePage page{.title = "Timeline of <x>", .summary = "S", .notes = {"cut & short"}};
+  const TextTable table{.header = {"stage", "busy"}, .rows = {{"0", "68.4 %"}, {"all", "1 %"}}};
+  const std::string html = timeline_page(page, made->drawing, table);
+  EXPECT_EQ(count(html, "http"), 1u);  // the name of SVG itself
+  EXPECT_EQ(count(html, "http://www.w3.org/2000/svg"), 1u);
+  EXPECT_EQ(count(html, "src="), 0u);
+  EXPECT_EQ(count(html, "url("), 0u);
+  EXPECT_EQ(count(html, "@import"), 0u);
+  EXPECT_THAT(html, HasSubstr("<title>Timeline of &lt;x&gt;</title>"));
+  EXPECT_THAT(html, HasSubstr("cut &amp; short"));
+  EXPECT_THAT(html, HasSubstr("<tr class=\"all\"><td>all</td><td>1 %</td></tr>"));
+  EXPECT_EQ(count(html, "]]>"), 1u) << "the script must not end its own section";
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,119 @@
+#include "report/work_history.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "../../support/temporary_folder.h"
+#include "report_testing.h"
+
+namespace leeway {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A run folder with these lines in its log.
+void write_run(const TemporaryFolder& folder, const std::string& log) {
+  ASSERT_TRUE(write_atomically(folder / "config.toml", "").ok());
+  ASSERT_TRUE(write_atomically(folder / "events.jsonl", log).ok());
+}
+
+std::string lines_of(const std::vector<Piece>& pieces) {
+  std::string text;
+  for (const Piece& piece : pieces) text += event_of(piece).line() + "\n";
+  return text;
+}
+
+TEST(WorkHistory, HasALanePerWorkerInOrder) {
+  auto pieces = two_stages();
+  pieces.push_back({.stage = 1, .begin = 3, .end = 7, .replica = 1});
+  pieces.push_back({.stage = 0, .begin = 0, .end = 3, .replica = 1});
+  const WorkHistory history = history_of(pieces);
+  ASSERT_EQ(history.lanes.size(), 4u);
+  EXPECT_EQ(history.lanes[1].worker, (WorkerId{{0}, {1}}));
+  EXPECT_EQ(history.lanes[2].worker, (WorkerId{{1}, {0}}));
+  EXPECT_EQ(history.lanes[0].records.size(), 5u);
+  EXPECT_EQ(history.records(), 12u);
+  EXPECT_EQ(history.replicas(), 2);
+  EXPECT_EQ(history.stages(), 2);
+  EXPECT_EQ(history.span, (TimeSpan{{0}, {95}}));
+}
+
+TEST(WorkHistory, WorkIsInTheOrderOfItsBeginnings) {
+  const WorkHistory history = history_of({{.begin = 10, .end = 12}, {.begin = 0, .end = 20}});
+  EXPECT_EQ(history.lanes[0].records[0].times.end.count, 20);
+}
+
+TEST(WorkHistory, OtherEventsAreLeftAlone) {
+  const auto history = work_history(
+      {Event("started").add("seed", 1), event_of({.end = 5}), Event("update").add("update", 1)},
+      "log");
+  ASSERT_TRUE(history.ok());
+  EXPECT_EQ(history->records(), 1u);
+}
+
+TEST(WorkHistory, ASittingReplacesWhatItDidAgain) {
+  const auto history = work_history(
+      {event_of({.begin = 0, .end = 10, .update = 1}),
+       event_of({.begin = 10, .end = 20, .update = 2}), Event("resumed").add("update", 1),
+       event_of({.begin = 12, .end = 30, .update = 2}),
+       event_of({.begin = 30, .end = 40, .update = 3})},
+      "log");
+  ASSERT_TRUE(history.ok());
+  const Lane& lane = history->lanes[0];
+  EXPECT_EQ(lane.records.size(), 3u);
+  ASSERT_EQ(lane.sittings(), 2u);
+  EXPECT_EQ(lane.sitting(0).size(), 1u);
+  EXPECT_EQ(lane.sitting(1).front().times.end.count, 30);
+  EXPECT_THAT(history->flushes, ElementsAre(0, 1));
+  EXPECT_EQ(history->last_update, 3);
+}
+
+TEST(ReadWorkHistory, HalfALastLineIsLeftOutAndTold) {
+  const TemporaryFolder folder;
+  write_run(folder, lines_of(two_stages()) + R"({"event":"work","kind":"forw)");
+  const auto history = read_work_history(folder.path());
+  ASSERT_TRUE(history.ok()) << history.error().message;
+  EXPECT_TRUE(history->cut);
+  EXPECT_EQ(history->records(), 10u);
+}
+
+TEST(ReadWorkHistory, GarbageInTheMiddleNamesTheLine) {
+  const TemporaryFolder folder;
+  const std::string log = (folder / "events.jsonl").string();
+  const auto complaint = [&](const std::string& line) {
+    write_run(folder, lines_of({{.end = 1}}) + line + "\n" + lines_of({{.end = 1}}));
+    const auto history = read_work_history(folder.path());
+    return history.ok() ? "" : history.error().message;
+  };
+  EXPECT_THAT(complaint("rubbish"), HasSubstr(log + ":2 is not an event"));
+  EXPECT_THAT(complaint(R"({"event":"work","kind":"forward"})"),
+              HasSubstr(log + ":2: a piece of work has no \"microbatch\"; remove the line"));
+  EXPECT_THAT(complaint(event_of({.begin = 5, .end = 4}).line()),
+              HasSubstr(":2: a piece of work ends before it begins"));
+  EXPECT_THAT(complaint(event_of({.begin = -5, .end = 4}).line()),
+              HasSubstr(":2: a piece of work begins before the run"));
+  EXPECT_THAT(complaint(event_of({.end = INT64_MAX}).line()), HasSubstr("another century"));
+  EXPECT_THAT(complaint(event_of({.end = 1, .bytes = -1}).line()), HasSubstr("below zero"));
+  EXPECT_THAT(complaint(event_of({.end = 1, .microbatch = INT64_MAX}).line()),
+              HasSubstr("beyond all bounds"));
+}
+
+TEST(ReadWorkHistory, SaysWhatIsMissing) {
+  const TemporaryFolder folder;
+  const auto other = read_work_history(folder.path());
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(other.error().message, HasSubstr("is not a run folder; name what"));
+  ASSERT_TRUE(write_atomically(folder / "config.toml", "").ok());
+  const auto no_log = read_work_history(folder.path());
+  ASSERT_FALSE(no_log.ok());
+  EXPECT_THAT(no_log.error().message, HasSubstr("has no events.jsonl"));
+  write_run(folder, "{\"event\":\"started\"}\n");
+  const auto no_work = read_work_history(folder.path());
+  ASSERT_FALSE(no_work.ok());
+  EXPECT_THAT(no_work.error().message, HasSubstr("events.jsonl records no work"));
+}
+
+}  // namespace
+}  // namespace leeway
