@@ -63,6 +63,8 @@ int run(int argc, char** argv) {
   add_train(app, chosen);
   add_eval(app, chosen);
   add_generate(app, chosen);
+  add_replay(app, chosen);
+  add_timeline(app, chosen);
   add_data(app, chosen);
   add_config(app, chosen);
   add_version(app, chosen);

@@ -6,32 +6,20 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/config_report.h"
 #include "cli/recipe_arguments.h"
+#include "cli/recipe_vocabulary.h"
 #include "config/load.h"
 #include "config/print.h"
-#include "config/words.h"
 
 namespace leeway::cli {
 namespace {
 
-// One line each for the model, the run and the mesh.
-std::string summary(const Recipe& recipe) {
-  const ModelOptions& model = recipe.model;
-  const RunOptions& run = recipe.run;
-  const int64_t tokens_per_update = recipe.data.batch * model.context;
-  return fmt::format(
-      "  model  {}, {} layers, width {}, {} heads, context {}\n"
-      "  run    {} updates of {} tokens, {}, {} on {}, seed {}\n"
-      "  mesh   {} stage{}, {} microbatch{} per update\n",
-      word_of(model.architecture), model.layers, model.width, model.heads, model.context,
-      run.updates, tokens_per_update, word_of(recipe.optimizer.name), word_of(run.precision),
-      run.device, run.seed, recipe.mesh.stages, recipe.mesh.stages == 1 ? "" : "s",
-      recipe.pipeline.update_every, recipe.pipeline.update_every == 1 ? "" : "es");
-}
-
 Status check(const RecipeArguments& arguments) {
   LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(arguments.recipe, arguments.sets));
-  fmt::print("{}: ok\n{}", arguments.recipe, summary(loaded.recipe));
+  LEEWAY_ASSIGN(const std::string report,
+                pipeline_report(loaded, recipe_vocabulary(loaded.recipe.data)));
+  fmt::print("{}: ok\n{}{}", arguments.recipe, recipe_summary(loaded.recipe), report);
   return {};
 }
 
@@ -68,7 +56,7 @@ void add_config(CLI::App& app, Action& chosen) {
   add_recipe_command(
       *config, chosen,
       {.name = "check",
-       .help = "Say whether a recipe is good, and what is wrong with it if not",
+       .help = "Say whether a recipe is good, what it takes, and what is wrong with it if not",
        .footer = "Example:\n"
                  "  leeway config check recipes/quickstart.toml --set model.width=96"},
       check);

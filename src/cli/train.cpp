@@ -7,10 +7,14 @@
 
 #include "base/process.h"
 #include "cli/commands.h"
+#include "cli/depth_report.h"
 #include "cli/device.h"
+#include "cli/drivers.h"
 #include "cli/interrupt.h"
+#include "cli/memory_check.h"
 #include "cli/progress.h"
 #include "cli/recipe_arguments.h"
+#include "cli/recipe_data.h"
 #include "cli/run_folder.h"
 #include "cli/validators.h"
 #include "config/compare.h"
@@ -45,9 +49,10 @@ Result<std::vector<std::string>> check_same_run(const Recipe& recipe, const Path
   for (const Difference& change : differences(begun.recipe, recipe)) {
     if (!change.may_change) {
       return usage_error(fmt::format(
-          "{} was {} when {} began and is {} now; resume with the old value, or start a new run "
+          "{} was {} when {} began and is {} now{}; resume with the old value, or start a new run "
           "with another --out",
-          change.key, change.first, folder.string(), change.second));
+          change.key, change.first, folder.string(), change.second,
+          change.reason.empty() ? "" : fmt::format(" ({})", change.reason)));
     }
     changes.push_back(
         fmt::format("{} was {} and is {} from here on", change.key, change.first, change.second));
@@ -56,24 +61,10 @@ Result<std::vector<std::string>> check_same_run(const Recipe& recipe, const Path
   return changes;
 }
 
-Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock& clock) {
-  Progress progress(clock, "reading text", 0);
-  LEEWAY_ASSIGN(Dataset data, open_dataset({.train = recipe.data.train,
-                                            .valid = recipe.data.valid,
-                                            .tokenizer = recipe.data.tokenizer,
-                                            .valid_share = recipe.data.valid_share},
-                                           text_cache(folder), [&](uint64_t done, uint64_t) {
-                                             progress.show(done, human_bytes(done));
-                                             return !interrupted();
-                                           }));
-  LEEWAY_TRY(check_windows(data.train, recipe.model.context));
-  if (data.valid) LEEWAY_TRY(check_windows(*data.valid, recipe.model.context));
-  return data;
-}
-
 Result<TrainingSummary> train_watched(const TrainingRequest& request, const Dataset& data,
                                       const Clock& clock) {
   const auto updates = static_cast<uint64_t>(request.recipe.run.updates);
+  const std::unique_ptr<Driver> driver = make_driver(request.recipe, data.vocabulary);
   Progress progress(clock, "training", updates);
   TrainingObserver observer;
   observer.updated = [&](const UpdateReport& report, double tokens_per_second) {
@@ -89,7 +80,7 @@ Result<TrainingSummary> train_watched(const TrainingRequest& request, const Data
   };
   observer.warned = [&](const std::string& warning) { progress.note("warning: " + warning); };
   observer.stop_wanted = interrupted;
-  LEEWAY_ASSIGN(TrainingSummary summary, train(request, data, clock, observer));
+  LEEWAY_ASSIGN(TrainingSummary summary, train(request, data, *driver, observer));
   progress.finish(fmt::format("{} of {} updates", summary.updates, updates));
   return summary;
 }
@@ -128,10 +119,12 @@ Status run(const TrainArguments& arguments) {
     LEEWAY_ASSIGN(changes, check_same_run(recipe, folder));
   }
   const bool flash = recipe.run.precision == Precision::kBf16;
-  set_up_compute(recipe.run.threads_per_worker, flash ? Repeatable::kInsist : Repeatable::kPrefer);
+  set_up_compute(threads_per_worker(recipe), flash ? Repeatable::kInsist : Repeatable::kPrefer);
   keep_freed_memory();
   watch_for_interrupt();
   LEEWAY_ASSIGN(const Dataset data, open_data(recipe, folder, clock));
+  LEEWAY_TRY(check_memory(recipe, data.vocabulary));
+  LEEWAY_TRY(check_simulated_time(recipe, data.vocabulary));
   if (earlier_run) {  // moved only now that nothing is known to be in the way of the new one
     LEEWAY_ASSIGN(const Path aside, move_run_aside(folder));
     fmt::print(stderr, "the earlier run in {} is now {}\n", folder.string(), aside.string());

@@ -1,0 +1,139 @@
+#include "cli/config_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/depth_report.h"
+#include "cli/memory_check.h"
+#include "cli/progress.h"
+#include "config/words.h"
+#include "pipeline/schedule.h"
+#include "worker/recipe_parts.h"
+
+namespace leeway::cli {
+namespace {
+
+using Row = std::vector<std::string>;
+
+// Of a mesh with more stages than this, only the ends are shown.
+constexpr size_t kRowsMax = 40;
+
+// Right-aligned columns, two spaces apart. The first row is the heading.
+std::string aligned(const std::vector<Row>& rows) {
+  std::vector<size_t> widths(rows.front().size(), 0);
+  for (const Row& row : rows) {
+    for (size_t column = 0; column < row.size(); ++column)
+      widths[column] = std::max(widths[column], row[column].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    for (size_t column = 0; column < row.size(); ++column)
+      text += fmt::format("  {:>{}}", row[column], widths[column]);
+    text += '\n';
+  }
+  return text;
+}
+
+// The rows of stages, without the middle where they are too many.
+std::vector<Row> shortened(std::vector<Row> rows) {
+  if (rows.size() <= kRowsMax) return rows;
+  const auto half = static_cast<std::ptrdiff_t>(kRowsMax / 2);
+  rows.erase(rows.begin() + half, rows.end() - half);
+  rows.insert(rows.begin() + half, Row(rows.front().size(), "..."));
+  return rows;
+}
+
+std::string table(const Row& heading, const std::vector<Row>& stages, const Row& last = {}) {
+  std::vector<Row> rows = {heading};
+  for (Row& row : shortened(stages)) rows.push_back(std::move(row));
+  if (!last.empty()) rows.push_back(last);
+  return aligned(rows);
+}
+
+std::string layers_text(const StageSlice& slice) {
+  const int64_t last = slice.first_layer + slice.layers - 1;
+  std::string text = slice.embeds ? "embedding, " : "";
+  text += slice.layers == 1 ? fmt::format("{}", last)
+                            : fmt::format("{} to {}", slice.first_layer, last);
+  return slice.heads ? text + ", head" : text;
+}
+
+// `slices` empty: the vocabulary is not known, and the cut depends on it.
+std::string stages_table(const Recipe& recipe, const std::vector<StageMemory>& memory,
+                         const std::vector<StageSlice>& slices) {
+  const PipelineShape shape = pipeline_shape(recipe);
+  Row heading = {"stage", "delay mean", "delay max", "in flight"};
+  if (!slices.empty()) heading.insert(heading.end(), {"versions", "layers", "parameters"});
+  std::vector<Row> rows;
+  for (size_t s = 0; s < static_cast<size_t>(shape.stages); ++s) {
+    const Schedule schedule(shape, {static_cast<int64_t>(s)});
+    const int64_t in_flight = slices.empty() ? schedule.warmup() + 1 : memory[s].in_flight;
+    rows.push_back({fmt::format("{}", s), fmt::format("{:.2f}", schedule.delay_mean()),
+                    fmt::format("{}", schedule.delay_max()), fmt::format("{}", in_flight)});
+    if (slices.empty()) continue;
+    rows.back().push_back(fmt::format("{}", memory[s].version_count));
+    rows.back().push_back(layers_text(slices[s]));
+    rows.back().push_back(human_count(static_cast<uint64_t>(memory[s].parameters)));
+  }
+  return table(heading, rows);
+}
+
+Row memory_row(const std::string& name, const StageMemory& need) {
+  Row row = {name};
+  for (const double bytes :
+       {need.weights, need.gradients, need.optimizer, need.last_update, need.versions,
+        need.activations, need.evaluation, need.passing, need.total()}) {
+    row.push_back(bytes == 0 ? "-" : shown_bytes(bytes));
+  }
+  return row;
+}
+
+std::string memory_table(const std::vector<StageMemory>& plan) {
+  const Row heading = {"memory",   "weights",     "gradients",  "optimizer", "last update",
+                       "versions", "activations", "evaluation", "passing",   "total"};
+  std::vector<Row> rows;
+  for (size_t s = 0; s < plan.size(); ++s)
+    rows.push_back(memory_row(fmt::format("{}", s), plan[s]));
+  return table(heading, rows, plan.size() > 1 ? memory_row("all", together(plan)) : Row());
+}
+
+}  // namespace
+
+std::string recipe_summary(const Recipe& recipe) {
+  const ModelOptions& model = recipe.model;
+  const RunOptions& run = recipe.run;
+  const PipelineOptions& pipeline = recipe.pipeline;
+  const int64_t tokens_per_update = recipe.data.batch * model.context;
+  return fmt::format(
+      "  model  {}, {} layers, width {}, {} heads, context {}\n"
+      "  run    {} updates of {} tokens, {}, {} on {}, seed {}\n"
+      "  mesh   {} stage{}, {} microbatch{} per update, {}, look-ahead {}\n",
+      word_of(model.architecture), model.layers, model.width, model.heads, model.context,
+      run.updates, tokens_per_update, word_of(recipe.optimizer.name), word_of(run.precision),
+      run.device, run.seed, recipe.mesh.stages, recipe.mesh.stages == 1 ? "" : "s",
+      pipeline.update_every, pipeline.update_every == 1 ? "" : "es", word_of(pipeline.schedule),
+      word_of(pipeline.lookahead));
+}
+
+Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int64_t>& vocabulary) {
+  const Recipe& recipe = loaded.recipe;
+  if (!vocabulary.ok()) {
+    return fmt::format("\n{}\nparameters and memory are not shown: {}\n",
+                       stages_table(recipe, {}, {}), vocabulary.error().message);
+  }
+  LEEWAY_TRY(check_memory(recipe, *vocabulary));
+  LEEWAY_TRY(check_simulated_time(recipe, *vocabulary));
+  const std::vector<StageMemory> plan = planned_memory(recipe, *vocabulary);
+  std::vector<StageSlice> slices;
+  for (const StageOptions& stage : stage_options(recipe, *vocabulary))
+    slices.push_back(stage.slice);
+  const auto parameters = static_cast<uint64_t>(together(plan).parameters);
+  return fmt::format("  size   {} parameters, a vocabulary of {} tokens\n\n{}\n{}{}",
+                     human_count(parameters), human_count(static_cast<uint64_t>(*vocabulary)),
+                     stages_table(recipe, plan, slices), memory_table(plan),
+                     depth_report(loaded, *vocabulary));
+}
+
+}  // namespace leeway::cli

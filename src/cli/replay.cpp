@@ -1,0 +1,201 @@
+// leeway replay RUN
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/hash.h"
+#include "cli/commands.h"
+#include "cli/device.h"
+#include "cli/drivers.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "cli/recipe_data.h"
+#include "config/load.h"
+#include "drivers/sim/replay.h"
+#include "drivers/threads/wall_clock.h"
+#include "events/event_log.h"
+#include "worker/mesh.h"
+#include "worker/training_run.h"
+
+namespace leeway::cli {
+namespace {
+
+// What the log of a run says about it.
+struct Recording {
+  std::vector<WorkRecord> work;
+  std::map<int64_t, double> losses;  // by update
+  std::vector<int64_t> flushes;      // updates at which the pipeline was empty for a checkpoint
+  int64_t updates = 0;
+  std::string data_hash;
+  std::string weights_hash;
+};
+
+Status check_version(const Event& event, const Path& run) {
+  const std::string recorded = event.text("version").value_or("an unknown version");
+  if (recorded == program_version()) return {};
+  return Error{fmt::format(
+      "{} was run by leeway {} and this is leeway {}: other programs may give other bits; replay "
+      "with the one that ran it",
+      run.string(), recorded, program_version())};
+}
+
+Status note(const Event& event, const Path& run, Recording& recording) {
+  const std::string& kind = event.kind();
+  const int64_t update = event.integer("update").value_or(0);
+  if (kind == "started" || kind == "resumed") LEEWAY_TRY(check_version(event, run));
+  if (kind == "started") recording.data_hash = event.text("data_hash").value_or("");
+  if (kind == "update") recording.losses[update] = event.number("loss").value_or(0);
+  if (kind == "saved") recording.flushes.push_back(update);
+  if (kind == "ended") recording.updates = update;
+  if (kind == "changed") {
+    return Error{fmt::format(
+        "{} was resumed with another recipe at update {} ({}); only a run with one recipe can be "
+        "replayed",
+        run.string(), update, event.text("change").value_or(""))};
+  }
+  if (kind == kWorkEvent) {
+    LEEWAY_ASSIGN(WorkRecord record, work_of(event));
+    recording.work.push_back(std::move(record));
+  }
+  return {};
+}
+
+Result<std::string> recorded_hash(const Path& run) {
+  const Result<std::string> text = read_text(run / "summary.json");
+  if (!text) {
+    return Error{
+        fmt::format("{} has no summary.json: the run has not ended; go on with it: leeway "
+                    "train --resume --out {}",
+                    run.string(), run.string())};
+  }
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("weights_hash")) {
+    return Error{(run / "summary.json").string() +
+                 " has no weights_hash; it is not of this version"};
+  }
+  return json["weights_hash"].get<std::string>();
+}
+
+Result<Recording> read_recording(const Path& run) {
+  Recording recording;
+  LEEWAY_ASSIGN(recording.weights_hash, recorded_hash(run));
+  const Path path = run / "events.jsonl";
+  LEEWAY_ASSIGN(EventHistory history, read_events(path));
+  for (const Event& event : drop_superseded(std::move(history.events))) {
+    LEEWAY_TRY(note(event, run, recording));
+  }
+  if (history.cut || recording.updates == 0 || recording.work.empty()) {
+    return Error{
+        fmt::format("{} is cut off: it ends before the run does, so there is nothing to "
+                    "compare the end with; bring back the whole file",
+                    path.string())};
+  }
+  return recording;
+}
+
+// Looks at every update as it is made again.
+class ReplayBooks final : public Books {
+ public:
+  ReplayBooks(const Recording& recording, Progress& progress)
+      : recording_(recording), progress_(progress) {}
+
+  void worked(const WorkRecord&) override {}
+  void updated(const StageUpdate& update) override {
+    if (!update.loss) return;
+    const auto found = recording_.losses.find(update.update);
+    const bool same = found != recording_.losses.end() && found->second == *update.loss;
+    if (!same && !first_difference_) first_difference_ = update.update;
+    progress_.show(static_cast<uint64_t>(update.update), fmt::format("loss {:.4f}", *update.loss));
+  }
+  void predicted(const Prediction&) override {}
+  void evaluated(const StageEvaluation&) override {}
+  void saved(StageState) override {}
+  bool abandoned() const override { return interrupted(); }
+  bool stop_wanted() const override { return false; }
+
+  std::optional<int64_t> first_difference() const { return first_difference_; }
+
+ private:
+  const Recording& recording_;
+  Progress& progress_;
+  std::optional<int64_t> first_difference_;
+};
+
+Status compare(const Recording& recording, const ReplayBooks& books, const Workers& workers) {
+  const at::Tensor weights = weights_of(workers);
+  const std::string hash = hash_hex(hash_bytes(
+      {static_cast<const std::byte*>(weights.data_ptr()), static_cast<size_t>(weights.nbytes())}));
+  if (books.first_difference()) {
+    return Error{
+        fmt::format("different: the loss of update {} is not the recorded one; was the "
+                    "run on another machine, or with other threads?",
+                    *books.first_difference())};
+  }
+  if (hash != recording.weights_hash) {
+    return Error{
+        fmt::format("different: the weights end as {} and were {}; was the run on another "
+                    "machine, or with other threads?",
+                    hash, recording.weights_hash)};
+  }
+  fmt::print("identical: {} updates, {} pieces of work in the recorded order, weights_hash {}\n",
+             human_count(static_cast<uint64_t>(recording.updates)),
+             human_count(recording.work.size()), hash);
+  return {};
+}
+
+Status run(const Path& folder) {
+  const threads::WallClock clock;
+  LEEWAY_ASSIGN(const RunFolderState state, run_folder_state(folder));
+  if (state == RunFolderState::kNone) {
+    return usage_error(fmt::format("{} is not a run folder; name what `leeway train --out` made",
+                                   folder.string()));
+  }
+  LEEWAY_ASSIGN(const Recording recording, read_recording(folder));
+  LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(folder / "config.toml", {}));
+  const Recipe& recipe = loaded.recipe;
+  LEEWAY_TRY(check_device(recipe.run.device));
+  const bool flash = recipe.run.precision == Precision::kBf16;
+  set_up_compute(threads_per_worker(recipe), flash ? Repeatable::kInsist : Repeatable::kPrefer);
+  watch_for_interrupt();
+  LEEWAY_ASSIGN(const Dataset data, open_data(recipe, folder, clock));
+  if (hash_hex(data.train.info().content_hash) != recording.data_hash) {
+    return Error{fmt::format(
+        "the training data is not what {} was trained on; bring back that data", folder.string())};
+  }
+  const MeshData mesh = {.train = data.train, .valid = nullptr, .vocabulary = data.vocabulary};
+  RunPlan plan = make_plan(recipe, mesh);
+  plan.last_update = recording.updates;
+  plan.saves = false;
+  plan.checkpoint_every = 0;  // the flush points are those that were, whatever was planned
+  plan.flushes = recording.flushes;
+  const Workers workers = make_workers(recipe, mesh, plan);
+
+  Progress progress(clock, "replaying", static_cast<uint64_t>(recording.updates));
+  ReplayBooks books(recording, progress);
+  LEEWAY_TRY(sim::replay(workers, recording.work, books));
+  if (interrupted()) return Error{"stopped; the run is as it was"};
+  progress.finish(fmt::format("{} updates", recording.updates));
+  return compare(recording, books, workers);
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, Action& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "replay", "Run a recorded run again in the simulator and compare the bits");
+  command->footer(
+      "Example:\n"
+      "  leeway replay out/first\n"
+      "Every piece of work is done again in the order that events.jsonl has, on one thread, and\n"
+      "must give the same losses and the same weights. Nothing in the run folder changes.");
+  const auto folder = std::make_shared<std::string>();
+  command->add_option("RUN", *folder, "The run folder")->required()->option_text("(required)");
+  command->callback([folder, &chosen] { chosen = [=] { return run(*folder); }; });
+}
+
+}  // namespace leeway::cli
