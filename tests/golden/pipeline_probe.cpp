@@ -1,0 +1,223 @@
+// Runs a whole pipeline as the golden tests ask: `pipeline_probe JOB.json`. The job has a recipe as
+// TOML and as --set, a vocabulary, a number of tokens and a file name; what the run started from,
+// read and ended with goes to that safetensors file, so that an emulation can be held against it:
+//
+//   initial/S/NAME, final/S/NAME    weights of stage S, under our names
+//   momentum/S/NAME, variance/S/... what the optimizer ends with
+//   saved/N/S/BUFFER                flat weights and optimizer buffers, saved at update N
+//   ids, targets                    [microbatches, sequences, context]
+//   losses                          of each update
+//   warmups, horizons               of each stage
+//   gradient_shares                 k of each stage; not a number: the optimizer's own form
+//   forwards                        a row of stage, microbatch, version and delay for each
+//   predictions                     a row of stage, update, delay and error for each
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/files.h"
+#include "base/rng.h"
+#include "checkpoint/safetensors.h"
+#include "config/load.h"
+#include "drivers/sim/simulation.h"
+#include "drivers/threads/threads.h"
+#include "worker/batches.h"
+#include "worker/mesh.h"
+#include "worker/recipe_parts.h"
+
+namespace leeway {
+namespace {
+
+using Json = nlohmann::json;
+
+// A rule that a bigram learns (the next id is three times this one plus one), broken one time in
+// four, so that no loss is ever small and no two windows are alike.
+std::vector<TokenId> make_ids(uint64_t count, uint64_t vocabulary) {
+  const RandomKey key = {.seed = 77, .stream = Stream::kSampler, .name = 0};
+  std::vector<TokenId> ids;
+  uint64_t last = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t bits = random_bits(key, i);
+    last = bits % 4 == 0 ? (bits >> 8) % vocabulary : (3 * last + 1) % vocabulary;
+    ids.push_back(static_cast<TokenId>(last));
+  }
+  return ids;
+}
+
+Result<TokenFile> make_tokens(const Path& path, uint64_t count, uint64_t vocabulary) {
+  LEEWAY_ASSIGN(const auto tokenizer, load_tokenizer("bytes"));
+  LEEWAY_ASSIGN(auto writer, TokenFileWriter::create(path, *tokenizer));
+  LEEWAY_TRY(writer.append(make_ids(count, vocabulary)));
+  LEEWAY_TRY(writer.commit(/*documents=*/1, /*text_bytes=*/count));
+  return TokenFile::open(path);
+}
+
+// Remembers what the emulation is compared with.
+class Notebook final : public Books {
+ public:
+  void worked(const WorkRecord& record) override {
+    if (record.work.kind != WorkKind::kForward) return;
+    for (const int64_t number :
+         {record.worker.stage.value, record.work.index, record.work.version, record.work.delay}) {
+      forwards_.push_back(number);
+    }
+  }
+  void updated(const StageUpdate& update) override {
+    applied_ = applied_ && update.applied;
+    if (update.loss) losses_.push_back(*update.loss);
+  }
+  void predicted(const Prediction& p) override {
+    for (const int64_t number : {p.worker.stage.value, p.update, p.delay}) {
+      predictions_.push_back(static_cast<double>(number));
+    }
+    predictions_.push_back(p.error);
+  }
+  void evaluated(const StageEvaluation&) override {}
+  void saved(StageState state) override {
+    const std::string prefix = fmt::format("saved/{}/{}/", state.update, state.worker.stage.value);
+    saved_.push_back({prefix + "weights", state.weights});
+    for (const auto& [name, buffer] : state.optimizer.buffers) {
+      saved_.push_back({prefix + name, buffer});
+    }
+  }
+  bool abandoned() const override { return !applied_; }
+  bool stop_wanted() const override { return false; }
+
+  bool diverged() const { return !applied_; }
+  void write(TensorFile& out) const {
+    out.tensors.push_back({"losses", at::tensor(losses_, at::kDouble)});
+    out.tensors.push_back({"forwards", at::tensor(forwards_, at::kLong).view({-1, 4})});
+    out.tensors.push_back({"predictions", at::tensor(predictions_, at::kDouble).view({-1, 4})});
+    out.tensors.insert(out.tensors.end(), saved_.begin(), saved_.end());
+  }
+
+ private:
+  bool applied_ = true;
+  std::vector<double> losses_;
+  std::vector<int64_t> forwards_;
+  std::vector<double> predictions_;
+  std::vector<NamedTensor> saved_;
+};
+
+// A copy of one flat buffer of a stage, cut into its parameters.
+void put(const std::string& prefix, const Worker& worker, const at::Tensor& flat, TensorFile& out) {
+  for (const Parameter& p : worker.numbers()->stage().model().layout()) {
+    const at::Tensor part = flat.narrow(0, p.offset, p.count()).clone();
+    const bool vector = p.kind == ParameterKind::kVector;
+    out.tensors.push_back({fmt::format("{}/{}/{}", prefix, worker.id().stage.value, p.name),
+                           vector ? part : part.view({p.rows, p.cols})});
+  }
+}
+
+void put_weights(const std::string& prefix, const Workers& workers, TensorFile& out) {
+  for (const auto& worker : workers) {
+    put(prefix, *worker, worker->numbers()->stage().weights(), out);
+  }
+}
+
+void put_moments(const Workers& workers, TensorFile& out) {
+  for (const auto& worker : workers) {
+    for (const auto& [name, buffer] : worker->numbers()->stage().optimizer().state().buffers) {
+      put(name, *worker, buffer, out);
+    }
+  }
+}
+
+void put_constants(const Recipe& recipe, int64_t vocabulary, TensorFile& out) {
+  std::vector<int64_t> warmups;
+  std::vector<double> shares;
+  std::vector<double> horizons;
+  for (const StageOptions& stage : stage_options(recipe, vocabulary)) {
+    const StageId id = {static_cast<int64_t>(warmups.size())};
+    warmups.push_back(Schedule(pipeline_shape(recipe), id).warmup());
+    shares.push_back(
+        stage.update.gradient_share.value_or(std::numeric_limits<double>::quiet_NaN()));
+    horizons.push_back(stage.horizon);
+  }
+  out.tensors.push_back({"warmups", at::tensor(warmups, at::kLong)});
+  out.tensors.push_back({"gradient_shares", at::tensor(shares, at::kDouble)});
+  out.tensors.push_back({"horizons", at::tensor(horizons, at::kDouble)});
+}
+
+void put_data(const Recipe& recipe, const TokenFile& tokens, TensorFile& out) {
+  const int64_t context = recipe.model.context;
+  const int64_t update_every = recipe.pipeline.update_every;
+  const SamplerOptions sampler = {.seed = static_cast<uint64_t>(recipe.run.seed),
+                                  .window_count = window_count_of(tokens.info().count, context),
+                                  .replicas = 1,
+                                  .microbatch = recipe.data.batch / update_every};
+  std::vector<at::Tensor> ids;
+  std::vector<at::Tensor> targets;
+  for (int64_t m = 0; m < recipe.run.updates * update_every; ++m) {
+    Batch batch = read_microbatch(tokens, context, sampler, {m}, {0}, at::kCPU);
+    ids.push_back(std::move(batch.inputs));
+    targets.push_back(std::move(batch.targets));
+  }
+  out.tensors.push_back({"ids", at::stack(ids)});
+  out.tensors.push_back({"targets", at::stack(targets)});
+}
+
+// Stages of different speed behind links that jitter: who is first changes all the time, and must
+// not matter.
+sim::SimulationOptions uneven_machines(const Recipe& recipe) {
+  sim::SimulationOptions options;
+  for (int64_t s = 0; s < recipe.mesh.stages; ++s) {
+    const int64_t slower = 1 + s % 2;
+    options.costs.push_back({.forward = {1000 * slower},
+                             .backward = {2000 * slower},
+                             .update = {300},
+                             .save = {500},
+                             .evaluate = {1000}});
+  }
+  options.links.seed = 5;
+  options.links.all = {.latency = {700}, .bytes_per_second = 0, .jitter = {4000}};
+  return options;
+}
+
+std::unique_ptr<Driver> make_driver(const Recipe& recipe) {
+  if (recipe.run.driver == DriverName::kThreads) return std::make_unique<threads::Threads>(1);
+  return std::make_unique<sim::Simulation>(uneven_machines(recipe));
+}
+
+Status run_job(const Path& path) {
+  LEEWAY_ASSIGN(const std::string text, read_text(path));
+  const Json job = Json::parse(text);
+  LEEWAY_ASSIGN(const LoadedRecipe loaded,
+                parse_recipe(job.at("recipe").get<std::string>(), path.string(),
+                             job.value("sets", std::vector<std::string>())));
+  const Recipe& recipe = loaded.recipe;
+  const int64_t vocabulary = job.at("vocabulary");
+  LEEWAY_ASSIGN(const TokenFile tokens,
+                make_tokens(path.parent_path() / "train.tokens", job.at("tokens"),
+                            static_cast<uint64_t>(vocabulary)));
+
+  TensorFile out;
+  const MeshData data = {.train = tokens, .vocabulary = vocabulary};
+  const RunPlan plan = make_plan(recipe, data);
+  const Workers workers = make_workers(recipe, data, plan);
+  put_data(recipe, tokens, out);
+  put_constants(recipe, vocabulary, out);
+  put_weights("initial", workers, out);
+  Notebook books;
+  LEEWAY_TRY(make_driver(recipe)->run(workers, books));
+  if (books.diverged()) return Error{"the run diverged: nothing to compare"};
+  put_weights("final", workers, out);
+  put_moments(workers, out);
+  books.write(out);
+  return write_safetensors(job.at("out").get<std::string>(), out);
+}
+
+}  // namespace
+}  // namespace leeway
+
+int main(int argc, char** argv) {
+  LEEWAY_CHECK(argc == 2, "usage: pipeline_probe JOB.json");
+  at::set_num_threads(1);  // these tensors are tiny: a second thread only waits
+  const leeway::Status status = leeway::run_job(argv[1]);
+  if (status.ok()) return 0;
+  fmt::print(stderr, "pipeline_probe: {}\n", status.error().message);
+  return 1;
+}
