@@ -12,8 +12,12 @@ void PredictionProbe::begin(UpdateId now, int64_t delay, const at::Tensor& weigh
   LEEWAY_CHECK(!waiting() && delay > 0, "one sample at a time, of a late forward");
   update_ = {now.value + delay};
   delay_ = delay;
-  start_ = weights.clone();
-  guess_ = guess.to(weights.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+  // Without look-ahead the forward would have run at the weights in its own type, rounded alike.
+  const auto copy = [&](const at::Tensor& t) {
+    return t.to(weights.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+  };
+  start_ = copy(weights.to(guess.scalar_type()));
+  guess_ = copy(guess);
 }
 
 PredictionError PredictionProbe::end(const at::Tensor& weights) {

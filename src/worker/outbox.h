@@ -24,6 +24,7 @@ struct StageUpdate {
   int64_t update = 0;       // updates done, this one included
   bool applied = true;      // false: loss or gradients were not finite, and the weights stand
   double squared_norm = 0;  // of this stage's gradients
+  std::optional<double> total_squared_norm = std::nullopt;  // of the model's, where it is known
   double rate_factor = 0;
   std::optional<double> loss = std::nullopt;  // last stage: mean over the update's microbatches
 };

@@ -155,7 +155,7 @@ Status RunBooks::save(const std::vector<StageState>& stages) {
 }
 
 void RunBooks::diverge(const StageUpdate& update) {
-  const double norm = std::sqrt(update.squared_norm);
+  const double norm = std::sqrt(update.total_squared_norm.value_or(update.squared_norm));
   Event event("diverged");
   event.add("update", update.update)
       .add("stage", update.worker.stage.value)

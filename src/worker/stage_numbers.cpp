@@ -84,6 +84,7 @@ StageUpdate StageNumbers::update(std::optional<double> total_norm) {
   update.worker = options_.worker;
   update.rate_factor = rate_factor_now();
   update.squared_norm = std::accumulate(squares, squares + norms.numel(), 0.0);
+  update.total_squared_norm = total_norm;
   bool finite = std::isfinite(total_norm.value_or(update.squared_norm));
   if (is_last()) {
     double loss = 0;

@@ -2,6 +2,7 @@
 
 import array
 import json
+import re
 import resource
 import signal
 
@@ -87,6 +88,54 @@ def test_wrong_values_name_what_is_allowed(place):
     sentence = place.refused(2, "train", "tiny.toml", "--set", "mesh.stages=3")
     assert "mesh.stages" in sentence and "model.layers" in sentence
     assert "--frobnicate" in place.refused(2, "train", "tiny.toml", "--frobnicate")
+
+
+@pytest.mark.parametrize("sets, words", [
+    (dict(mesh__stages=3), ["model.layers = 2", "mesh.stages = 3", "every stage needs a layer"]),
+    (dict(mesh__stages=2, pipeline__extra_per_hop=1),
+     ["data.batch = 4", "(automatic: (2 - 1)(1 + 1) + 1", "set data.batch to 3 or 6"]),
+    (dict(optimizer__name="nadamw", pipeline__lookahead="predict"),
+     ["pipeline.lookahead", "optimizer.name", "nadamw is the look-ahead nesterov"]),
+    (dict(optimizer__nesterov="false", pipeline__lookahead="nesterov"),
+     ["optimizer.nesterov = false", "leave optimizer.nesterov out"]),
+    (dict(pipeline__lookahead="none", pipeline__horizon=0.5),
+     ["pipeline.horizon = 0.5", "which predicts nothing"]),
+    (dict(pipeline__discount_updates=5), ["pipeline.discount_updates = 5", '"lr_discount"']),
+    (dict(mesh__stages=2, pipeline__update_every=1, pipeline__lookahead="tentative"),
+     ["pipeline.update_every = 1", 'choose "matched"']),
+    (dict(pipeline__lookahead="none", pipeline__refresh=3), ["pipeline.refresh = 3"]),
+    (dict(pipeline__lookahead="matched", optimizer__gradient_share=0.1),
+     ["optimizer.gradient_share = 0.1", "which makes its own"]),
+    (dict(pipeline__stash="false"), ["pipeline.recompute = false", "the forward again"]),
+    (dict(run__driver="sim", run__device="cuda"), ["run.driver", "run.device", "on the cpu"]),
+    (dict(run__driver="sim", sim__math="false"), ["leaves nothing to train"]),
+    (dict(sim__speeds="[1, 2]"), ["sim.speeds = [1.0, 2.0]", "mesh.stages = 1"]),
+    (dict(sim__speeds="[1, 0]"), ["allowed: a list of numbers, each above 0"]),
+    (dict(pipeline__schedule="1f1"), ['did you mean "1f1b"?']),
+    (dict(pipeline__horizon=-1), ["pipeline.horizon is -1", "a number from 0, at most 10"]),
+    (dict(pipeline__extra_per_hop=1001), ["a whole number from 0 to 1000"]),
+])  # fmt: skip
+def test_pipelines_that_make_no_sense_are_refused_in_one_sentence(place, sets, words):
+    for command in (["config", "check"], ["train"]):
+        sentence = place.refused(2, *command, "tiny.toml", *place.sets(**sets))
+        assert all(word in sentence for word in words), sentence
+    assert not (place.folder / "out").exists()
+
+
+def limit_memory():
+    """So that a check that fails to refuse costs this process alone its memory."""
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+
+
+def test_depth_whose_stash_does_not_fit_in_memory(place):
+    values = place.sets(
+        mesh__stages=2, pipeline__extra_per_hop=1000, pipeline__update_every=1, data__batch=2000,
+        run__updates=5000,
+    )  # fmt: skip
+    for command in (["config", "check"], ["train"]):
+        sentence = place.refused(2, *command, "tiny.toml", *values, preexec_fn=limit_memory)
+        assert "this run needs about" in sentence and "and this machine has" in sentence
+        assert "lower pipeline.extra_per_hop (1000)" in sentence
 
 
 def test_no_gpu(place):
@@ -196,6 +245,18 @@ def test_a_run_that_cannot_begin_leaves_the_earlier_one_in_place(place):
     place.train("r")
     place.refused(1, "train", "tiny.toml", "--out", "r", *place.sets(data__train="nowhere"))
     assert sorted(path.name for path in place.folder.glob("r*")) == ["r"]
+
+
+@pytest.mark.parametrize("schedule", ["async", "1f1b"])
+@pytest.mark.parametrize("driver", ["threads", "sim"])
+def test_a_pipeline_that_diverges_ends_and_says_why(place, schedule, driver):
+    sets = place.sets(
+        optimizer__rate=100, optimizer__name="sgd", optimizer__clip=0, optimizer__warmup=0,
+        pipeline__schedule=schedule, mesh__stages=2, run__driver=driver, run__updates=200,
+    )  # fmt: skip
+    sentence = place.refused(1, "train", "tiny.toml", "--out", "r", *sets)
+    assert re.search(r"update \d+ was not made: (its|the) .*(nan|inf)", sentence)
+    assert "start again with --fresh and a lower optimizer.rate" in sentence
 
 
 def test_divergence_never_takes_the_only_checkpoint(place):

@@ -24,6 +24,85 @@ def test_check_says_ok_and_sums_up():
     assert any("50 updates" in line for line in lines[1:])
 
 
+def table(text, first):
+    """The rows of the table whose heading starts with `first`, as lists of words."""
+    lines = text.splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.split()[:1] == [first])
+    rows = []
+    for line in lines[begin + 1:]:
+        if not line:
+            break
+        rows.append(line.split())
+    return rows
+
+
+def test_check_shows_the_cut_its_delays_and_the_memory():
+    done = leeway("check", QUICKSTART, "--set", "mesh.stages=4")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "  size   359,280 parameters, a vocabulary of 257 tokens" in done.stdout
+    stages = table(done.stdout, "stage")
+    assert [row[:3] for row in stages] == [
+        ["0", "0.75", "1"], ["1", "0.50", "1"], ["2", "0.25", "1"], ["3", "0.00", "0"]]
+    counts = [int(row[-1].replace(",", "")) for row in stages]
+    assert sum(counts) == 359280
+    memory = table(done.stdout, "memory")
+    assert [row[0] for row in memory] == ["0", "1", "2", "3", "all"]
+    assert "warning" not in done.stdout
+
+
+def test_check_with_update_every_one_shows_the_papers_delays():
+    done = leeway("check", QUICKSTART, "--set", "mesh.stages=4", "--set", "pipeline.update_every=1")
+    assert [row[2] for row in table(done.stdout, "stage")] == ["3", "2", "1", "0"]
+
+
+def test_check_goes_on_where_the_vocabulary_cannot_be_known():
+    sets = ["--set", "mesh.stages=1", "--set", "data.tokenizer=hf:no/such.json"]
+    done = leeway("check", QUICKSTART, *sets)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert table(done.stdout, "stage") == [["0", "0.00", "0", "1"]]
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("parameters and memory are not shown: ") and "no/such.json" in last
+
+
+SIMULATED = ["--set", "mesh.stages=4", "--set", "run.driver=sim", "--set", "sim.latency_ms=20"]
+
+
+def test_check_warns_of_too_little_depth_and_what_it_says_helps():
+    done = leeway("check", QUICKSTART, *SIMULATED, "--set", "sim.flops=2e10")
+    assert (done.returncode, done.stderr) == (0, "")
+    warning = done.stdout.splitlines()[-1]
+    words = warning.replace(",", "").split()
+    assert warning.startswith("warning: pipeline.extra_per_hop = 0 is too little")
+    extra = words[len(words) - words[::-1].index("pipeline.extra_per_hop") + 1]
+    batch = words[words.index("data.batch") + 2]
+    deeper = ["--set", f"pipeline.extra_per_hop={extra}", "--set", f"data.batch={batch}"]
+    done = leeway("check", QUICKSTART, *SIMULATED, "--set", "sim.flops=2e10", *deeper)
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stdout and "busy for 100 %" in done.stdout
+
+
+def test_check_says_when_no_depth_helps():
+    done = leeway("check", QUICKSTART, *SIMULATED, "--set", "sim.bandwidth_mbit=1")
+    assert done.returncode == 0
+    assert "no depth helps; raise sim.bandwidth_mbit (1)" in done.stdout.splitlines()[-1]
+
+
+def test_more_simulated_time_than_the_clock_counts_is_refused():
+    done = leeway("check", QUICKSTART, *SIMULATED, "--set", "sim.flops=1e-5")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "years of simulated time" in done.stderr and "raise sim.flops (1e-05)" in done.stderr
+
+
+def test_a_run_that_does_not_fit_is_refused_with_what_to_change():
+    deep = ["mesh.stages=4", "pipeline.extra_per_hop=1000", "pipeline.update_every=1",
+            "data.batch=1000"]
+    done = leeway("check", QUICKSTART, *(word for key in deep for word in ("--set", key)))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("leeway: this run needs about ")
+    assert "of it for activations, and this machine has" in done.stderr
+    assert "lower pipeline.extra_per_hop (1000), set pipeline.recompute = true" in done.stderr
+
+
 def test_unknown_key_is_a_usage_error_with_the_nearest_key():
     done = leeway("check", QUICKSTART, "--set", "model.widht=64")
     assert (done.returncode, done.stdout) == (2, "")

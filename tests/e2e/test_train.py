@@ -1,6 +1,7 @@
 """`leeway train` through the real binary: it learns, it repeats, it resumes, it stops cleanly."""
 
 import json
+import math
 import os
 import pty
 import re
@@ -65,8 +66,9 @@ def test_resume_needs_no_recipe(place):
     assert json.loads(done.stdout)["weights_hash"] == whole["weights_hash"]
 
 
-def test_a_cut_model_trains_to_the_same_bits(place):
-    sets = place.sets(pipeline__update_every=2)
+@pytest.mark.parametrize("schedule", ["1f1b", "gpipe"])
+def test_a_synchronous_pipeline_trains_to_the_bits_of_one_stage(place, schedule):
+    sets = place.sets(pipeline__update_every=2, pipeline__schedule=schedule, optimizer__clip=0.2)
     whole = place.train("one", *sets)
     cut = place.train("two", *sets, *place.sets(mesh__stages=2))
     assert cut["weights_hash"] == whole["weights_hash"]
@@ -74,6 +76,84 @@ def test_a_cut_model_trains_to_the_same_bits(place):
     assert resumable["updates"] == 4
     back = place.train("part", *sets, *place.sets(mesh__stages=2), "--resume")
     assert back["weights_hash"] == whole["weights_hash"]
+
+
+PIPELINE = {"model__layers": 4, "mesh__stages": 4}
+
+
+def stages_of(summary, key):
+    return [stage[key] for stage in summary["stages"]]
+
+
+@pytest.mark.parametrize(
+    "every, delays", [(1, [3, 2, 1, 0]), ("auto", [0.75, 0.5, 0.25, 0]), (2, [1.5, 1, 0.5, 0])]
+)
+def test_delays_are_those_of_the_formula(place, every, delays):
+    sets = place.sets(pipeline__update_every=every, run__evaluate_every=0, **PIPELINE)
+    summary = place.train("r", *sets)
+    assert stages_of(summary, "delay_expected") == delays
+    assert stages_of(summary, "delay_mean") == delays
+    assert stages_of(summary, "delay_max") == [math.ceil(delay) for delay in delays]
+    errors = stages_of(summary, "prediction_error")
+    assert errors[3] is None and all(0 < error < 1.5 for error in errors[:3])
+    if every == 1:
+        assert stages_of(summary, "versions_peak") == [4, 3, 2, 1]
+    activations = 4 * 32 * 32 * 4  # of an update between two stages: batch, context, width, bytes
+    assert summary["bytes_activations"] == 12 * 3 * activations
+    assert summary["bytes_gradients"] == summary["bytes_activations"]
+    assert all(0 < busy <= 1 for busy in stages_of(summary, "busy"))
+
+
+def test_threads_and_the_simulator_give_the_same_bits(place):
+    sets = place.sets(**PIPELINE)
+    real = place.train("real", *sets)
+    links = place.sets(sim__latency_ms=3, sim__jitter_ms=2, sim__speeds=[1, 2, 1, 3])
+    simulated = place.train("simulated", *sets, *links, *place.sets(run__driver="sim"))
+    assert simulated["weights_hash"] == real["weights_hash"]
+    assert simulated["valid_loss"] == real["valid_loss"]
+
+
+@pytest.mark.parametrize("lookahead", ["tentative", "matched", "predict", "none", "lr_discount"])
+def test_an_asynchronous_run_stops_resumes_and_replays(place, lookahead):
+    """A stop is a flush point, so it changes the bits: the replay must know where it was."""
+    sets = place.sets(pipeline__lookahead=lookahead, run__checkpoint_every=4, **PIPELINE)
+    whole = place.train("whole", *sets)
+    place.train("parts", *sets, "--stop-at", 4)
+    resumed = place.train("parts", *sets, "--resume")
+    assert resumed["weights_hash"] == whole["weights_hash"]
+    assert resumed["bytes_gradients"] == whole["bytes_gradients"]
+    place.train("elsewhere", *sets, "--stop-at", 5)
+    place.train("elsewhere", *sets, "--resume")
+    for run in ("whole", "parts", "elsewhere"):
+        assert place.ok("replay", run).stdout.startswith("identical: 12 updates")
+
+
+def test_replay_says_what_is_wrong(place):
+    place.train("r", *place.sets(**PIPELINE))
+    log = place.folder / "r/events.jsonl"
+    whole = log.read_text()
+    log.write_text(whole[: len(whole) // 2])
+    assert "events.jsonl is cut off" in place.refused(1, "replay", "r")
+    lines = whole.splitlines()
+    forward = next(i for i, line in enumerate(lines) if '"forward"' in line and '"stage":2' in line)
+    log.write_text("\n".join(lines[:forward] + lines[forward + 1 :]) + "\n")
+    assert "record" in place.refused(1, "replay", "r")
+    log.write_text(whole.replace('"version":"0', '"version":"9', 1))
+    assert "was run by leeway 9" in place.refused(1, "replay", "r")
+    log.write_text(whole.replace('"loss":', '"loss":1', 1))
+    assert "different: the loss of update 1" in place.refused(1, "replay", "r")
+    assert "is not a run folder" in place.refused(2, "replay", "nowhere")
+    log.write_text(whole)
+    (place.folder / "r/summary.json").unlink()
+    assert "the run has not ended" in place.refused(1, "replay", "r")
+
+
+def test_changing_what_late_gradients_meet_is_refused_on_resume(place):
+    sets = place.sets(**PIPELINE)
+    place.train("r", *sets, "--stop-at", 3)
+    other = place.sets(**{**PIPELINE, "mesh__stages": 2, "pipeline__update_every": 4})
+    sentence = place.refused(2, "train", "tiny.toml", "--out", "r", "--resume", *other)
+    assert "mesh.stages was 4 when r began and is 2 now (in an asynchronous pipeline" in sentence
 
 
 @pytest.mark.parametrize(
@@ -174,7 +254,8 @@ def test_a_terminal_sees_a_bar_and_a_pipe_sees_lines(place):
 
 @pytest.mark.parametrize(
     "words",
-    [(), ("train",), ("eval",), ("generate",), ("data",), ("data", "prepare"), ("data", "info"),
+    [(), ("train",), ("replay",), ("timeline",), ("eval",), ("generate",), ("data",),
+     ("data", "prepare"), ("data", "info"),
      ("config",), ("config", "check"), ("config", "print"), ("config", "keys"), ("version",)],
 )  # fmt: skip
 def test_help_has_an_example(place, words):
