@@ -106,15 +106,18 @@ std::string recipe_summary(const Recipe& recipe) {
   const RunOptions& run = recipe.run;
   const PipelineOptions& pipeline = recipe.pipeline;
   const int64_t tokens_per_update = recipe.data.batch * model.context;
+  const bool late = recipe.mesh.stages > 1 && pipeline.schedule == PipelineSchedule::kAsync;
+  const std::string lookahead =
+      late ? fmt::format(", look-ahead {}", word_of(pipeline.lookahead)) : std::string();
   return fmt::format(
       "  model  {}, {} layers, width {}, {} heads, context {}\n"
       "  run    {} updates of {} tokens, {}, {} on {}, seed {}\n"
-      "  mesh   {} stage{}, {} microbatch{} per update, {}, look-ahead {}\n",
+      "  mesh   {} stage{}, {} microbatch{} per update, {}{}\n",
       word_of(model.architecture), model.layers, model.width, model.heads, model.context,
       run.updates, tokens_per_update, word_of(recipe.optimizer.name), word_of(run.precision),
       run.device, run.seed, recipe.mesh.stages, recipe.mesh.stages == 1 ? "" : "s",
       pipeline.update_every, pipeline.update_every == 1 ? "" : "es", word_of(pipeline.schedule),
-      word_of(pipeline.lookahead));
+      lookahead);
 }
 
 Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int64_t>& vocabulary) {

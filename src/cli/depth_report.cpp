@@ -39,6 +39,13 @@ int64_t depth_needed(const LoadedRecipe& loaded, const PipelineTimes& times) {
 // into microbatches: of the size they have now, for other ones would take another depth.
 std::string deeper(const LoadedRecipe& loaded, int64_t extra_per_hop) {
   const Recipe& recipe = loaded.recipe;
+  constexpr int64_t kExtraMax = 1000;  // what the key allows
+  if (extra_per_hop > kExtraMax) {
+    return fmt::format(
+        "it would take {}, more than the {} that there are; use larger microbatches, "
+        "or fewer stages",
+        extra_per_hop, kExtraMax);
+  }
   std::string text = fmt::format("set pipeline.extra_per_hop = {}", extra_per_hop);
   if (loaded.is_given("pipeline.update_every")) return text;
   const int64_t microbatch = recipe.data.batch / recipe.pipeline.update_every;
@@ -84,7 +91,8 @@ Status check_simulated_time(const Recipe& recipe, int64_t vocabulary) {
   if (years < kYearsMax) return {};
   return usage_error(
       fmt::format("this run could take {:.3g} years of simulated time, and the simulator's clock "
-                  "counts {}: raise sim.flops ({}) or lower run.updates ({})",
+                  "counts {}: raise sim.flops ({}), sim.speeds or sim.bandwidth_mbit, or lower "
+                  "sim.latency_ms or run.updates ({})",
                   years, kYearsMax, recipe.sim.flops, recipe.run.updates));
 }
 

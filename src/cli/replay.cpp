@@ -50,13 +50,16 @@ Status note(const Event& event, const Path& run, Recording& recording) {
   if (kind == "started" || kind == "resumed") LEEWAY_TRY(check_version(event, run));
   if (kind == "started") recording.data_hash = event.text("data_hash").value_or("");
   if (kind == "update") recording.losses[update] = event.number("loss").value_or(0);
-  if (kind == "saved") recording.flushes.push_back(update);
+  // A sitting that was cut off right after its checkpoint had no time to say so; the next one did.
+  if (kind == "saved" || kind == "resumed") recording.flushes.push_back(update);
   if (kind == "ended") recording.updates = update;
-  if (kind == "changed") {
+  const std::string change = event.text("change").value_or("");
+  const bool only_flushes = change.starts_with("run.checkpoint_every ");  // which are recorded
+  if (kind == "changed" && !only_flushes) {
     return Error{fmt::format(
         "{} was resumed with another recipe at update {} ({}); only a run with one recipe can be "
         "replayed",
-        run.string(), update, event.text("change").value_or(""))};
+        run.string(), update, change)};
   }
   if (kind == kWorkEvent) {
     LEEWAY_ASSIGN(WorkRecord record, work_of(event));
@@ -74,7 +77,8 @@ Result<std::string> recorded_hash(const Path& run) {
                     run.string(), run.string())};
   }
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("weights_hash")) {
+  const bool has_hash = json.is_object() && json.contains("weights_hash");
+  if (!has_hash || !json["weights_hash"].is_string()) {
     return Error{(run / "summary.json").string() +
                  " has no weights_hash; it is not of this version"};
   }
@@ -89,7 +93,9 @@ Result<Recording> read_recording(const Path& run) {
   for (const Event& event : drop_superseded(std::move(history.events))) {
     LEEWAY_TRY(note(event, run, recording));
   }
-  if (history.cut || recording.updates == 0 || recording.work.empty()) {
+  std::sort(recording.flushes.begin(), recording.flushes.end());
+  if (recording.data_hash.empty() || history.cut || recording.updates == 0 ||
+      recording.work.empty()) {
     return Error{
         fmt::format("{} is cut off: it ends before the run does, so there is nothing to "
                     "compare the end with; bring back the whole file",

@@ -159,7 +159,7 @@ void add_train(CLI::App& app, Action& chosen) {
       "  leeway train recipes/quickstart.toml --out out/first\n"
       "  leeway train recipes/quickstart.toml --set run.updates=50 --set model.width=64\n"
       "  leeway train --resume --out out/first\n"
-      "Ctrl-C saves a checkpoint and ends; --resume goes on from there with the same bits.");
+      "Ctrl-C empties the pipeline, saves a checkpoint and ends; --resume goes on from there.");
   const auto arguments = std::make_shared<TrainArguments>();
   add_recipe_arguments(*command, arguments->recipe);
   command->add_option("--out", arguments->out,

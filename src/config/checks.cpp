@@ -84,9 +84,6 @@ Status check_sim(const LoadedRecipe& loaded) {
     return usage_error(fmt::format(
         "{} has {} number{}, but {} asks for one each: change one of them",
         named(loaded, "sim.speeds"), speeds, speeds == 1 ? "" : "s", named(loaded, "mesh.stages")));
-  if (recipe.run.driver == DriverName::kSim && !recipe.sim.math)
-    return usage_error(fmt::format("{} with {} leaves nothing to train: leave sim.math out",
-                                   named(loaded, "sim.math"), named(loaded, "run.driver")));
   return {};
 }
 

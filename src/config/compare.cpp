@@ -10,12 +10,10 @@
 namespace leeway {
 namespace {
 
-constexpr std::array<std::string_view, 14> kNoMatter = {
-    "run.driver",         "run.device",           "run.threads_per_worker",
-    "run.keep",           "run.evaluate_every",   "run.evaluate_windows",
-    "pipeline.recompute", "run.checkpoint_every", "sim.math",
-    "sim.flops",          "sim.speeds",           "sim.latency_ms",
-    "sim.bandwidth_mbit", "sim.jitter_ms"};
+constexpr std::array<std::string_view, 12> kNoMatter = {
+    "run.driver",         "run.device",           "run.threads_per_worker", "run.keep",
+    "run.evaluate_every", "run.evaluate_windows", "pipeline.recompute",     "sim.flops",
+    "sim.speeds",         "sim.latency_ms",       "sim.bandwidth_mbit",     "sim.jitter_ms"};
 // Late gradients depend on these, and nothing else does.
 constexpr std::array<std::string_view, 3> kOnlyDelays = {"mesh.stages", "pipeline.schedule",
                                                          "pipeline.extra_per_hop"};
@@ -53,7 +51,10 @@ std::vector<Difference> differences(const Recipe& a, const Recipe& b) {
     const Value second = value_of(key, b);
     if (contains(kNoMatter, key.path) || first == second) continue;
     if (no_delays && contains(kOnlyDelays, key.path)) continue;
-    const bool may_change = contains(kMayChange, key.path);
+    // A checkpoint empties the pipeline: that matters only where it is not empty anyway.
+    const bool moves_flushes = key.path == "run.checkpoint_every";
+    if (moves_flushes && (no_delays || (a.mesh.stages == 1 && b.mesh.stages == 1))) continue;
+    const bool may_change = moves_flushes || contains(kMayChange, key.path);
     found.push_back({std::string(key.path), toml_text(first), toml_text(second), may_change,
                      may_change ? "" : reason_of(key.path)});
   }

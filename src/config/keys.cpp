@@ -239,8 +239,6 @@ const Key kKeys[] = {
      "Keep the weights that a forward used until its backward; false: with `pipeline.recompute` "
      "the forward is repeated on the newest weights."},
 
-    {"sim.math", toggle<kSim, &SimOptions::math>(),
-     "Whether the numbers are computed; false: only the passing of time, which trains nothing."},
     {"sim.flops", number<kSim, &SimOptions::flops>(0.0, 1e24, Ends::kMaxOnly),
      "Floating-point operations per second of a worker."},
     {"sim.speeds", numbers<kSim, &SimOptions::speeds>(0.0, 1e6),

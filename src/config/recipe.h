@@ -92,7 +92,6 @@ struct PipelineOptions {
 
 // What the simulator makes of the machines and the links between stages.
 struct SimOptions {
-  bool math = true;
   double flops = 1e12;         // of every worker, in operations per second
   std::vector<double> speeds;  // factors of `flops`, one per stage; empty: all 1
   double latency_ms = 0;       // of every link, one way

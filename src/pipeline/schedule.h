@@ -55,8 +55,10 @@ class Schedule {
 
   // The update that a microbatch's gradient goes into, counted from 0.
   UpdateId update_of(MicrobatchId m) const { return {m.value / update_every_}; }
-  // Updates between the weights that a forward of m finds now and those its gradient will meet.
-  int64_t delay(MicrobatchId m, const Counts& at) const { return update_of(m).value - at.updates; }
+  // Updates between the weights that a forward of m used and those its gradient meets.
+  int64_t delay(MicrobatchId m, UpdateId version) const {
+    return update_of(m).value - version.value;
+  }
   // The same from the formula, m counted from the last flush point.
   int64_t expected_delay(int64_t m) const;
   // tau_s = ceil(W_s / K), or none where every update is a flush point.

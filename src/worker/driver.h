@@ -21,4 +21,11 @@ class Driver {
   virtual const Clock& clock() const = 0;
 };
 
+// Whether a driver asks for a wish to stop before it finishes this: at what a replica does next to
+// a flush point, on its first stage, which names it.
+inline bool may_stop_at(const Worker& worker, const Work& work) {
+  const bool boundary = work.kind == WorkKind::kUpdate || work.kind == WorkKind::kEvaluate;
+  return boundary && worker.id().stage.value == 0;
+}
+
 }  // namespace leeway

@@ -10,7 +10,7 @@ namespace leeway {
 namespace {
 
 constexpr std::array<std::string_view, kMessageKinds> kKindWords = {
-    "activation", "gradient", "norms", "total_norm", "evaluation", "stop", "flush_at"};
+    "activation", "gradient", "norms", "total_norm", "evaluation", "evaluated", "stop", "flush_at"};
 
 constexpr uint32_t kMagic = 0x4c774d31;  // "1MwL": the form of the header, version 1
 constexpr uint8_t kNoPayload = 0;

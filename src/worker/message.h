@@ -20,10 +20,11 @@ enum class MessageKind : uint8_t {
   kNorms,       // squared gradient norms of update `index`, to stage 0 (synchronous schedules)
   kTotalNorm,   // the whole model's for update `index`, from stage 0: a scalar, squared
   kEvaluation,  // activations of validation batch `index` of update `update`, to the next stage
+  kEvaluated,   // batch `index` is through, from the last stage to stage 0
   kStop,        // from the driver to stage 0: end at the next flush point you can name
   kFlushAt,     // from stage 0: the run ends with update `index`
 };
-inline constexpr int kMessageKinds = 7;
+inline constexpr int kMessageKinds = 8;
 std::string_view message_kind_word(MessageKind kind);
 
 struct Message {

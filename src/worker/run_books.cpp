@@ -18,14 +18,16 @@ constexpr double kSmoothing = 0.9;  // of the speed that is shown
 
 }  // namespace
 
-RunBooks::RunBooks(const RunBooksOptions& options, EventLog log, RunCounters counters)
+RunBooks::RunBooks(const RunBooksOptions& options, EventLog log, RunCounters counters,
+                   std::optional<Evaluated> valid)
     : options_(options),
       log_(std::move(log)),
       counters_(std::move(counters)),
       start_(options.clock.now()),
       seconds_before_(counters_.seconds),
       updating_since_(seconds_before_),
-      statistics_(options.plan) {}
+      statistics_(options.plan),
+      valid_(valid) {}
 
 double RunBooks::seconds_now() const {
   return seconds_before_ + (options_.clock.now() - start_).seconds();
@@ -35,6 +37,15 @@ RunCounters RunBooks::counters() const {
   RunCounters now = counters_;
   now.seconds = seconds_now();
   return now;
+}
+
+// Stages may be at work on a later update already, which is not part of a checkpoint: bytes count
+// when their update is complete.
+void RunBooks::count_bytes(const WorkRecord& record) {
+  const Work& work = record.work;
+  if (work.kind == WorkKind::kForward) bytes_[work.update].activations += record.bytes_sent;
+  if (work.kind == WorkKind::kBackward) bytes_[work.update].gradients += record.bytes_sent;
+  if (work.kind == WorkKind::kEvaluate) counters_.bytes_evaluation += record.bytes_sent;
 }
 
 void RunBooks::warn(const std::string& message) const {
@@ -52,10 +63,11 @@ void RunBooks::flush_log() {
 
 void RunBooks::worked(const WorkRecord& record) {
   statistics_.worked(record);
-  const WorkKind kind = record.work.kind;
-  if (kind == WorkKind::kForward) counters_.bytes_activations += record.bytes_sent;
-  if (kind == WorkKind::kBackward) counters_.bytes_gradients += record.bytes_sent;
-  if (kind == WorkKind::kEvaluate) counters_.bytes_evaluation += record.bytes_sent;
+  count_bytes(record);
+  if (record.work.kind == WorkKind::kEvaluate) {
+    const double seconds = (record.times.end - record.times.begin).seconds();
+    evaluating_seconds_ += seconds / static_cast<double>(options_.plan.shape.stages);
+  }
   WorkRecord timed = record;  // by the clock of the run, which goes on from sitting to sitting
   const Nanos before = {static_cast<int64_t>(seconds_before_ * 1e9)};
   timed.times.begin = record.times.begin - start_ + before;
@@ -67,29 +79,37 @@ void RunBooks::updated(const StageUpdate& update) {
   if (failure_) return;
   if (!update.applied) return diverge(update);
   Pending& pending = pending_[update.update];
-  ++pending.stages;
-  pending.squared_norm += update.squared_norm;
+  pending.squared_norms[update.worker.stage] = update.squared_norm;
   if (update.worker.stage.value == 0) pending.rate_factor = update.rate_factor;
   if (update.loss) pending.loss = *update.loss;
-  if (pending.stages < options_.plan.shape.stages) return;
+  const auto reported = static_cast<int64_t>(pending.squared_norms.size());
+  if (reported < options_.plan.shape.stages) return;
   complete(update.update, pending);
   pending_.erase(update.update);
 }
 
 void RunBooks::complete(int64_t update, const Pending& pending) {
   const double now = seconds_now();
-  const double seconds = now - updating_since_;
+  // Evaluation is not updating, though it may go on beside it.
+  const double seconds = std::max(1e-9, now - updating_since_ - evaluating_seconds_);
   updating_since_ = now;
+  evaluating_seconds_ = 0;
   counters_.update = update;
   counters_.seconds_updating += seconds;
+  const Bytes bytes = std::exchange(bytes_[update], {});
+  bytes_.erase(update);
+  counters_.bytes_activations += bytes.activations;
+  counters_.bytes_gradients += bytes.gradients;
   update_seconds_ =
       update_seconds_ == 0 ? seconds : kSmoothing * update_seconds_ + (1 - kSmoothing) * seconds;
   counters_.recent_losses.push_back(pending.loss);
   if (counters_.recent_losses.size() > kRecentLosses) counters_.recent_losses.pop_front();
   const int64_t tokens = options_.recipe.data.batch * options_.recipe.model.context;
+  double squared_norm = 0;
+  for (const auto& [stage, squared] : pending.squared_norms) squared_norm += squared;
   const UpdateReport report = {.update = update,
                                .loss = pending.loss,
-                               .gradient_norm = std::sqrt(pending.squared_norm),
+                               .gradient_norm = std::sqrt(squared_norm),
                                .rate_factor = pending.rate_factor};
   log(Event("update")
           .add("update", report.update)
@@ -114,14 +134,14 @@ void RunBooks::predicted(const Prediction& prediction) {
 }
 
 void RunBooks::evaluated(const StageEvaluation& evaluation) {
-  valid_loss_ = evaluation.loss;
+  valid_ = Evaluated{evaluation.update, evaluation.loss};
   log(Event("evaluated")
           .add("update", evaluation.update)
           .add("valid_loss", evaluation.loss)
           .add("windows", evaluation.windows)
           .add("seconds", seconds_now()));
   if (options_.observer.evaluated) {
-    options_.observer.evaluated({evaluation.update, evaluation.loss});
+    options_.observer.evaluated(*valid_);
   }
 }
 
@@ -141,6 +161,7 @@ void RunBooks::saved(StageState state) {
 
 Status RunBooks::save(const std::vector<StageState>& stages) {
   ModelState whole = join(stages);
+  flush_log();  // what a checkpoint stands on is written before it
   LEEWAY_ASSIGN(checkpoint_, save_run(options_.checkpoints,
                                       {.counters = counters(),
                                        .shape = options_.shape,

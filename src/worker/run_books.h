@@ -52,7 +52,9 @@ struct RunBooksOptions {
 
 class RunBooks final : public Books {
  public:
-  RunBooks(const RunBooksOptions& options, EventLog log, RunCounters counters);
+  // `valid`: an evaluation that the sitting before has left.
+  RunBooks(const RunBooksOptions& options, EventLog log, RunCounters counters,
+           std::optional<Evaluated> valid);
 
   void worked(const WorkRecord& record) override;
   void updated(const StageUpdate& update) override;
@@ -71,19 +73,20 @@ class RunBooks final : public Books {
   const std::optional<Error>& failure() const { return failure_; }
   // As of now: the time of the whole run so far is in it.
   RunCounters counters() const;
-  std::optional<double> valid_loss() const { return valid_loss_; }
+  // The newest evaluation, of this sitting or of the one before.
+  const std::optional<Evaluated>& valid() const { return valid_; }
   StageStatistics statistics(StageId stage) const { return statistics_.of(stage); }
 
  private:
   // Of an update that not all stages have made yet.
   struct Pending {
-    int64_t stages = 0;
-    double squared_norm = 0;
+    std::map<StageId, double> squared_norms;  // added in the order of the stages, not of arrival
     double rate_factor = 0;
     double loss = 0;
   };
   double seconds_now() const;
   void complete(int64_t update, const Pending& pending);
+  void count_bytes(const WorkRecord& record);
   void diverge(const StageUpdate& update);
   void drop_bad_checkpoint();
   Status save(const std::vector<StageState>& stages);
@@ -95,11 +98,17 @@ class RunBooks final : public Books {
   Nanos start_;
   double seconds_before_;
   double updating_since_;               // seconds of the run when the last update was complete
+  double evaluating_seconds_ = 0;       // since then, of the average stage
   double update_seconds_ = 0;           // smoothed: what an update takes
   std::map<int64_t, Pending> pending_;  // by update
   std::map<int64_t, std::vector<StageState>> states_;  // by update
   StatisticsKeeper statistics_;
-  std::optional<double> valid_loss_;
+  struct Bytes {
+    int64_t activations = 0;
+    int64_t gradients = 0;
+  };
+  std::map<int64_t, Bytes> bytes_;  // by update, of those that not all stages have made
+  std::optional<Evaluated> valid_;
   int64_t saved_update_ = -1;  // of this sitting's last checkpoint
   Path checkpoint_;
   std::optional<Error> failure_;

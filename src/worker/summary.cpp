@@ -37,12 +37,13 @@ std::string summary_json(const SummaryParts& parts) {
   const RunCounters& counters = parts.counters;
   Json json;
   json["version"] = LEEWAY_VERSION;
-  json["finished"] = counters.update >= parts.recipe.run.updates;
+  json["finished"] = parts.finished;
   json["parameters"] = parts.parameters;
   json["updates"] = counters.update;
   json["tokens"] = parts.tokens;
   json["train_loss"] = or_null(train_loss(counters));
   json["valid_loss"] = or_null(parts.valid_loss);
+  json["valid_update"] = parts.valid_update ? Json(*parts.valid_update) : Json(nullptr);
   json["valid_bits_per_byte"] = or_null(parts.valid_bits_per_byte);
   json["seconds"] = counters.seconds;
   json["seconds_updating"] = counters.seconds_updating;

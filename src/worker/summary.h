@@ -24,6 +24,8 @@ struct SummaryParts {
   int64_t parameters = 0;
   int64_t tokens = 0;
   std::optional<double> valid_loss;
+  std::optional<int64_t> valid_update;  // that it is of
+  bool finished = false;
   std::optional<double> valid_bits_per_byte;
   uint64_t weights_hash = 0;
   int64_t peak_rss_bytes = 0;

@@ -22,6 +22,7 @@ Path checkpoints_of(const Path& folder) { return folder / "checkpoints"; }
 struct Start {
   SavedRun saved;
   Path checkpoint;
+  std::optional<Evaluated> valid = {};    // of the checkpoint's own weights, if that was done
   std::vector<std::string> damaged = {};  // newer checkpoints that could not be used, in words
 };
 
@@ -40,6 +41,29 @@ Result<Start> load_newest(const Path& folder) {
   }
   return Error{checkpoints_of(folder).string() +
                " holds no sound checkpoint; start again with --fresh"};
+}
+
+// A sitting that ended by itself left its summary: its clock ran on after the checkpoint, and its
+// evaluation need not be done again.
+void take_over_summary(const Path& folder, Start& start) {
+  const Result<std::string> text = read_text(folder / "summary.json");
+  if (!text) return;
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return;
+  RunCounters& counters = start.saved.counters;
+  const auto is = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_number_integer() && *found == counters.update;
+  };
+  const auto number = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
+  };
+  if (!is("updates")) return;
+  counters.seconds = std::max(counters.seconds, number("seconds"));
+  const bool has_loss = json.contains("valid_loss") && json["valid_loss"].is_number();
+  if (is("valid_update") && has_loss)
+    start.valid = Evaluated{counters.update, number("valid_loss")};
 }
 
 Status check_fits(const Start& start, const RunCounters& fresh, const Workers& workers,
@@ -112,20 +136,30 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
   const Recipe& recipe = request.recipe;
   const RunCounters counters = books.counters();
   const at::Tensor weights = weights_of(workers);
-  std::optional<double> bits;
-  if (books.valid_loss()) bits = bits_per_byte(*books.valid_loss(), data.valid->info());
+  const std::optional<Evaluated>& valid = books.valid();
+  std::optional<double> loss, bits;
+  std::optional<int64_t> valid_update;
+  if (valid) {
+    loss = valid->loss;
+    valid_update = valid->update;
+    bits = bits_per_byte(valid->loss, data.valid->info());
+  }
+  // A run that has made its updates but was stopped before their evaluation goes on with that.
+  const bool trained = counters.update >= recipe.run.updates;
+  const bool finished = trained && (!data.valid || valid_update == counters.update);
   const std::string json =
       summary_json({.recipe = recipe,
                     .counters = counters,
                     .parameters = weights.numel(),
                     .tokens = counters.update * recipe.data.batch * recipe.model.context,
-                    .valid_loss = books.valid_loss(),
+                    .valid_loss = loss,
+                    .valid_update = valid_update,
+                    .finished = finished,
                     .valid_bits_per_byte = bits,
                     .weights_hash = hash_bytes({static_cast<const std::byte*>(weights.data_ptr()),
                                                 static_cast<size_t>(weights.nbytes())}),
                     .peak_rss_bytes = peak_rss_bytes(),
                     .stages = stage_summaries(workers, books)});
-  const bool finished = counters.update >= recipe.run.updates;
   books.log(Event("ended").add("update", counters.update).add("finished", finished));
   books.flush_log();
   LEEWAY_TRY(write_atomically(request.folder / "summary.json", json));
@@ -167,6 +201,7 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
   std::optional<Start> start;
   if (request.resume) {
     LEEWAY_ASSIGN(start, load_newest(request.folder));
+    take_over_summary(request.folder, *start);
     if (observer.warned) std::ranges::for_each(start->damaged, observer.warned);
   }
   const MeshData mesh = {.train = data.train,
@@ -181,6 +216,9 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
     LEEWAY_TRY(check_fits(*start, counters, workers, request.folder));
     LEEWAY_TRY(restore(workers, {start->saved.weights, start->saved.optimizer}));
     counters = start->saved.counters;
+    if (plan.evaluates(plan.first_update) && !start->valid) {
+      for (const auto& worker : workers) worker->evaluate_first();
+    }
   }
 
   RunBooks books({.recipe = recipe,
@@ -189,7 +227,7 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
                   .checkpoints = checkpoints_of(request.folder),
                   .clock = driver.clock(),
                   .observer = observer},
-                 std::move(log), counters);
+                 std::move(log), counters, start ? start->valid : std::nullopt);
   if (start) {
     log_resume(books, request, *start);
   } else {

@@ -16,12 +16,12 @@ Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageNumbers> n
               .updates = plan.first_update},
       last_update_(plan.last_update),
       saved_update_(plan.first_update),
-      evaluations_(plan.evaluation_batches) {
-  // A run that ended between its last update and its evaluation.
-  if (plan.first_update == plan.run_updates && plan.evaluates(plan.first_update)) {
-    if (numbers_ != nullptr) numbers_->hold_for_evaluation(plan.first_update);
-    evaluations_.hold(plan.first_update);
-  }
+      evaluations_(plan.evaluation_batches) {}
+
+void Worker::evaluate_first() {
+  LEEWAY_CHECK(counts_.updates == plan_.first_update, "before the first piece of work");
+  if (numbers_ != nullptr) numbers_->hold_for_evaluation(plan_.first_update);
+  evaluations_.hold(plan_.first_update);
 }
 
 void Worker::deliver(Message message) {
@@ -41,6 +41,9 @@ void Worker::deliver(Message message) {
     case MessageKind::kEvaluation:
       evaluation_inputs_.emplace(std::pair(message.update, message.index),
                                  std::move(message.payload));
+      return;
+    case MessageKind::kEvaluated:
+      evaluations_.acknowledged();
       return;
     case MessageKind::kStop:
       stop_wanted_ = true;
@@ -101,17 +104,17 @@ bool Worker::norms_arrived() const {
 
 bool Worker::evaluation_arrived() const {
   if (evaluations_.empty()) return false;
-  return is_first() || evaluation_inputs_.contains({evaluations_.update(), evaluations_.batch()});
+  if (is_first()) return evaluations_.in_flight() <= plan_.shape.stages;
+  return evaluation_inputs_.contains({evaluations_.update(), evaluations_.batch()});
 }
 
 Work Worker::training(WorkKind kind, int64_t microbatch) const {
   const int64_t version = kind == WorkKind::kForward ? counts_.updates : versions_.front();
-  const int64_t update = schedule_.update_of({microbatch}).value;
   return {.kind = kind,
           .index = microbatch,
-          .update = update + 1,
+          .update = schedule_.update_of({microbatch}).value + 1,
           .version = version,
-          .delay = update - version};
+          .delay = schedule_.delay({microbatch}, {version})};
 }
 
 Work Worker::boundary(WorkKind kind, int64_t update) const {
@@ -143,7 +146,8 @@ void Worker::run(const Work& work) {
       }
       return;
     case WorkKind::kUpdate:
-      updated_ = numbers_->update(total_norm());
+      total_norm_ = total_norm();
+      updated_ = numbers_->update(total_norm_);
       if (updated_->applied && plan_.evaluates(work.update)) {
         numbers_->hold_for_evaluation(work.update);
       }
@@ -225,7 +229,7 @@ void Worker::finish_update(const Work& work, Books& books) {
   if (sums_norms() && is_first()) {
     for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
       Message total = message(MessageKind::kTotalNorm, stage, work.update);
-      if (numbers_ != nullptr) total.payload = at::scalar_tensor(*total_norm(), at::kDouble);
+      if (total_norm_) total.payload = at::scalar_tensor(*total_norm_, at::kDouble);
       post(std::move(total));
     }
   }
@@ -259,8 +263,13 @@ void Worker::finish_evaluation(const Work& work, Books& books) {
     Message activation = message(MessageKind::kEvaluation, id_.stage.value + 1, work.index);
     activation.update = work.update;
     post(std::move(activation));
+  } else if (!is_first()) {
+    post(message(MessageKind::kEvaluated, 0, work.index));
   }
   const bool through = evaluations_.evaluated();
+  if (is_first() && is_last()) evaluations_.acknowledged();
+  const bool trained = counts_.updates == last_update_;
+  if (stop_wanted_ && !stopping_ && trained) stop_at_next_flush();
   if (!through || numbers_ == nullptr) return;
   const StageEvaluation evaluation = numbers_->end_evaluation(work.update);
   if (is_last()) books.evaluated(evaluation);

@@ -29,6 +29,9 @@ class Worker {
   // outlives the worker.
   Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageNumbers> numbers);
 
+  // A sitting that begins with an evaluation that is due: of the weights as they are now.
+  void evaluate_first();
+
   void deliver(Message message);
   std::optional<Work> next() const;
   void run(const Work& work);
@@ -88,6 +91,7 @@ class Worker {
   // What run() made, for finish() to send or report.
   at::Tensor result_;
   at::Tensor own_norms_;
+  std::optional<double> total_norm_;
   std::optional<StageUpdate> updated_;
   std::optional<StageState> state_;
   std::vector<Message> outgoing_;  // of the work that is being finished

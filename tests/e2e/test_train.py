@@ -59,6 +59,28 @@ def test_stopping_and_resuming_gives_the_bits_of_one_run(place, optimizer):
     assert kinds.count("update") == 12 and kinds.count("resumed") == 1
 
 
+def test_resuming_a_finished_run_changes_nothing(place):
+    first = place.train("r")
+    again = place.train("r", "--resume")
+    for key in ("weights_hash", "valid_loss", "valid_update", "updates", "finished"):
+        assert again[key] == first[key]
+    longer = place.train("r", "--resume", *place.sets(run__updates=14))
+    assert longer["updates"] == 14 and longer["valid_update"] == 14
+
+
+def test_an_evaluation_that_was_cut_off_is_made_up(place):
+    """A run that was killed between its last checkpoint and the evaluation of those weights."""
+    whole = place.train("r", *place.sets(mesh__stages=2))
+    folder = place.folder / "r"
+    (folder / "summary.json").unlink()
+    lines = (folder / "events.jsonl").read_text().splitlines(keepends=True)
+    saved = max(i for i, line in enumerate(lines) if '"event":"saved"' in line)
+    (folder / "events.jsonl").write_text("".join(lines[: saved + 1]))
+    again = place.train("r", "--resume", *place.sets(mesh__stages=2))
+    assert again["valid_loss"] == whole["valid_loss"] and again["finished"]
+    assert place.ok("replay", "r").stdout.startswith("identical: 12 updates")
+
+
 def test_resume_needs_no_recipe(place):
     whole = place.train("whole")
     place.train("parts", "--stop-at", 5)

@@ -98,8 +98,7 @@ void Simulation::finish(size_t at, Books& books) {
   Seat& seat = seats_[at];
   const Work work = *std::exchange(seat.work, std::nullopt);
   note(at, work, seat.begin);
-  const bool may_stop = work.kind == WorkKind::kUpdate && seat.worker->id().stage.value == 0;
-  if (may_stop && !told_of_stop_ && books.stop_wanted()) tell_of_stop();
+  if (may_stop_at(*seat.worker, work) && !told_of_stop_ && books.stop_wanted()) tell_of_stop();
   seat.worker->finish(work, {.begin = seat.begin, .end = clock_.now()}, *this, books);
   touch(at);
 }

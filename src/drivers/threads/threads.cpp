@@ -89,15 +89,19 @@ class Sitting final : public Outbox {
   void run(int threads_per_worker) {
     if (workers_.size() == 1) return work(*workers_.front());
     std::vector<std::thread> threads;
-    for (const auto& worker : workers_) {
-      threads.emplace_back([this, &worker, threads_per_worker] {
-        try {
-          at::set_num_threads(threads_per_worker);  // of this thread alone
-          work(*worker);
-        } catch (...) {
-          fail(std::current_exception());
-        }
-      });
+    try {
+      for (const auto& worker : workers_) {
+        threads.emplace_back([this, &worker, threads_per_worker] {
+          try {
+            at::set_num_threads(threads_per_worker);  // of this thread alone
+            work(*worker);
+          } catch (...) {
+            fail(std::current_exception());
+          }
+        });
+      }
+    } catch (...) {  // the system has no more threads: those that run must end first
+      fail(std::current_exception());
     }
     for (std::thread& thread : threads) thread.join();
     if (failure_) std::rethrow_exception(failure_);
@@ -121,12 +125,11 @@ class Sitting final : public Outbox {
     times.begin = clock_.now();
     worker.run(next);
     times.end = clock_.now();
-    const bool boundary = next.kind == WorkKind::kUpdate;
-    if (boundary && worker.id().stage.value == 0 && books_.stop_wanted()) {
+    if (may_stop_at(worker, next) && books_.stop_wanted()) {
       worker.deliver({.kind = MessageKind::kStop, .from = worker.id(), .to = worker.id()});
     }
     worker.finish(next, times, *this, books_);
-    const bool may_end = boundary || next.kind == WorkKind::kSave;
+    const bool may_end = next.kind == WorkKind::kUpdate || next.kind == WorkKind::kSave;
     if (may_end && books_.abandoned()) stop();
   }
 

@@ -126,7 +126,6 @@ PipelineOptions any_pipeline() {
 
 SimOptions any_sim(int64_t stages) {
   SimOptions sim;
-  sim.math = *rc::gen::arbitrary<bool>();
   sim.flops = 1e24 * (1.0 - share());
   sim.latency_ms = 1e6 * share();
   sim.bandwidth_mbit = 1e9 * share();
@@ -158,7 +157,7 @@ Recipe any_recipe() {
   }
   recipe.run.seed = between(0, INT64_MAX - 1);
   recipe.run.precision = any_of<Precision>();
-  recipe.run.driver = recipe.sim.math ? any_of<DriverName>() : DriverName::kThreads;
+  recipe.run.driver = any_of<DriverName>();
   const bool cpu =
       recipe.run.precision == Precision::kFp64 || recipe.run.driver == DriverName::kSim;
   recipe.run.device = cpu ? "cpu" : *rc::gen::element<std::string>("cpu", "cuda", "cuda:7");

@@ -125,9 +125,6 @@ const Misfit kSim[] = {
     {{"run.driver=sim", "run.device=cuda"},
      "run.driver = \"sim\" (--set) does not go with run.device = \"cuda\" (--set): the "
      "simulator computes on the cpu"},
-    {{"run.driver=sim", "sim.math=false"},
-     "sim.math = false (--set) with run.driver = \"sim\" (--set) leaves nothing to "
-     "train: leave sim.math out"},
     {{"sim.speeds=[1, 2]"},
      "sim.speeds = [1.0, 2.0] (--set) has 2 numbers, but mesh.stages = 1 (default) asks "
      "for one each: change one of them"},
@@ -168,7 +165,7 @@ TEST(Checks, LetThroughWhatFits) {
   loaded_from("", {"pipeline.lookahead=lr_discount", "pipeline.discount_updates=9"});
   loaded_from("", {"pipeline.recompute=true", "pipeline.stash=false"});
   loaded_from("", {"pipeline.schedule=gpipe", "pipeline.lookahead=predict"});
-  loaded_from("", {"run.driver=threads", "sim.math=false", "sim.latency_ms=5"});
+  loaded_from("", {"run.driver=threads", "sim.latency_ms=5"});
   loaded_from("", {"mesh.stages=2", "sim.speeds=[1, 0.5]"});
 }
 

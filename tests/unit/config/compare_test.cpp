@@ -27,8 +27,19 @@ TEST(Compare, DrivingDoesNotMatter) {
   const Recipe other = recipe_of({"run.driver=sim", "sim.flops=1e9", "sim.latency_ms=3",
                                   "sim.bandwidth_mbit=9", "sim.jitter_ms=1", "sim.speeds=[2]"});
   EXPECT_TRUE(differences(recipe_of({}), other).empty());
-  const Recipe math_off = recipe_of({"sim.math=false", "pipeline.recompute=true"});
-  EXPECT_TRUE(differences(recipe_of({}), math_off).empty());
+  EXPECT_TRUE(differences(recipe_of({}), recipe_of({"pipeline.recompute=true"})).empty());
+}
+
+TEST(Compare, CheckpointsMatterWhereTheyEmptyThePipeline) {
+  const auto change = [](const std::string& stages, const std::string& schedule) {
+    const std::string mesh = "mesh.stages=" + stages, order = "pipeline.schedule=" + schedule;
+    return differences(recipe_of({mesh, order, "run.checkpoint_every=3"}),
+                       recipe_of({mesh, order, "run.checkpoint_every=7"}));
+  };
+  EXPECT_TRUE(change("1", "async").empty());
+  EXPECT_TRUE(change("4", "1f1b").empty());
+  ASSERT_EQ(change("4", "async").size(), 1U);
+  EXPECT_TRUE(change("4", "async")[0].may_change) << "it is said, and the run goes on";
 }
 
 TEST(Compare, EveryKeyOfTheSimulatorIsOneThatDoesNotMatter) {

@@ -54,7 +54,7 @@ TEST(Simulation, EverythingHappensOnce) {
     EXPECT_EQ(run.books.of(stage(s), WorkKind::kSave).size(), 2U);
   }
   const auto links = run.simulation.links();
-  ASSERT_EQ(links.size(), 8U);  // two hops, two directions, two replicas
+  ASSERT_EQ(links.size(), 10U);  // two hops, two directions and the evaluations' answer, twice
   EXPECT_EQ(links[0].messages, 12 + 9);
   EXPECT_EQ(links[0].payload_bytes, (12 + 9) * 1000);
   EXPECT_EQ(links[1].from, stage(1));

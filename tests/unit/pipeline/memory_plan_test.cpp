@@ -46,7 +46,7 @@ class Driven {
         ++at_.updates;
       } else if (schedule_.wants_forward(at_, flush)) {
         const MicrobatchId m = {at_.forwards};
-        stage_.forward(m, ahead(schedule_.delay(m, at_)), at::ones({1, 2, 8}));
+        stage_.forward(m, ahead(schedule_.delay(m, {at_.updates})), at::ones({1, 2, 8}));
         ++at_.forwards;
         in_flight_max_ = std::max(in_flight_max_, stage_.in_flight_count());
       } else {

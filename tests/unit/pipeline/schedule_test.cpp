@@ -72,7 +72,7 @@ TEST(Schedule, TheDelayOfAForwardIsTheFormulas) {
             if (schedule.update_due(at)) {
               ++at.updates;
             } else if (schedule.wants_forward(at, flush)) {
-              const int64_t delay = schedule.delay({at.forwards}, at);
+              const int64_t delay = schedule.delay({at.forwards}, {at.updates});
               ASSERT_EQ(delay, schedule.expected_delay(at.forwards));
               if (at.forwards >= settled) sum += delay;
               most = std::max(most, delay);

@@ -190,8 +190,39 @@ TEST(Worker, ASittingThatIsOverHasNothingToDo) {
     EXPECT_FALSE(worker->next().has_value());
     EXPECT_TRUE(worker->done()) << "what it began with is on disk already";
   }
-  plan.evaluation_batches = 1;  // the run ended between its last update and its evaluation
-  EXPECT_EQ(idle_workers(plan)[0]->next()->kind, WorkKind::kEvaluate);
+}
+
+TEST(Worker, ASittingMayBeginWithTheEvaluationThatIsDue) {
+  RunPlan plan = plan_of(Order::kAsync, 2, 1, 4);
+  plan.first_update = 4;  // the run was cut off between its last update and its evaluation
+  plan.evaluation_batches = 3;
+  const Workers workers = idle_workers(plan);
+  for (const auto& worker : workers) worker->evaluate_first();
+  MemoryBooks books;
+  EXPECT_TRUE(HandDriver(workers).run(books));
+  EXPECT_EQ(story(books, 1), "E0 E1 E2");
+}
+
+TEST(Worker, NoMoreEvaluationBatchesAreOnTheirWayThanThereAreStages) {
+  RunPlan plan = plan_of(Order::kAsync, 3, 1, 2);
+  plan.evaluation_batches = 20;
+  const Workers workers = idle_workers(plan);
+  MemoryBooks books;
+  int64_t ahead = 0, most = 0;
+  const auto watch = [&](const Work&) {
+    ahead = 0;
+    for (const WorkRecord& record : books.records) {
+      if (record.work.kind != WorkKind::kEvaluate) continue;
+      ahead += record.worker.stage.value == 0 ? 1 : 0;
+      ahead -= record.worker.stage.value == 2 ? 1 : 0;
+    }
+    most = std::max(most, ahead);
+  };
+  // The first stage that can work always goes first: it would send all batches at once.
+  EXPECT_TRUE(HandDriver(workers).run(
+      books, [](size_t, size_t) { return size_t{0}; }, watch));
+  EXPECT_EQ(story(books, 2).find("E19") != std::string::npos, true);
+  EXPECT_LE(most, 4);
 }
 
 // Whatever the order of turns, each stage does the same things in the same order.
