@@ -13,13 +13,13 @@ CTEST := ctest --output-on-failure -j2
 .PHONY: help setup build demo test test-long bench asan tsan format clean
 
 help:
-	@echo 'make demo       train a small model on two cores in about two minutes, see it write'
+	@echo 'make demo       train a small model on an asynchronous pipeline, see it write (2 min)'
 	@echo 'make test       set up, build, run every test'
 	@echo 'make build      set up and build build/leeway'
 	@echo 'make test-long  the tests above and those that are too slow for every change'
 	@echo 'make bench      one table of speeds, beside PyTorch in the same run'
-	@echo 'make asan       unit and property tests, address and undefined-behaviour sanitizers'
-	@echo 'make tsan       unit and property tests, thread sanitizer'
+	@echo 'make asan       unit, property and conformance tests, address and undefined sanitizers'
+	@echo 'make tsan       unit, property and conformance tests, thread sanitizer'
 	@echo 'make format     clang-format on all of our sources'
 	@echo 'make setup      only tools/setup: Debian packages and .venv'
 	@echo 'make clean      remove everything that was built (not .venv, not out/)'
@@ -33,9 +33,11 @@ build: setup
 
 demo: build
 	build/leeway train recipes/quickstart.toml --out out/demo --fresh
+	build/leeway timeline out/demo
 	build/leeway generate out/demo --prompt 'def forward(self, ' --tokens 200
 	@echo
-	@echo 'The run is in out/demo: config.toml, events.jsonl, summary.json, checkpoints/.'
+	@echo 'The run is in out/demo: config.toml, events.jsonl, summary.json, checkpoints/, and'
+	@echo 'timeline.html, a picture of who did what when.'
 
 test: build
 	$(CTEST) --test-dir build -LE '^long$$'
@@ -52,7 +54,7 @@ asan: setup
 	@cmake --build build-asan -j $(JOBS)
 	ASAN_OPTIONS=detect_container_overflow=0:strict_init_order=1 \
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	$(CTEST) --test-dir build-asan -L '^(unit|property)$$'
+	$(CTEST) --test-dir build-asan -L '^(unit|property|conformance)$$'
 
 # One OpenMP thread: tools/sanitizers/tsan.supp says why.
 tsan: setup
@@ -60,7 +62,7 @@ tsan: setup
 	@cmake --build build-tsan -j $(JOBS)
 	OMP_THREAD_LIMIT=1 \
 	TSAN_OPTIONS=suppressions=$(CURDIR)/tools/sanitizers/tsan.supp:halt_on_error=1 \
-	$(CTEST) --test-dir build-tsan -L '^(unit|property)$$'
+	$(CTEST) --test-dir build-tsan -L '^(unit|property|conformance)$$'
 
 format:
 	@git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | xargs clang-format -i
