@@ -108,7 +108,6 @@ def test_wrong_values_name_what_is_allowed(place):
      ["optimizer.gradient_share = 0.1", "which makes its own"]),
     (dict(pipeline__stash="false"), ["pipeline.recompute = false", "the forward again"]),
     (dict(run__driver="sim", run__device="cuda"), ["run.driver", "run.device", "on the cpu"]),
-    (dict(run__driver="sim", sim__math="false"), ["leaves nothing to train"]),
     (dict(sim__speeds="[1, 2]"), ["sim.speeds = [1.0, 2.0]", "mesh.stages = 1"]),
     (dict(sim__speeds="[1, 0]"), ["allowed: a list of numbers, each above 0"]),
     (dict(pipeline__schedule="1f1"), ['did you mean "1f1b"?']),
