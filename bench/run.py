@@ -20,6 +20,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 SHARED = REPOSITORY.parent / "shared" / "data"
 THREADS = len(os.sched_getaffinity(0))
 TOKEN_FILE_PAYLOAD = 64  # bytes before the first id
+QUICKSTART = "recipes/quickstart.toml"
 
 MODELS = {  # name: layers, width, heads, hidden, context, batch, updates
     "0.4M, context 128": (4, 80, 4, 224, 128, 16, 60),
@@ -49,6 +50,14 @@ def megabytes(count):
     return f"{count / 1e6:.0f}"
 
 
+def train(build, sets, out):
+    """The summary of a run of the quickstart recipe with these changes."""
+    command = [build / "leeway", "train", QUICKSTART, "--json", "--fresh", "--out", out]
+    for key, value in sets.items():
+        command += ["--set", f"{key}={value}"]
+    return json.loads(output_of(command))
+
+
 def training_rows(build, data, folder, rounds):
     tokens = data / "train.tokens"
     for name, (layers, width, heads, hidden, context, batch, updates) in MODELS.items():
@@ -59,10 +68,8 @@ def training_rows(build, data, folder, rounds):
             "model.width": width, "model.heads": heads, "model.hidden": hidden,
             "model.context": context, "data.batch": batch, "optimizer.name": "adamw",
             "optimizer.rate": 1e-3, "optimizer.warmup": 0, "run.checkpoint_every": 0,
+            "mesh.stages": 1,
         }  # fmt: skip
-        ours_command = [build / "leeway", "train", "recipes/quickstart.toml", "--json", "--fresh"]
-        for key, value in sets.items():
-            ours_command += ["--set", f"{key}={value}"]
         reference = {
             "tokens": str(tokens), "offset": TOKEN_FILE_PAYLOAD, "vocabulary": 257,
             "layers": layers, "width": width, "heads": heads, "hidden": hidden,
@@ -71,7 +78,7 @@ def training_rows(build, data, folder, rounds):
         ours, theirs = [], []
         for round_number in range(rounds):
             out = folder / f"run-{width}-{round_number}"
-            ours.append(json.loads(output_of([*ours_command, "--out", out])))
+            ours.append(train(build, sets, out))
             theirs.append(
                 json.loads(
                     output_of([sys.executable, "bench/torch_eager.py", json.dumps(reference)])
@@ -168,6 +175,99 @@ def reading_row(build, data):
     )  # fmt: skip
 
 
+def simulator_row(build):
+    say("simulator")
+    result = json.loads(output_of([build / "bench/sim_bench"]))
+    speed, seconds = result["events_per_second"] / 1e6, result["seconds"]
+    return (
+        f"simulator, {result['workers']:,} workers, no arithmetic",
+        f"{speed:.2f}M events/s, {seconds:.1f} s", "limits 60 s, 4 GB",
+        min(60 / seconds, 4e9 / result["peak_rss_bytes"]), ">= 1",
+        megabytes(result["peak_rss_bytes"]), "-",
+    )  # fmt: skip
+
+
+def mesh_bench(build, what, folder, sets):
+    sets = {"run.updates": 20, "run.checkpoint_every": 0, "optimizer.warmup": 0} | sets
+    words = [f"{key}={value}" for key, value in sets.items()]
+    return json.loads(output_of([build / "bench/mesh_bench", what, QUICKSTART, folder, *words]))
+
+
+def loop_row(build, data, folder, optimizer):
+    say(f"1x1 mesh, {optimizer}")
+    sets = {"data.train": data, "mesh.stages": 1, "optimizer.name": optimizer}
+    result = mesh_bench(build, "loop", folder / "loop", sets)
+    return (
+        f"1x1 mesh, {optimizer}", f"{result['tokens_per_second']:,.0f} tokens/s",
+        f"loop over Stage {result['reference_tokens_per_second']:,.0f}", result["ratio"], ">= 0.98",
+        megabytes(result["peak_rss_bytes"]), "-",
+    )  # fmt: skip
+
+
+def log_rows(build, data, folder):
+    say("event log")
+    result = mesh_bench(build, "log", folder / "log", {"data.train": data, "mesh.stages": 4})
+    share, peak = result["log_share"], megabytes(result["peak_rss_bytes"])
+    yield (
+        "4 stages with the event log", f"{result['tokens_per_second']:,.0f} tokens/s",
+        f"without {result['reference_tokens_per_second']:,.0f}", result["ratio"], ">= 0.98", peak,
+        "-",
+    )  # fmt: skip
+    yield (
+        f"event log, {result['bytes_per_update'] / 1000:.1f} kB an update",
+        f"{share:.2%} of processor time", "limit 2 %", 0.02 / share, ">= 1", peak, "-",
+    )  # fmt: skip
+
+
+def pipeline_rows(build, data, folder, rounds):
+    """Four stages on threads against one process that has all cores and the batch in one piece."""
+    common = {
+        "data.train": data, "run.updates": 120, "run.evaluate_every": 0, "run.evaluate_windows": 1,
+        "run.checkpoint_every": 0, "optimizer.warmup": 0,
+    }  # fmt: skip
+    sides = {
+        "one": {"mesh.stages": 1, "pipeline.update_every": 1},
+        "tentative": {"mesh.stages": 4},
+        "none": {"mesh.stages": 4, "pipeline.lookahead": "none"},
+    }
+    rows, notes = [], []
+    for optimizer in "adamw", "muon":
+        say(f"4 stages, {optimizer}")
+        runs = {side: [] for side in sides}
+        for round_number in range(rounds):
+            for side, sets in sides.items():
+                out = folder / f"stages-{optimizer}-{side}-{round_number}"
+                sets = common | sets | {"optimizer.name": optimizer}
+                runs[side].append(train(build, sets, out))
+        speeds = {
+            side: statistics.median(run["tokens_per_second"] for run in all_runs)
+            for side, all_runs in runs.items()
+        }
+        for side, asked in ("tentative", ">= 0.9"), ("none", "-"):
+            rows.append((
+                f"4 stages, {optimizer}, {side}", f"{speeds[side]:,.0f} tokens/s",
+                f"one process {speeds['one']:,.0f}", speeds[side] / speeds["one"], asked,
+                megabytes(runs[side][0]["peak_rss_bytes"]),
+                megabytes(runs["one"][0]["peak_rss_bytes"]),
+            ))  # fmt: skip
+        notes.append(memory_note(optimizer, runs["tentative"][0]))
+    return rows, notes
+
+
+def memory_note(optimizer, summary):
+    """What the versions of the weights take beside the parameters themselves."""
+    stages = summary["stages"]
+    versions = sum(stage["versions_peak"] * stage["version_bytes"] for stage in stages)
+    parameters = 4 * summary["parameters"]
+    each = ", ".join(
+        f"{stage['versions_peak']} x {stage['version_bytes'] / 1e6:.2f}" for stage in stages
+    )
+    return (
+        f"versions of the weights, 4 stages, {optimizer}: {each} MB, together "
+        f"{versions / 1e6:.2f} MB beside {parameters / 1e6:.2f} MB of parameters"
+    )
+
+
 def print_table(rows):
     heads = ("what", "ours", "reference", "ratio", "asked", "peak MB", "its peak MB")
     text = [[*row[:3], f"{row[3]:.2f}", *row[4:]] for row in rows]
@@ -193,8 +293,12 @@ def main():
         )  # fmt: skip
         rows = [*training_rows(build, data, folder, arguments.rounds)]
         rows += [*optimizer_rows(build), tokenizer_row(build, folder), reading_row(build, data)]
+        rows += [loop_row(build, data, folder, optimizer) for optimizer in ("adamw", "muon")]
+        pipeline, notes = pipeline_rows(build, data, folder, arguments.rounds)
+        rows += [*pipeline, *log_rows(build, data, folder), simulator_row(build)]
     print(f"{THREADS} threads; ratio: ours over the reference; medians of {arguments.rounds}\n")
     print_table(rows)
+    print("", *notes, sep="\n")
 
 
 if __name__ == "__main__":

@@ -14,23 +14,13 @@
 
 #include "base/process.h"
 #include "drivers/sim/simulation.h"
+#include "no_books.h"
 
 namespace {
 
 constexpr int64_t kStages = 100;
 constexpr int64_t kReplicas = 100;
 constexpr int64_t kUpdates = 100;
-
-class NoBooks final : public leeway::Books {
- public:
-  void worked(const leeway::WorkRecord&) override {}
-  void updated(const leeway::StageUpdate&) override {}
-  void predicted(const leeway::Prediction&) override {}
-  void evaluated(const leeway::StageEvaluation&) override {}
-  void saved(leeway::StageState) override {}
-  bool abandoned() const override { return false; }
-  bool stop_wanted() const override { return false; }
-};
 
 std::vector<std::unique_ptr<leeway::Worker>> make_workers(const leeway::RunPlan& plan) {
   std::vector<std::unique_ptr<leeway::Worker>> workers;
@@ -66,7 +56,7 @@ int main() {
   const auto start = std::chrono::steady_clock::now();
   const auto workers = make_workers(plan);
   leeway::sim::Simulation simulation(options());
-  NoBooks books;
+  leeway::NoBooks books;
   const leeway::Status status = simulation.run(workers, books);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (!status.ok()) return fmt::print(stderr, "{}\n", status.error().message), 1;

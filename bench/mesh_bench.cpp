@@ -1,0 +1,246 @@
+// What the mesh adds to the arithmetic, measured by turns in one process:
+//
+//   mesh_bench loop RECIPE FOLDER [KEY=VALUE...]   the run against a plain loop over its one stage
+//   mesh_bench log RECIPE FOLDER [KEY=VALUE...]    the run with its event log against one without
+//
+// FOLDER is for the logs. Prints one JSON object: tokens a second of both sides (medians), "ratio"
+// (the median over the rounds), "bytes_per_update" of log and "log_share", its part of the run's
+// processor time.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/process.h"
+#include "cli/device.h"
+#include "cli/drivers.h"
+#include "config/load.h"
+#include "data/dataset.h"
+#include "no_books.h"
+#include "optim/clip.h"
+#include "optim/norm.h"
+#include "worker/batches.h"
+#include "worker/mesh.h"
+#include "worker/recipe_parts.h"
+#include "worker/run_books.h"
+
+namespace leeway {
+namespace {
+
+constexpr int kRounds = 15;  // odd numbers: a median is one of them
+constexpr int kShareRounds = 5;
+
+struct Job {
+  const Recipe& recipe;
+  const Dataset& data;
+  Path folder;
+};
+
+// One side of one round.
+struct Measured {
+  double seconds = 0;
+  double books_share = 0;  // of the processor time, where that is asked for
+  at::Tensor weights;
+};
+
+double seconds_of(const std::function<void()>& function) {
+  const auto start = std::chrono::steady_clock::now();
+  function();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Threads that share a core are put aside in the middle of things: only time on the core counts.
+// Asking for it is a call into the kernel that unsettles who runs next, and makes four stages on
+// two cores a few per cent slower: never beside what is timed by the wall.
+double processor_seconds(clockid_t clock) {
+  timespec now = {};
+  LEEWAY_CHECK(::clock_gettime(clock, &now) == 0, "Linux has these clocks");
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+// The run as one would write it where there is one stage and nobody to wait for.
+void plain_loop(const Job& job, Stage& stage) {
+  const Recipe& recipe = job.recipe;
+  const int64_t count = recipe.pipeline.update_every;
+  const int64_t context = recipe.model.context;
+  const ScheduleOptions schedule = schedule_options(recipe);
+  const SamplerOptions sampler = {
+      .seed = static_cast<uint64_t>(recipe.run.seed),
+      .window_count = window_count_of(job.data.train.info().count, context),
+      .replicas = 1,
+      .microbatch = recipe.data.batch / count};
+  for (int64_t update = 0; update < recipe.run.updates; ++update) {
+    double loss = 0;
+    for (MicrobatchId m = {update * count}; m.value < (update + 1) * count; ++m.value) {
+      const Batch batch = read_microbatch(job.data.train, context, sampler, m, {0}, at::kCPU);
+      loss += stage.forward_to_loss(m, {}, batch.inputs, batch.targets).item<double>();
+      stage.backward_from_loss(m, 1.0 / static_cast<double>(count));
+    }
+    const auto squares = parameter_squared_norms(stage.gradients(), stage.model().layout());
+    const double norm = std::accumulate(squares.begin(), squares.end(), 0.0);
+    LEEWAY_CHECK(std::isfinite(loss) && std::isfinite(norm), "the recipe does not diverge");
+    stage.update(rate_factor(schedule, update), clip_scale(norm, recipe.optimizer.clip));
+  }
+}
+
+Measured run_loop(const Job& job) {
+  Stage stage(stage_options(job.recipe, job.data.vocabulary).front());
+  Measured measured;
+  measured.seconds = seconds_of([&] { plain_loop(job, stage); });
+  measured.weights = stage.weights();
+  return measured;
+}
+
+class TimedBooks final : public Books {
+ public:
+  explicit TimedBooks(RunBooks& books) : books_(books) {}
+  void worked(const WorkRecord& record) override {
+    timed([&] { books_.worked(record); });
+  }
+  void updated(const StageUpdate& update) override {
+    timed([&] { books_.updated(update); });
+  }
+  void predicted(const Prediction& prediction) override {
+    timed([&] { books_.predicted(prediction); });
+  }
+  void evaluated(const StageEvaluation& evaluation) override { books_.evaluated(evaluation); }
+  void saved(StageState state) override { books_.saved(std::move(state)); }
+  bool abandoned() const override { return books_.abandoned(); }
+  bool stop_wanted() const override { return books_.stop_wanted(); }
+
+  void end() {
+    timed([&] { books_.flush_log(); });
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  template <class Function>
+  void timed(const Function& function) {
+    const double begin = processor_seconds(CLOCK_THREAD_CPUTIME_ID);
+    function();
+    seconds_ += processor_seconds(CLOCK_THREAD_CPUTIME_ID) - begin;
+  }
+
+  RunBooks& books_;
+  double seconds_ = 0;  // one caller at a time, as with all books
+};
+
+enum class Keeping { kLog, kTimedLog, kNothing };
+
+Measured run_mesh(const Job& job, Keeping keeping) {
+  const MeshData data = {
+      .train = job.data.train, .valid = nullptr, .vocabulary = job.data.vocabulary};
+  RunPlan plan = make_plan(job.recipe, data);
+  plan.saves = false;
+  const Workers workers = make_workers(job.recipe, data, plan);
+  const auto driver = cli::make_driver(job.recipe, job.data.vocabulary);
+  auto log = EventLog::open(job.folder / "events.jsonl", /*append=*/false);
+  LEEWAY_CHECK(log.ok(), "the folder can be written");
+  const TrainingObserver nobody;
+  RunBooks run_books({.recipe = job.recipe,
+                      .plan = plan,
+                      .shape = workers.front()->numbers()->stage().model().shape(),
+                      .checkpoints = job.folder / "checkpoints",
+                      .clock = driver->clock(),
+                      .observer = nobody},
+                     *std::move(log), {}, std::nullopt);
+  TimedBooks timed_books(run_books);
+  NoBooks no_books;
+  Books* books = &run_books;
+  if (keeping == Keeping::kTimedLog) books = &timed_books;
+  if (keeping == Keeping::kNothing) books = &no_books;
+  Measured measured;
+  const double before = processor_seconds(CLOCK_PROCESS_CPUTIME_ID);
+  measured.seconds = seconds_of([&] {
+    LEEWAY_CHECK(driver->run(workers, *books).ok(), "threads have no errors of their own");
+    timed_books.end();
+  });
+  const double spent = processor_seconds(CLOCK_PROCESS_CPUTIME_ID) - before;
+  LEEWAY_CHECK(!run_books.failure(), "the recipe does not diverge");
+  measured.books_share = timed_books.seconds() / spent;
+  measured.weights = weights_of(workers);
+  return measured;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Sides {
+  std::vector<double> ours, theirs, ratios;
+};
+
+using Side = std::function<Measured()>;
+
+// Each goes first every other time. The first round warms up and is not counted.
+Sides by_turns(const Job& job, const Side& ours, const Side& theirs) {
+  const auto tokens = static_cast<double>(job.recipe.run.updates * job.recipe.data.batch *
+                                          job.recipe.model.context);
+  Sides sides;
+  for (int round = 0; round <= kRounds; ++round) {
+    Measured a, b;
+    if (round % 2 == 1) a = ours();
+    b = theirs();
+    if (round % 2 == 0) a = ours();
+    LEEWAY_CHECK(at::equal(a.weights, b.weights), "both sides make the same weights");
+    if (round == 0) continue;
+    sides.ours.push_back(tokens / a.seconds);
+    sides.theirs.push_back(tokens / b.seconds);
+    sides.ratios.push_back(b.seconds / a.seconds);
+  }
+  return sides;
+}
+
+Status measure(const std::string& what, const Path& file, const Path& folder,
+               const std::vector<std::string>& sets) {
+  LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(file, sets));
+  const Recipe& recipe = loaded.recipe;
+  const bool loop = what == "loop";
+  if (loop && recipe.mesh.stages != 1) return usage_error("the loop has one stage");
+  LEEWAY_TRY(make_folder(folder));
+  LEEWAY_ASSIGN(const Dataset data, open_dataset({.train = recipe.data.train}, folder / "text",
+                                                 [](uint64_t, uint64_t) { return true; }));
+  cli::set_up_compute(cli::threads_per_worker(recipe));
+  keep_freed_memory();
+  const Job job = {.recipe = recipe, .data = data, .folder = folder};
+  const Side mesh = [&] { return run_mesh(job, Keeping::kLog); };
+  const Side without = [&] { return run_mesh(job, Keeping::kNothing); };
+  const Side plain = [&] { return run_loop(job); };
+  const Sides sides = by_turns(job, mesh, loop ? plain : without);
+  std::vector<double> shares;
+  for (int round = 0; round < kShareRounds; ++round) {
+    shares.push_back(run_mesh(job, Keeping::kTimedLog).books_share);
+  }
+  const auto bytes = static_cast<double>(std::filesystem::file_size(folder / "events.jsonl"));
+  fmt::print(
+      "{{\"tokens_per_second\": {:.6g}, \"reference_tokens_per_second\": {:.6g}, \"ratio\": "
+      "{:.4f}, \"log_share\": {:.6f}, \"bytes_per_update\": {:.0f}, \"peak_rss_bytes\": {}}}\n",
+      median(sides.ours), median(sides.theirs), median(sides.ratios), median(shares),
+      bytes / static_cast<double>(recipe.run.updates), peak_rss_bytes());
+  return {};
+}
+
+}  // namespace
+}  // namespace leeway
+
+int main(int count, char** words) {
+  const std::vector<std::string> arguments(words + 1, words + count);
+  const bool known = count >= 4 && (arguments[0] == "loop" || arguments[0] == "log");
+  if (!known) return fmt::print(stderr, "mesh_bench loop|log RECIPE FOLDER [KEY=VALUE...]\n"), 2;
+  const std::vector<std::string> sets(arguments.begin() + 3, arguments.end());
+  const auto status = leeway::measure(arguments[0], arguments[1], arguments[2], sets);
+  if (!status.ok()) return fmt::print(stderr, "{}\n", status.error().message), 1;
+  return 0;
+}
