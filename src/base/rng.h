@@ -8,7 +8,15 @@
 namespace leeway {
 
 // What a number is drawn for; part of the key, so that two uses never share a sequence.
-enum class Stream : uint64_t { kWeights = 1, kSampler = 2, kGenerate = 3, kSplit = 4, kJitter = 5 };
+enum class Stream : uint64_t {
+  kWeights = 1,
+  kSampler = 2,
+  kGenerate = 3,
+  kSplit = 4,
+  kJitter = 5,
+  kSubset = 6,
+  kRounding = 7,
+};
 
 struct RandomKey {
   uint64_t seed = 0;

@@ -1,0 +1,111 @@
+// The innermost loops of averaging on the CPU, over a block of a subset's positions. A block is
+// small enough for the cache: it is collected from the flat buffers, changed and put back, which
+// together is one pass over memory. Each element's arithmetic is the same whatever the width of the
+// vectors, and sums have a fixed order: bits depend neither on the machine nor on the threads.
+#pragma once
+
+#include <cstdint>
+
+namespace leeway {
+
+// How the runs of each group are dealt out to the parts in one cycle.
+struct Dealing {
+  uint64_t key = 0;  // of the cycle
+  int64_t part = 0;
+  int64_t parts = 1;
+  int64_t granularity = 1;
+};
+// Where this part's run of each of these groups begins.
+void deal_runs(const Dealing& dealing, int64_t first_group, int64_t groups, int64_t* begins);
+
+inline constexpr int64_t kBlockElements = 1024;
+
+// Positions [first, last) of the list that a subset's runs are, one after the other.
+struct RunRange {
+  const int64_t* begins = nullptr;  // of all runs
+  int64_t runs = 0;
+  int64_t granularity = 1;
+  int64_t first = 0;
+  int64_t last = 0;
+
+  int64_t count() const { return last - first; }
+  // Where the first position is in the flat buffer.
+  int64_t offset() const { return begins[first / granularity] + first % granularity; }
+  // Whether they are neighbours there too.
+  bool is_stretch() const {
+    const int64_t first_run = first / granularity;
+    const int64_t last_run = (last - 1) / granularity;
+    return begins[last_run] - begins[first_run] == (last_run - first_run) * granularity;
+  }
+};
+
+// Between a flat buffer and a compact one. Elements are bits of 16, 32 or 64; float, double.
+template <class Element>
+void gather_runs(const RunRange& range, const Element* flat, Element* compact);
+template <class Element>
+void scatter_runs(const RunRange& range, const Element* compact, Element* flat);
+
+// From one flat buffer to another: from float or double to one of them or to the bits of bf16, to
+// nearest even.
+template <class From, class To>
+void convert_runs(const RunRange& range, const From* from, To* to);
+
+// Sums of squares over a block, in fp64.
+struct BlockSums {
+  double drift = 0;
+  double correction = 0;
+};
+
+// What follows is there for float and double.
+
+// A block of one merge. `range` is of the buffers that change; `mean` and `sent` are compact, from
+// the block's first position on. `sent` is null where nothing was sent; the buffers of rules that
+// are off are null too.
+template <class Scalar>
+struct MergeBlock {
+  RunRange range;
+  const Scalar* mean = nullptr;
+  const Scalar* sent = nullptr;
+  Scalar* weights = nullptr;
+  Scalar* ema = nullptr;
+  Scalar* anchor = nullptr;
+  Scalar* outer = nullptr;
+};
+struct MergeConstants {
+  bool keeps_steps = false;  // u is added: delta, or ema where there is a buffer for it
+  double ema_keep = 0;       // m
+  double outer_rate = 1;
+  double outer_momentum = 0;
+};
+template <class Scalar>
+BlockSums merge_block(const MergeConstants& constants, const MergeBlock<Scalar>& block);
+
+// A block of one merge of steps. `sent` is null where it is not in the answer.
+template <class Scalar>
+struct StepsBlock {
+  int64_t count = 0;
+  const Scalar* answer = nullptr;
+  const Scalar* sent = nullptr;
+  Scalar* weights = nullptr;
+  Scalar* pending = nullptr;
+  Scalar* momentum = nullptr;
+};
+struct StepsConstants {
+  double smoothing = 0;
+  double gain = 0;
+  double gain_smoothing = 0;
+};
+template <class Scalar>
+BlockSums merge_steps_block(const StepsConstants& constants, const StepsBlock<Scalar>& block);
+
+// sum += after - before, the difference taken first: steps are small beside weights.
+template <class Scalar>
+void add_difference(const Scalar* before, const Scalar* after, int64_t count, Scalar* sum);
+// mean = sum of values[0..replicas) / replicas, added up in fp64 in that order.
+template <class Scalar>
+void mean_block(const Scalar* const* values, int64_t replicas, int64_t count, Scalar* mean);
+// Sum of (left - right)^2 in fp64.
+template <class Scalar>
+double squared_distance(const Scalar* left, const Scalar* right, int64_t count);
+
+}  // namespace leeway

@@ -1,0 +1,71 @@
+// What becomes of the weights when a round's mean arrives (DESIGN section 2, data axis). Pure
+// arithmetic on one worker's own tensors: a chunk of a subset at a time, whole.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "averaging/subset.h"
+
+namespace leeway {
+
+// What is done with the worker's own steps since it sent.
+enum class Correction {
+  kNone,   // w = A: they are lost
+  kDelta,  // w = A + u
+  kEma,    // e = m e + (1 - m) u; w = A + e
+};
+
+struct MergeOptions {
+  Correction correction = Correction::kEma;
+  double ema_start = 0.5;
+  double ema_end = 0.99;
+  int64_t run_rounds = 0;  // of the whole run: the last one has ema_end
+  double outer_rate = 1;
+  double outer_momentum = 0;
+
+  bool has_ema() const { return correction == Correction::kEma; }
+  bool has_outer() const { return outer_rate != 1 || outer_momentum != 0; }
+};
+
+// m of round `round`: ema_start up to round 1000, then a cosine to ema_end at the last.
+double ema_constant(const MergeOptions& options, int64_t round);
+
+// Flat, of the stage's size and of the weights' type; undefined where the rule needs none.
+struct MergeBuffers {
+  at::Tensor ema;     // e
+  at::Tensor anchor;  // x: starts at the initial weights
+  at::Tensor outer;   // b
+};
+MergeBuffers make_merge_buffers(const MergeOptions& options, const at::Tensor& weights);
+
+struct MergeArguments {
+  Subset subset;  // of this chunk
+  int64_t round = 0;
+  at::Tensor mean;          // A: decoded, of the weights' type
+  at::Tensor sent = {};     // own weights when sent; undefined: none were, and u = 0
+  at::Tensor weights;       // flat, changed in place
+  at::Tensor compute = {};  // flat copy for forwards, any floating type; undefined: none to keep up
+};
+
+// Sums of squares, so that chunks add up.
+struct MergeSizes {
+  int64_t count = 0;
+  double drift = 0;       // of u
+  double correction = 0;  // of what the merge has changed: new weights - old ones
+};
+MergeSizes merge(const MergeOptions& options, const MergeArguments& arguments,
+                 MergeBuffers& buffers);
+// The same with ATen's operations, for devices other than the CPU. The sums make it wait for the
+// device.
+MergeSizes merge_aten(const MergeOptions& options, const MergeArguments& arguments,
+                      MergeBuffers& buffers);
+
+// The mean in the order given, which is ascending by replica; of the values' type.
+at::Tensor mean_of(const std::vector<at::Tensor>& values);
+// Mean over the values of |value - mean|^2: the squared spread of the replicas.
+double spread_of(const std::vector<at::Tensor>& values, const at::Tensor& mean);
+
+}  // namespace leeway

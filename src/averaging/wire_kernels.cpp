@@ -1,0 +1,265 @@
+#include "averaging/wire_kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "base/simd.h"
+
+namespace leeway {
+namespace {
+
+constexpr int64_t kScaleBytes = 4;
+constexpr int64_t kTernaryMax = 512;
+constexpr int kPlanes = 5;  // numbers in a byte
+constexpr int64_t kLanes = 16;
+using Lanes = std::array<double, kLanes>;
+
+template <class Scalar>
+using BitsOf = std::conditional_t<std::is_same_v<Scalar, float>, int32_t, int64_t>;
+
+// Adding it leaves no bits for a fraction: the sum is rounded to nearest even, and its lowest byte
+// is the whole number. No conversion, which would be undefined for a NaN.
+template <class Scalar>
+constexpr Scalar kRounder = static_cast<Scalar>(std::is_same_v<Scalar, float> ? 0x1.8p23
+                                                                              : 0x1.8p52);
+
+template <class Scalar>
+constexpr Scalar kInt8Most = 127;
+template <class Scalar>
+constexpr Scalar kInt4Most = 7;
+
+LEEWAY_SIMD_BODY float scale_of(const uint8_t* encoded) {
+  float scale = 0;
+  std::memcpy(&scale, encoded, sizeof scale);
+  return scale;
+}
+
+// The largest as whole numbers: those order like magnitudes, and NaN is above all.
+template <class Scalar>
+LEEWAY_SIMD_BODY Scalar largest_magnitude(const Scalar* values, int64_t count) {
+  using Bits = BitsOf<Scalar>;
+  Bits largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const Bits bits = std::bit_cast<Bits>(values[i]) & std::numeric_limits<Bits>::max();
+    largest = largest > bits ? largest : bits;
+  }
+  return std::bit_cast<Scalar>(largest);
+}
+
+// Writes the scale and returns what values are multiplied by.
+template <class Scalar>
+LEEWAY_SIMD_BODY Scalar write_scale(const Scalar* values, int64_t count, Scalar most,
+                                    uint8_t* encoded) {
+  float scale = static_cast<float>(largest_magnitude(values, count) / most);
+  if (scale < std::numeric_limits<float>::min()) scale = 0;  // its inverse would not be finite
+  std::memcpy(encoded, &scale, sizeof scale);
+  return scale == 0 ? Scalar{0} : 1 / static_cast<Scalar>(scale);
+}
+
+// Rounding of the scale may have taken the largest a little too far.
+template <class Scalar>
+LEEWAY_SIMD_BODY Scalar clamped(Scalar value, Scalar most) {
+  value = value > most ? most : value;
+  return value < -most ? -most : value;
+}
+
+template <class Scalar>
+LEEWAY_SIMD_BODY uint8_t low_byte(Scalar rounded) {
+  return static_cast<uint8_t>(std::bit_cast<BitsOf<Scalar>>(rounded));
+}
+
+// Chris Wellons's lowbias32: 32 bits vectorize where a product of 64 is slow.
+LEEWAY_SIMD_BODY uint32_t mixed(uint32_t x) {
+  x = (x ^ (x >> 16U)) * 0x7feb352dU;
+  x = (x ^ (x >> 15U)) * 0x846ca68bU;
+  return x ^ (x >> 16U);
+}
+
+// Sums of whole lanes, in fp64. Values are padded with zeros, which change no sum.
+template <bool kSquares, class Scalar>
+LEEWAY_SIMD_BODY double lane_sum(const Scalar* values, int64_t padded) {
+  Lanes lanes = {};
+  for (int64_t i = 0; i < padded; i += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      const auto value = static_cast<double>(values[i + lane]);
+      lanes[static_cast<size_t>(lane)] += kSquares ? value * value : value;
+    }
+  }
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+struct TernaryRule {
+  double threshold = 0;
+  float scale = 0;
+};
+
+template <class Scalar>
+LEEWAY_SIMD_BODY TernaryRule ternary_rule(const Scalar* values, int64_t padded, int64_t count) {
+  const double square = lane_sum<true>(values, padded) / static_cast<double>(count);
+  const double threshold = 0.6 * std::sqrt(square);
+  const auto compared = static_cast<Scalar>(threshold);
+  // Apart from their sum: a conversion to fp64 that depends on a condition would be a branch.
+  std::array<Scalar, kTernaryMax + kLanes> kept;
+  BitsOf<Scalar> kept_count = 0;
+  for (int64_t i = 0; i < padded; ++i) {
+    const Scalar size = std::abs(values[i]);
+    kept[static_cast<size_t>(i)] = size > compared ? size : Scalar{0};
+    kept_count += size > compared ? 1 : 0;
+  }
+  const double mean = lane_sum<false>(kept.data(), padded) / static_cast<double>(kept_count);
+  const auto scale = static_cast<float>(mean);  // NaN where none is kept
+  const bool usable = threshold < std::numeric_limits<double>::infinity() &&
+                      scale < std::numeric_limits<float>::infinity();
+  if (!usable) return {.threshold = std::numeric_limits<double>::infinity(), .scale = 0};
+  return {.threshold = threshold, .scale = scale};
+}
+
+}  // namespace
+
+template <class Scalar>
+LEEWAY_SIMD void encode_int8_block(const Scalar* values, int64_t count, uint8_t* encoded) {
+  const Scalar inverse = write_scale(values, count, kInt8Most<Scalar>, encoded);
+  uint8_t* const codes = encoded + kScaleBytes;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) {
+    codes[i] = low_byte(clamped(values[i] * inverse, kInt8Most<Scalar>) + kRounder<Scalar>);
+  }
+}
+
+template <class Scalar>
+LEEWAY_SIMD void encode_int8_stochastic_block(const Scalar* values, int64_t count, uint64_t random,
+                                              uint8_t* encoded) {
+  const Scalar inverse = write_scale(values, count, kInt8Most<Scalar>, encoded);
+  const auto start = static_cast<uint32_t>(random);
+  const auto step = static_cast<uint32_t>(random >> 32U) | 1U;
+  uint8_t* const codes = encoded + kScaleBytes;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) {
+    const Scalar value = clamped(values[i] * inverse, kInt8Most<Scalar>);
+    const Scalar nearest = (value + kRounder<Scalar>)-kRounder<Scalar>;
+    const Scalar below = nearest - (nearest > value ? Scalar{1} : Scalar{0});
+    // value - below is exact, so the chance to go up is right to the last of 24 bits.
+    const uint32_t bits = mixed(start + static_cast<uint32_t>(i) * step) >> 8U;
+    const Scalar chance = static_cast<Scalar>(static_cast<int32_t>(bits)) * Scalar{0x1p-24F};
+    const Scalar up = chance < value - below ? Scalar{1} : Scalar{0};
+    codes[i] = low_byte(below + up + kRounder<Scalar>);
+  }
+}
+
+template <class Scalar>
+LEEWAY_SIMD void decode_int8_block(const uint8_t* encoded, int64_t count, Scalar* values) {
+  const Scalar scale = static_cast<Scalar>(scale_of(encoded));
+  const uint8_t* const codes = encoded + kScaleBytes;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) {
+    values[i] = static_cast<Scalar>(static_cast<int8_t>(codes[i])) * scale;
+  }
+}
+
+template <class Scalar>
+LEEWAY_SIMD void encode_int4_block(const Scalar* values, int64_t count, uint8_t* encoded) {
+  const Scalar inverse = write_scale(values, count, kInt4Most<Scalar>, encoded);
+  uint8_t* const codes = encoded + kScaleBytes;
+  const int64_t bytes = int4_codes(count);
+  const auto code = [&](int64_t i) {
+    const Scalar value = i < count ? values[i] : Scalar{0};
+    const uint8_t whole = low_byte(clamped(value * inverse, kInt4Most<Scalar>) + kRounder<Scalar>);
+    return static_cast<uint8_t>((whole + 8U) & 15U);
+  };
+  for (int64_t k = 0; k < bytes; ++k) {
+    codes[k] = static_cast<uint8_t>(code(k) | code(k + bytes) << 4U);
+  }
+}
+
+template <class Scalar>
+LEEWAY_SIMD void decode_int4_block(const uint8_t* encoded, int64_t count, Scalar* values) {
+  const Scalar scale = static_cast<Scalar>(scale_of(encoded));
+  const uint8_t* const codes = encoded + kScaleBytes;
+  const int64_t bytes = int4_codes(count);
+  for (int64_t k = 0; k < bytes; ++k) {
+    values[k] = static_cast<Scalar>((codes[k] & 15) - 8) * scale;
+    if (k + bytes < count) values[k + bytes] = static_cast<Scalar>((codes[k] >> 4) - 8) * scale;
+  }
+}
+
+template <class Scalar>
+LEEWAY_SIMD void encode_ternary_block(const Scalar* values, int64_t count, uint8_t* encoded) {
+  // Padded: to whole lanes for the sums, to whole bytes for the digits.
+  std::array<Scalar, kTernaryMax + kLanes> copy;
+  const int64_t padded = (count + kLanes - 1) / kLanes * kLanes;
+  const int64_t bytes = ternary_codes(count);
+  std::copy_n(values, count, copy.begin());
+  std::fill(copy.begin() + count, copy.begin() + std::max(padded, kPlanes * bytes), Scalar{0});
+  const TernaryRule rule = ternary_rule(copy.data(), padded, count);
+  std::memcpy(encoded, &rule.scale, sizeof rule.scale);
+
+  const auto threshold = static_cast<Scalar>(rule.threshold);
+  std::array<uint8_t, kTernaryMax + kLanes> digits;
+  for (int64_t i = 0; i < kPlanes * bytes; ++i) {
+    const Scalar value = copy[static_cast<size_t>(i)];
+    digits[static_cast<size_t>(i)] =
+        static_cast<uint8_t>(1 + (value > threshold) - (value < -threshold));
+  }
+  const uint8_t* const d = digits.data();
+  uint8_t* const codes = encoded + kScaleBytes;
+#pragma GCC ivdep
+  for (int64_t k = 0; k < bytes; ++k) {
+    codes[k] = static_cast<uint8_t>(d[k] + 3 * d[k + bytes] + 9 * d[k + 2 * bytes] +
+                                    27 * d[k + 3 * bytes] + 81 * d[k + 4 * bytes]);
+  }
+}
+
+template <class Scalar>
+LEEWAY_SIMD void decode_ternary_block(const uint8_t* encoded, int64_t count, Scalar* values) {
+  const Scalar scale = static_cast<Scalar>(scale_of(encoded));
+  const int64_t bytes = ternary_codes(count);
+  std::array<uint16_t, kTernaryMax / 4> rest;
+  for (int64_t k = 0; k < bytes; ++k) rest[static_cast<size_t>(k)] = encoded[kScaleBytes + k];
+  for (int64_t begin = 0; begin < count; begin += bytes) {
+    const int64_t length = std::min(bytes, count - begin);
+    Scalar* const plane = values + begin;
+#pragma GCC ivdep
+    for (int64_t k = 0; k < length; ++k) {
+      const uint16_t code = rest[static_cast<size_t>(k)];
+      const auto third = static_cast<uint16_t>((code * 171) >> 9);  // code / 3 for any byte
+      rest[static_cast<size_t>(k)] = third;
+      const int digit = code - 3 * third;
+      plane[k] = static_cast<Scalar>(digit - 1) * scale;
+    }
+  }
+}
+
+bool is_ternary_block(const uint8_t* encoded, int64_t count) {
+  const float scale = scale_of(encoded);
+  if (!std::isfinite(scale) || scale < 0) return false;
+  uint8_t largest = 0;
+  for (int64_t k = 0; k < ternary_codes(count); ++k) {
+    largest = std::max(largest, encoded[kScaleBytes + k]);
+  }
+  return largest < 243;
+}
+
+template void encode_int8_block(const float*, int64_t, uint8_t*);
+template void encode_int8_stochastic_block(const float*, int64_t, uint64_t, uint8_t*);
+template void decode_int8_block(const uint8_t*, int64_t, float*);
+template void encode_int4_block(const float*, int64_t, uint8_t*);
+template void decode_int4_block(const uint8_t*, int64_t, float*);
+template void encode_ternary_block(const float*, int64_t, uint8_t*);
+template void decode_ternary_block(const uint8_t*, int64_t, float*);
+
+template void encode_int8_block(const double*, int64_t, uint8_t*);
+template void encode_int8_stochastic_block(const double*, int64_t, uint64_t, uint8_t*);
+template void decode_int8_block(const uint8_t*, int64_t, double*);
+template void encode_int4_block(const double*, int64_t, uint8_t*);
+template void decode_int4_block(const uint8_t*, int64_t, double*);
+template void encode_ternary_block(const double*, int64_t, uint8_t*);
+template void decode_ternary_block(const uint8_t*, int64_t, double*);
+
+}  // namespace leeway

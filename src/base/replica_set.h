@@ -1,0 +1,44 @@
+// A set of replicas, as a plain value: who took part in a round.
+#pragma once
+
+#include <bitset>
+#include <vector>
+
+#include "base/check.h"
+#include "base/ids.h"
+
+namespace leeway {
+
+class ReplicaSet {
+ public:
+  static constexpr int64_t kReplicasMax = 256;
+
+  ReplicaSet() = default;
+  static ReplicaSet of(ReplicaId replica) {
+    ReplicaSet set;
+    set.add(replica);
+    return set;
+  }
+  void add(ReplicaId replica) { bits_.set(at(replica)); }
+  bool contains(ReplicaId replica) const { return bits_.test(at(replica)); }
+  bool empty() const { return bits_.none(); }
+  int64_t size() const { return static_cast<int64_t>(bits_.count()); }
+  // Ascending.
+  std::vector<ReplicaId> members() const {
+    std::vector<ReplicaId> members;
+    for (int64_t r = 0; r < kReplicasMax; ++r) {
+      if (contains({r})) members.push_back({r});
+    }
+    return members;
+  }
+  bool operator==(const ReplicaSet&) const = default;
+
+ private:
+  static size_t at(ReplicaId replica) {
+    LEEWAY_CHECK(replica.value >= 0 && replica.value < kReplicasMax, "a recipe has no more");
+    return static_cast<size_t>(replica.value);
+  }
+  std::bitset<kReplicasMax> bits_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,150 @@
+#include "averaging/wire.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace leeway {
+namespace {
+
+constexpr RandomKey kKey = {.seed = 3, .stream = Stream::kRounding, .name = 5};
+const std::vector<WireFormat> kFormats = {WireFormat::kF32,  WireFormat::kBf16,
+                                          WireFormat::kInt8, WireFormat::kInt8Stochastic,
+                                          WireFormat::kInt4, WireFormat::kTernary};
+
+at::Tensor round_trip(WireFormat format, const at::Tensor& values, const RandomKey& key = kKey) {
+  const at::Tensor encoded = encode(format, values, key);
+  EXPECT_TRUE(is_encoding(format, encoded, values.numel(), values.scalar_type()));
+  return decode(format, encoded, values.numel(), values.scalar_type());
+}
+
+TEST(Wire, TernaryKeepsWhatIsLargeAndSendsItsMeanSize) {
+  // rms = sqrt((16 + 4 + 1 + 0.01 + 0) / 5) = 2.05; kept are those above 1.23: mean size 3.
+  const at::Tensor values = at::tensor({4.0F, -2.0F, 1.0F, -0.1F, 0.0F});
+  EXPECT_TRUE(at::equal(round_trip(WireFormat::kTernary, values),
+                        at::tensor({3.0F, -3.0F, 0.0F, 0.0F, 0.0F})));
+}
+
+TEST(Wire, TernaryPacksPlanesAsDocumented) {
+  const at::Tensor encoded =
+      encode(WireFormat::kTernary, at::tensor({1.0F, -1.0F, 0.0F, 1.0F, 0.0F, -1.0F, 1.0F}), kKey);
+  ASSERT_EQ(encoded.numel(), 4 + 2);  // planes of two: (1, -1) (0, 1) (0, -1) (1, and padding)
+  const auto* const bytes = encoded.const_data_ptr<uint8_t>();
+  EXPECT_EQ(bytes[3], 0x3f);  // 1.0F, little endian
+  EXPECT_EQ(bytes[4], 2 + 3 * 1 + 9 * 1 + 27 * 2 + 81 * 1);
+  EXPECT_EQ(bytes[5], 0 + 3 * 2 + 9 * 0 + 27 * 1 + 81 * 1);
+}
+
+TEST(Wire, EachBlockHasItsOwnScale) {
+  for (const WireFormat format : {WireFormat::kInt8, WireFormat::kTernary}) {
+    const int64_t block = format == WireFormat::kInt8 ? kInt8Block : kTernaryBlock;
+    const at::Tensor values =
+        at::cat({at::full({block}, 1000.0F), at::zeros({block}), at::full({7}, -1e-3F)});
+    EXPECT_TRUE(at::allclose(round_trip(format, values), values, 1e-6, 0));
+  }
+}
+
+TEST(Wire, StochasticRoundingIsRightOnAverage) {
+  const at::Tensor values = at::randn({300}, at::kDouble);
+  constexpr int kDraws = 4000;
+  at::Tensor sum = at::zeros_like(values);
+  for (uint64_t draw = 0; draw < kDraws; ++draw) {
+    sum += round_trip(WireFormat::kInt8Stochastic, values,
+                      {.seed = 1, .stream = Stream::kRounding, .name = draw});
+  }
+  // A number's standard deviation is at most half a step; its mean's, of 4000, 1/126 of a step.
+  const at::Tensor error = (sum / kDraws - values).abs();
+  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 256}, {256, 300}}) {
+    const double step = values.slice(0, begin, end).abs().max().item<double>() / 127;
+    EXPECT_LT(error.slice(0, begin, end).max().item<double>(), 5 * step / 126);
+  }
+  EXPECT_FALSE(at::equal(round_trip(WireFormat::kInt8Stochastic, values),
+                         round_trip(WireFormat::kInt8, values)));
+}
+
+TEST(Wire, RejectsWhatEncodeCannotHaveMade) {
+  for (const WireFormat format : kFormats) {
+    const at::Tensor encoded = encode(format, at::randn({1000}), kKey);
+    EXPECT_TRUE(is_encoding(format, encoded, 1000, at::kFloat));
+    // Five numbers less or more: a byte of ternary holds as many.
+    EXPECT_FALSE(is_encoding(format, encoded, 995, at::kFloat));
+    EXPECT_FALSE(is_encoding(format, encoded, 1005, at::kFloat));
+    EXPECT_FALSE(is_encoding(format, encoded.narrow(0, 0, encoded.numel() - 1), 1000, at::kFloat));
+    EXPECT_FALSE(is_encoding(format, encoded.to(at::kShort), 1000, at::kFloat));
+    EXPECT_FALSE(is_encoding(format, encoded.unsqueeze(0), 1000, at::kFloat));
+    EXPECT_FALSE(is_encoding(format, at::Tensor(), 1000, at::kFloat));
+  }
+  EXPECT_FALSE(is_encoding(WireFormat::kF32, at::randn({10}), 10, at::kDouble));
+}
+
+TEST(Wire, RejectsTernaryBytesAndScalesThatAreNone) {
+  const at::Tensor good = encode(WireFormat::kTernary, at::randn({600}), kKey);
+  for (const int64_t place : {4, 106, 111, static_cast<int>(good.numel()) - 1}) {
+    const at::Tensor bad = good.clone();
+    bad.mutable_data_ptr<uint8_t>()[place] = 243;
+    EXPECT_FALSE(is_encoding(WireFormat::kTernary, bad, 600, at::kFloat)) << place;
+  }
+  for (const int64_t block : {0, 107}) {
+    const at::Tensor bad = good.clone();
+    bad.mutable_data_ptr<uint8_t>()[block + 3] = 0x7f;  // exponent of inf and NaN
+    bad.mutable_data_ptr<uint8_t>()[block + 2] = 0xff;
+    EXPECT_FALSE(is_encoding(WireFormat::kTernary, bad, 600, at::kFloat)) << block;
+  }
+}
+
+TEST(Wire, NumbersThatAreNoneStayInTheirBlock) {
+  for (const float wrong : {std::nanf(""), std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity()}) {
+    const at::Tensor values = at::ones({1200});
+    values.mutable_data_ptr<float>()[600] = wrong;
+    for (const WireFormat format : kFormats) {
+      const at::Tensor decoded = round_trip(format, values);
+      EXPECT_TRUE(at::equal(decoded.slice(0, 0, 512), values.slice(0, 0, 512)));
+      EXPECT_TRUE(at::equal(decoded.slice(0, 1024), values.slice(0, 1024)));
+      // Ternary says nothing of the block: its sender keeps it. The others show what is wrong.
+      const bool finite = decoded[600].isfinite().item<bool>();
+      EXPECT_EQ(finite, format == WireFormat::kTernary);
+      if (finite) {
+        EXPECT_EQ(decoded.slice(0, 512, 1024).abs().max().item<float>(), 0);
+      }
+    }
+  }
+}
+
+TEST(Wire, ExtremeSizesDoNotBreakAScale) {
+  for (const float size : {1e-44F, 1e-38F, 1e-37F, 1e30F, 3e38F}) {
+    for (const WireFormat format : kFormats) {
+      const at::Tensor values = at::full({300}, size);
+      const at::Tensor error = (round_trip(format, values) - values).abs().max();
+      EXPECT_LT(error.item<double>(), std::max(0.005 * size, 2e-36)) << size;
+    }
+  }
+}
+
+TEST(Wire, EmptyIsEmpty) {
+  for (const WireFormat format : kFormats) {
+    EXPECT_EQ(round_trip(format, at::empty({0})).numel(), 0);
+    EXPECT_EQ(encoded_bytes(format, 0, at::kFloat), 0);
+  }
+}
+
+TEST(Wire, SameBytesForEveryNumberOfThreads) {
+  const int threads = at::get_num_threads();
+  const at::Tensor values = at::randn({400'001});
+  for (const WireFormat format : kFormats) {
+    at::set_num_threads(1);
+    const at::Tensor alone = encode(format, values, kKey);
+    const at::Tensor decoded = decode(format, alone, values.numel(), at::kFloat);
+    at::set_num_threads(2);
+    EXPECT_TRUE(at::equal(encode(format, values, kKey), alone));
+    EXPECT_TRUE(at::equal(decode(format, alone, values.numel(), at::kFloat), decoded));
+  }
+  at::set_num_threads(threads);
+}
+
+}  // namespace
+}  // namespace leeway
