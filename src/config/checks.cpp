@@ -2,26 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "config/averaging_checks.h"
 #include "config/keys.h"
+#include "config/named.h"
 
 namespace leeway {
 namespace {
-
-// "model.width = 100 (recipes/quickstart.toml:4)".
-std::string named(const LoadedRecipe& loaded, std::string_view path) {
-  const Key* key = find_key(path);
-  LEEWAY_CHECK(key != nullptr, "checks name keys of the table");
-  return fmt::format("{} = {} ({})", path,
-                     shown(toml_text(value_of(*key, loaded.recipe)), kShortBytes),
-                     origin_text(loaded.origin_of(path)));
-}
-
-// The run's length, in the words that the user gave it.
-std::string named_length(const LoadedRecipe& loaded) {
-  if (loaded.recipe.run.tokens == 0) return named(loaded, "run.updates");
-  return fmt::format("the {} updates of {}", loaded.recipe.run.updates,
-                     named(loaded, "run.tokens"));
-}
 
 Status check_heads(const LoadedRecipe& loaded) {
   const ModelOptions& model = loaded.recipe.model;
@@ -107,6 +93,24 @@ Status check_optimizer(const LoadedRecipe& loaded) {
   return {};
 }
 
+// Where every update flushes, these would do nothing. Not so nesterov, which is a form of the
+// optimizer.
+Status check_flushed(const LoadedRecipe& loaded) {
+  const PipelineOptions& pipeline = loaded.recipe.pipeline;
+  if (pipeline.schedule == PipelineSchedule::kAsync) return {};
+  const bool harmless =
+      pipeline.lookahead == Lookahead::kNone || pipeline.lookahead == Lookahead::kNesterov;
+  for (const std::string_view path : {"pipeline.lookahead", "pipeline.refresh", "pipeline.horizon",
+                                      "pipeline.discount_updates"}) {
+    if (!loaded.is_given(path) || (path == "pipeline.lookahead" && harmless)) continue;
+    return usage_error(
+        fmt::format("{} does not go with {}, where no gradient is late: leave {} out, or choose "
+                    "\"async\"",
+                    named(loaded, path), named(loaded, "pipeline.schedule"), path));
+  }
+  return {};
+}
+
 Status check_lookahead(const LoadedRecipe& loaded) {
   const OptimizerOptions& optimizer = loaded.recipe.optimizer;
   const Lookahead lookahead = loaded.recipe.pipeline.lookahead;
@@ -136,9 +140,8 @@ Status check_lookahead(const LoadedRecipe& loaded) {
 Status check_tentative(const LoadedRecipe& loaded) {
   const Recipe& recipe = loaded.recipe;
   const Lookahead lookahead = recipe.pipeline.lookahead;
-  const bool async = recipe.pipeline.schedule == PipelineSchedule::kAsync;
   const int64_t depth = (recipe.mesh.stages - 1) * (1 + recipe.pipeline.extra_per_hop);
-  if (lookahead == Lookahead::kTentative && async && recipe.pipeline.update_every <= depth)
+  if (lookahead == Lookahead::kTentative && recipe.pipeline.update_every <= depth)
     return usage_error(fmt::format(
         "{} does not go with {}: with {} microbatches in flight some late forwards have no part of "
         "an update to go by; choose \"matched\", or pipeline.update_every = {} or more",
@@ -209,9 +212,11 @@ Status check_together(const LoadedRecipe& loaded) {
   LEEWAY_TRY(check_architecture(loaded));
   LEEWAY_TRY(check_run(loaded));
   LEEWAY_TRY(check_optimizer(loaded));
+  LEEWAY_TRY(check_flushed(loaded));
   LEEWAY_TRY(check_lookahead(loaded));
   LEEWAY_TRY(check_tentative(loaded));
   LEEWAY_TRY(check_mesh(loaded));
+  LEEWAY_TRY(check_averaging(loaded));
   LEEWAY_TRY(check_sim(loaded));
   return {};
 }

@@ -23,7 +23,7 @@ struct Difference {
 // saved and driven (evaluations, checkpoints, threads, the simulator) is not among them, nor what
 // trades memory for time without changing a number (recompute). Nor, where both recipes drain the
 // pipeline at every update, is the way it was filled: then no gradient is late, however many stages
-// there are.
+// there are. Nor, where both have one replica, is the averaging that replicas would do.
 std::vector<Difference> differences(const Recipe& a, const Recipe& b);
 
 }  // namespace leeway

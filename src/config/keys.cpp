@@ -90,6 +90,7 @@ constexpr auto kData = &Recipe::data;
 constexpr auto kOptimizer = &Recipe::optimizer;
 constexpr auto kMesh = &Recipe::mesh;
 constexpr auto kPipeline = &Recipe::pipeline;
+constexpr auto kAveraging = &Recipe::averaging;
 constexpr auto kSim = &Recipe::sim;
 
 // Upper ends are far above anything that has been trained: they catch slips of the finger, and keep
@@ -106,6 +107,7 @@ constexpr Table kTables[] = {
     {"optimizer", "How gradients become steps."},
     {"mesh", "How many workers there are."},
     {"pipeline", "How the stages of one replica work together."},
+    {"averaging", "What the replicas of a stage exchange, and what they make of it."},
     {"sim", "What `run.driver = \"sim\"` takes the machines and links for."},
 };
 
@@ -114,7 +116,7 @@ const Key kKeys[] = {
      "Optimizer steps in the run; give this or `run.tokens`."},
     {"run.tokens", whole<kRun, &RunOptions::tokens>(0, kTokensMax),
      "Training tokens in the run, rounded up to whole updates of `data.batch` times "
-     "`model.context` tokens; 0: `run.updates` counts."},
+     "`model.context` times `mesh.replicas` tokens; 0: `run.updates` counts."},
     {"run.seed", whole<kRun, &RunOptions::seed>(0, kSeedMax),
      "The same seed gives the same weights and the same order of the data."},
     {"run.driver", word<kRun, &RunOptions::driver>(),
@@ -206,6 +208,8 @@ const Key kKeys[] = {
 
     {"mesh.stages", whole<kMesh, &MeshOptions::stages>(1, 4096),
      "Slices that the layers are cut into; at most `model.layers`."},
+    {"mesh.replicas", whole<kMesh, &MeshOptions::replicas>(1, 256),
+     "Pipelines that train the same model, each on its own part of the data."},
 
     {"pipeline.schedule", word<kPipeline, &PipelineOptions::schedule>(),
      "async: stages never wait, at the price of late gradients; 1f1b and gpipe drain the pipeline "
@@ -222,8 +226,8 @@ const Key kKeys[] = {
      "so far would lead; matched: momentum and prediction made for the delay; predict: forwards "
      "run at predicted weights; nesterov: the momentum's Nesterov form, for adamw that of nadamw; "
      "lr_discount: smaller steps at first; none: nothing.",
-     "nadamw: nesterov; the others: tentative, or matched where gradients are more than one update "
-     "late"},
+     "nadamw: nesterov; the others: none with 1f1b and gpipe, else tentative, or matched where "
+     "gradients are more than one update late"},
     {"pipeline.refresh", whole<kPipeline, &PipelineOptions::refresh>(1, 1000),
      "Guesses that tentative makes per update and stage: each costs an optimizer step.", "2"},
     {"pipeline.horizon", number<kPipeline, &PipelineOptions::horizon>(0.0, 10.0, Ends::kBoth),
@@ -238,6 +242,70 @@ const Key kKeys[] = {
     {"pipeline.stash", toggle<kPipeline, &PipelineOptions::stash>(),
      "Keep the weights that a forward used until its backward; false: with `pipeline.recompute` "
      "the forward is repeated on the newest weights."},
+
+    {"averaging.method", word<kAveraging, &AveragingOptions::method>(),
+     "sparse: another part of the weights in every round; lowbit: all steps, in few bits; "
+     "allreduce: the gradients of every update; weights: all weights; diloco: all weights, seldom, "
+     "with an outer optimizer; none: nothing.",
+     "sparse; with one replica none"},
+    {"averaging.fraction",
+     number<kAveraging, &AveragingOptions::fraction>(0.0, 1.0, Ends::kMaxOnly),
+     "Share of a stage's weights in a round of sparse: one of n equal parts, n = 1 / fraction "
+     "rounded up.",
+     "sparse: 0.05; the others: 1"},
+    {"averaging.interval", whole<kAveraging, &AveragingOptions::interval>(1, kBillion),
+     "Updates between two rounds; allreduce has no choice.", "diloco: 50; the others: 1"},
+    {"averaging.correction", word<kAveraging, &AveragingOptions::correction>(),
+     "What sparse and diloco do with the steps that a worker made while the mean was under way. "
+     "none: they are lost; delta: they are added to it; ema: their running mean is added to it.",
+     "sparse: ema; diloco: delta; the others: none"},
+    {"averaging.ema_start",
+     number<kAveraging, &AveragingOptions::ema_start>(0.0, 1.0, Ends::kMinOnly),
+     "Decay of the running mean of the correction ema, for the first 1000 rounds.", "0.5"},
+    {"averaging.ema_end", number<kAveraging, &AveragingOptions::ema_end>(0.0, 1.0, Ends::kMinOnly),
+     "The same for the last round of the run; a cosine leads there.", "0.99"},
+    {"averaging.outer_rate",
+     number<kAveraging, &AveragingOptions::outer_rate>(0.0, 10.0, Ends::kMaxOnly),
+     "Learning rate of the outer optimizer of sparse and diloco, whose gradient is what the mean "
+     "has moved; 1 without momentum: the mean as it is.",
+     "diloco: 0.7; the others: 1"},
+    {"averaging.outer_momentum",
+     number<kAveraging, &AveragingOptions::outer_momentum>(0.0, 1.0, Ends::kMinOnly),
+     "Nesterov momentum of the outer optimizer.", "sparse: 0.5; diloco: 0.9; the others: 0"},
+    {"averaging.merge", word<kAveraging, &AveragingOptions::merge>(),
+     "on_arrival: the result of a round is merged at the next update after it has come; fixed_lag: "
+     "exactly `averaging.lag` updates after the worker sent its part, which makes a run "
+     "repeatable to the bit and waits for everybody.",
+     "sparse, lowbit: on_arrival; the others: fixed_lag"},
+    {"averaging.lag", whole<kAveraging, &AveragingOptions::lag>(0, kMillion),
+     "Updates of the worker between sending and merging, for fixed_lag; 0: it waits at once.",
+     "sparse, lowbit: 1; the others: 0"},
+    {"averaging.deadline_ms",
+     number<kAveraging, &AveragingOptions::deadline_ms>(0.0, 1e7, Ends::kMaxOnly),
+     "Time from the first arrival after which a round goes on without those who have not sent, "
+     "for on_arrival.",
+     "1000"},
+    {"averaging.granularity", whole<kAveraging, &AveragingOptions::granularity>(1, kMillion),
+     "Neighbouring weights that sparse takes together; 1: each is drawn for itself.", "64"},
+    {"averaging.wire", word<kAveraging, &AveragingOptions::wire>(),
+     "Number format on the way; int8, int4 and ternary share a scale in blocks, int8_stochastic "
+     "rounds at random, and ternary is for lowbit alone.",
+     "lowbit: ternary; the others: f32"},
+    {"averaging.smoothing",
+     number<kAveraging, &AveragingOptions::smoothing>(0.0, 1.0, Ends::kMinOnly),
+     "Share of a merge of lowbit that is left to the merges after it; 0.95 with long lags.", "0"},
+    {"averaging.gain", number<kAveraging, &AveragingOptions::gain>(0.0, 10.0, Ends::kBoth),
+     "How much of the running mean of the common steps lowbit adds at a merge; 1 with long lags.",
+     "0"},
+    {"averaging.gain_smoothing",
+     number<kAveraging, &AveragingOptions::gain_smoothing>(0.0, 1.0, Ends::kMinOnly),
+     "Decay of that running mean; 0.95 with long lags.", "0"},
+    {"averaging.repair_every", whole<kAveraging, &AveragingOptions::repair_every>(0, kBillion),
+     "Updates between two rounds of sparse that lowbit has in the background, against what is left "
+     "of offsets; 0: none.",
+     "lowbit: 50; the others: 0"},
+    {"averaging.guard", toggle<kAveraging, &AveragingOptions::guard>(),
+     "Lengthen the interval where merging would be unstable."},
 
     {"sim.flops", number<kSim, &SimOptions::flops>(0.0, 1e24, Ends::kMaxOnly),
      "Floating-point operations per second of a worker."},

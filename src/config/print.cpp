@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "config/averaging_rules.h"
 #include "config/keys.h"
 
 namespace leeway {
@@ -15,19 +16,24 @@ constexpr int kCommentColumn = 28;
 constexpr std::string_view kIntroduction =
     "# Every value of the run, with where it came from. This is a recipe itself.\n";
 
-// Of the two keys for the run's length a recipe holds one; the other is printed as a comment.
-bool is_idle(const Key& key, const Recipe& recipe) {
-  return key.path == (recipe.run.tokens > 0 ? "run.updates" : "run.tokens");
+// Why a key is printed as a comment, or nothing: of the two keys for the run's length a recipe
+// holds one, and what the method of averaging has no use for would be refused if it was given.
+std::string why_idle(const Key& key, const Recipe& recipe) {
+  const bool by_tokens = recipe.run.tokens > 0;
+  if (key.path == (by_tokens ? "run.updates" : "run.tokens"))
+    return fmt::format("{} counts", by_tokens ? "run.tokens" : "run.updates");
+  const auto idle = idle_averaging(key.path, recipe.averaging);
+  if (!idle) return "";
+  return fmt::format("idle: {} = {}", idle->decided_by,
+                     toml_text(value_of(*find_key(idle->decided_by), recipe)));
 }
 
 std::string line_of(const Key& key, const LoadedRecipe& loaded) {
-  const bool idle = is_idle(key, loaded.recipe);
-  const std::string left = fmt::format("{}{} = {}", idle ? "# " : "", key.name(),
+  const std::string idle = why_idle(key, loaded.recipe);
+  const std::string left = fmt::format("{}{} = {}", idle.empty() ? "" : "# ", key.name(),
                                        toml_text(value_of(key, loaded.recipe)));
-  const std::string_view counts = loaded.recipe.run.tokens > 0 ? "run.tokens" : "run.updates";
-  const std::string right =
-      idle ? fmt::format("{} counts", counts) : origin_text(loaded.origin_of(key.path));
-  return fmt::format("{:<{}} # {}\n", left, kCommentColumn, right);
+  return fmt::format("{:<{}} # {}\n", left, kCommentColumn,
+                     idle.empty() ? origin_text(loaded.origin_of(key.path)) : idle);
 }
 
 }  // namespace

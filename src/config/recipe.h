@@ -17,6 +17,10 @@ enum class RateSchedule { kCosine, kLinear, kConstant, kWsd };
 enum class DriverName { kThreads, kSim };
 enum class PipelineSchedule { kAsync, k1f1b, kGpipe };
 enum class Lookahead { kTentative, kMatched, kPredict, kNesterov, kNone, kLrDiscount };
+enum class AveragingMethod { kSparse, kLowbit, kAllreduce, kWeights, kDiloco, kNone };
+enum class AveragingCorrection { kNone, kDelta, kEma };
+enum class MergePolicy { kOnArrival, kFixedLag };
+enum class AveragingWire { kF32, kBf16, kInt8, kInt8Stochastic, kInt4, kTernary };
 
 struct RunOptions {
   int64_t updates = 1000;  // or the number that `tokens` asks for, rounded up
@@ -74,6 +78,7 @@ struct OptimizerOptions {
 
 struct MeshOptions {
   int64_t stages = 1;
+  int64_t replicas = 1;
   bool operator==(const MeshOptions&) const = default;
 };
 
@@ -88,6 +93,29 @@ struct PipelineOptions {
   bool recompute = false;
   bool stash = true;
   bool operator==(const PipelineOptions&) const = default;
+};
+
+// What the replicas of a stage exchange, and what they make of it.
+struct AveragingOptions {
+  AveragingMethod method = AveragingMethod::kSparse;  // one replica: none
+  double fraction = 0.05;  // of the coordinates in a round; sparse alone has a choice
+  int64_t interval = 1;    // updates between two rounds
+  AveragingCorrection correction = AveragingCorrection::kEma;
+  double ema_start = 0.5;
+  double ema_end = 0.99;
+  double outer_rate = 1;
+  double outer_momentum = 0.5;
+  MergePolicy merge = MergePolicy::kOnArrival;
+  int64_t lag = 1;            // updates, of fixed_lag
+  double deadline_ms = 1000;  // of on_arrival: how long an owner waits after the first arrival
+  int64_t granularity = 64;   // neighbouring coordinates that travel together
+  AveragingWire wire = AveragingWire::kF32;
+  double smoothing = 0;       // of lowbit
+  double gain = 0;            // of lowbit
+  double gain_smoothing = 0;  // of lowbit
+  int64_t repair_every = 0;   // of lowbit: updates between two sparse rounds in the background
+  bool guard = false;         // lengthens the interval where merging would be unstable
+  bool operator==(const AveragingOptions&) const = default;
 };
 
 // What the simulator makes of the machines and the links between stages.
@@ -107,6 +135,7 @@ struct Recipe {
   OptimizerOptions optimizer;
   MeshOptions mesh;
   PipelineOptions pipeline;
+  AveragingOptions averaging;
   SimOptions sim;
   bool operator==(const Recipe&) const = default;
 };

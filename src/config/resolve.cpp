@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "config/averaging_rules.h"
+#include "config/keys.h"
+
 namespace leeway {
 namespace {
 
@@ -67,9 +70,10 @@ void resolve_lookahead(const LoadedRecipe& loaded, Recipe& recipe) {
   PipelineOptions& pipeline = recipe.pipeline;
   const bool nadamw = recipe.optimizer.name == OptimizerName::kNAdamW;
   const bool async = pipeline.schedule == PipelineSchedule::kAsync;
-  const bool one_late = !async || pipeline.update_every > depth(recipe);  // at most
+  const bool one_late = pipeline.update_every > depth(recipe);  // at most
   if (!loaded.is_given("pipeline.lookahead"))
     pipeline.lookahead = nadamw     ? Lookahead::kNesterov
+                         : !async   ? Lookahead::kNone
                          : one_late ? Lookahead::kTentative
                                     : Lookahead::kMatched;
   if (!loaded.is_given("pipeline.refresh") && pipeline.lookahead == Lookahead::kTentative)
@@ -82,6 +86,21 @@ void resolve_lookahead(const LoadedRecipe& loaded, Recipe& recipe) {
     pipeline.discount_updates = std::max<int64_t>(recipe.run.updates / 4, 1);
 }
 
+// All of the table but the method follows the method; what it has no use for is at rest.
+void resolve_averaging(const LoadedRecipe& loaded, Recipe& recipe) {
+  AveragingMethod& method = recipe.averaging.method;
+  if (!loaded.is_given("averaging.method"))
+    method = recipe.mesh.replicas == 1 ? AveragingMethod::kNone : AveragingMethod::kSparse;
+  Recipe usual;
+  usual.averaging = averaging_defaults(method);
+  const bool none = method == AveragingMethod::kNone;  // whatever was given: nobody looks at it
+  for (const Key& key : keys()) {
+    if (key.table() != "averaging" || (loaded.is_given(key.path) && !none)) continue;
+    const bool assigned = assign(key, value_of(key, usual), recipe);
+    LEEWAY_CHECK(assigned, "a default that its own key does not allow");
+  }
+}
+
 }  // namespace
 
 void resolve(LoadedRecipe& loaded) {
@@ -89,12 +108,13 @@ void resolve(LoadedRecipe& loaded) {
   resolve_model(loaded, recipe.model);
   if (!loaded.is_given("pipeline.update_every"))  // K = W_0 + 1
     recipe.pipeline.update_every = depth(recipe) + 1;
-  const int64_t tokens_per_update = recipe.data.batch * recipe.model.context;
+  const int64_t tokens_per_update = recipe.data.batch * recipe.model.context * recipe.mesh.replicas;
   const bool both_given = loaded.is_given("run.updates") && loaded.is_given("run.tokens");
   if (recipe.run.tokens > 0 && !both_given)
     recipe.run.updates = divide_up(recipe.run.tokens, tokens_per_update);
   resolve_lookahead(loaded, recipe);  // after the run's length, before what follows the look-ahead
   resolve_optimizer(loaded, recipe);
+  resolve_averaging(loaded, recipe);
 }
 
 }  // namespace leeway

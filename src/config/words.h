@@ -33,6 +33,17 @@ inline constexpr std::array<std::string_view, 3> kWords<PipelineSchedule> = {"as
 template <>
 inline constexpr std::array<std::string_view, 6> kWords<Lookahead> = {
     "tentative", "matched", "predict", "nesterov", "none", "lr_discount"};
+template <>
+inline constexpr std::array<std::string_view, 6> kWords<AveragingMethod> = {
+    "sparse", "lowbit", "allreduce", "weights", "diloco", "none"};
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<AveragingCorrection> = {"none", "delta",
+                                                                                "ema"};
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<MergePolicy> = {"on_arrival", "fixed_lag"};
+template <>
+inline constexpr std::array<std::string_view, 6> kWords<AveragingWire> = {
+    "f32", "bf16", "int8", "int8_stochastic", "int4", "ternary"};
 
 template <class Enum>
 constexpr std::string_view word_of(Enum value) {

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "config/averaging_rules.h"
 #include "config/keys.h"
 #include "config/load.h"
 #include "config/print.h"
@@ -87,7 +88,10 @@ void draw_lookahead(Recipe& recipe) {
   OptimizerOptions& optimizer = recipe.optimizer;
   PipelineOptions& pipeline = recipe.pipeline;
   const bool nadamw = optimizer.name == OptimizerName::kNAdamW;
-  pipeline.lookahead = nadamw ? Lookahead::kNesterov : any_of<Lookahead>();
+  const bool async = pipeline.schedule == PipelineSchedule::kAsync;
+  pipeline.lookahead = nadamw  ? Lookahead::kNesterov
+                       : async ? any_of<Lookahead>()
+                               : *rc::gen::element(Lookahead::kNone, Lookahead::kNesterov);
   const bool some = *rc::gen::arbitrary<bool>();
   switch (pipeline.lookahead) {
     case Lookahead::kTentative:
@@ -135,11 +139,43 @@ SimOptions any_sim(int64_t stages) {
   return sim;
 }
 
+// What the method looks at is drawn, in the order in which keys decide over each other.
+void draw_averaging(Recipe& recipe) {
+  AveragingOptions& averaging = recipe.averaging;
+  averaging = averaging_defaults(any_of<AveragingMethod>());
+  const int64_t updates = recipe.run.updates;
+  const auto used = [&](std::string_view path) { return !idle_averaging(path, averaging); };
+  if (used("averaging.fraction"))
+    averaging.fraction = *rc::gen::arbitrary<bool>() ? 1.0 : 1.0 - share();
+  if (used("averaging.correction")) averaging.correction = any_of<AveragingCorrection>();
+  if (used("averaging.merge")) averaging.merge = any_of<MergePolicy>();
+  averaging.interval = used("averaging.interval") ? between(1, updates) : 1;
+  const bool diloco = averaging.method == AveragingMethod::kDiloco;
+  const int64_t lag_max = std::min<int64_t>(diloco ? averaging.interval : updates, 1'000'001) - 1;
+  if (used("averaging.lag")) averaging.lag = between(0, lag_max);
+  if (used("averaging.ema_start")) averaging.ema_start = share();
+  if (used("averaging.ema_end")) averaging.ema_end = share();
+  if (used("averaging.outer_rate")) averaging.outer_rate = 10 * (1.0 - share());
+  if (used("averaging.outer_momentum")) averaging.outer_momentum = share();
+  if (used("averaging.deadline_ms")) averaging.deadline_ms = 1e7 * (1.0 - share());
+  if (used("averaging.granularity")) averaging.granularity = between(1, 1'000'000);
+  if (used("averaging.smoothing")) averaging.smoothing = share();
+  if (used("averaging.gain")) averaging.gain = 10 * share();
+  if (used("averaging.gain_smoothing")) averaging.gain_smoothing = share();
+  if (used("averaging.repair_every")) averaging.repair_every = between(0, 1'000'000'000);
+  if (used("averaging.guard")) averaging.guard = *rc::gen::arbitrary<bool>();
+  const bool few_bits = averaging.method == AveragingMethod::kLowbit;
+  const auto wire = any_of<AveragingWire>();
+  if (used("averaging.wire") && (few_bits || wire != AveragingWire::kTernary))
+    averaging.wire = wire;
+}
+
 // A recipe that passes every check; independent fields are drawn from all of their range.
 Recipe any_recipe() {
   Recipe recipe;
   recipe.model = any_model();
   recipe.mesh.stages = between(1, recipe.model.layers);
+  recipe.mesh.replicas = between(1, 256);
   recipe.optimizer = any_optimizer();
   recipe.pipeline = any_pipeline();
   draw_lookahead(recipe);
@@ -151,10 +187,12 @@ Recipe any_recipe() {
   recipe.data.valid_share = 0.5 * share();
   recipe.run.updates = between(1, 1'000'000'000);
   if (*rc::gen::arbitrary<bool>()) {
-    const int64_t tokens_per_update = recipe.data.batch * recipe.model.context;
+    const int64_t tokens_per_update =
+        recipe.data.batch * recipe.model.context * recipe.mesh.replicas;
     recipe.run.tokens = between(1, 1'000'000'000'000);
     recipe.run.updates = (recipe.run.tokens + tokens_per_update - 1) / tokens_per_update;
   }
+  draw_averaging(recipe);
   recipe.run.seed = between(0, INT64_MAX - 1);
   recipe.run.precision = any_of<Precision>();
   recipe.run.driver = any_of<DriverName>();
@@ -186,6 +224,7 @@ RC_GTEST_PROP(PrintedRecipe, SetsBackToTheSame, ()) {
   std::vector<std::string> sets;
   for (const Key& key : keys()) {
     if (key.path == (recipe.run.tokens > 0 ? "run.updates" : "run.tokens")) continue;
+    if (idle_averaging(key.path, recipe.averaging)) continue;
     sets.push_back(std::string(key.path) + "=" + toml_text(value_of(key, recipe)));
   }
   const auto again = parse_recipe("", "empty.toml", sets);

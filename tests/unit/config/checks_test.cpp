@@ -121,6 +121,34 @@ const Misfit kPipeline[] = {
      "pipeline.recompute = true"}};
 INSTANTIATE_TEST_SUITE_P(Pipeline, Together, testing::ValuesIn(kPipeline));
 
+const Misfit kFlushed[] = {
+    {{"pipeline.schedule=1f1b", "pipeline.lookahead=matched"},
+     "pipeline.lookahead = \"matched\" (--set) does not go with pipeline.schedule = \"1f1b\" "
+     "(--set), where no gradient is late: leave pipeline.lookahead out, or choose \"async\""},
+    {{"pipeline.schedule=gpipe", "pipeline.lookahead=tentative"},
+     "pipeline.lookahead = \"tentative\" (--set) does not go with pipeline.schedule = "
+     "\"gpipe\" (--set), where no gradient is late: leave pipeline.lookahead out, or choose "
+     "\"async\""},
+    {{"pipeline.schedule=gpipe", "pipeline.lookahead=predict", "pipeline.horizon=1"},
+     "pipeline.lookahead = \"predict\" (--set) does not go with pipeline.schedule = "
+     "\"gpipe\" (--set), where no gradient is late: leave pipeline.lookahead out, or choose "
+     "\"async\""},
+    {{"pipeline.schedule=1f1b", "pipeline.lookahead=lr_discount"},
+     "pipeline.lookahead = \"lr_discount\" (--set) does not go with pipeline.schedule = "
+     "\"1f1b\" (--set), where no gradient is late: leave pipeline.lookahead out, or choose "
+     "\"async\""},
+    {{"pipeline.schedule=1f1b", "pipeline.refresh=2"},
+     "pipeline.refresh = 2 (--set) does not go with pipeline.schedule = \"1f1b\" (--set), "
+     "where no gradient is late: leave pipeline.refresh out, or choose \"async\""},
+    {{"pipeline.schedule=1f1b", "pipeline.horizon=0.5"},
+     "pipeline.horizon = 0.5 (--set) does not go with pipeline.schedule = \"1f1b\" (--set), "
+     "where no gradient is late: leave pipeline.horizon out, or choose \"async\""},
+    {{"pipeline.schedule=1f1b", "pipeline.discount_updates=9"},
+     "pipeline.discount_updates = 9 (--set) does not go with pipeline.schedule = \"1f1b\" "
+     "(--set), where no gradient is late: leave pipeline.discount_updates out, or choose "
+     "\"async\""}};
+INSTANTIATE_TEST_SUITE_P(Flushed, Together, testing::ValuesIn(kFlushed));
+
 const Misfit kSim[] = {
     {{"run.driver=sim", "run.device=cuda"},
      "run.driver = \"sim\" (--set) does not go with run.device = \"cuda\" (--set): the "
@@ -164,7 +192,12 @@ TEST(Checks, LetThroughWhatFits) {
   loaded_from("", {"pipeline.lookahead=none", "pipeline.horizon=auto"});
   loaded_from("", {"pipeline.lookahead=lr_discount", "pipeline.discount_updates=9"});
   loaded_from("", {"pipeline.recompute=true", "pipeline.stash=false"});
-  loaded_from("", {"pipeline.schedule=gpipe", "pipeline.lookahead=predict"});
+  loaded_from("", {"pipeline.schedule=gpipe", "pipeline.lookahead=none"});
+  loaded_from("", {"pipeline.schedule=1f1b", "optimizer.gradient_share=0.2"});
+  loaded_from("", {"pipeline.schedule=1f1b", "optimizer.name=nadamw"});
+  loaded_from("", {"pipeline.schedule=1f1b", "pipeline.lookahead=nesterov"});
+  loaded_from("pipeline.lookahead = 'matched'",
+              {"pipeline.schedule=1f1b", "pipeline.lookahead=auto"});
   loaded_from("", {"run.driver=threads", "sim.latency_ms=5"});
   loaded_from("", {"mesh.stages=2", "sim.speeds=[1, 0.5]"});
 }

@@ -54,12 +54,18 @@ TEST(Compare, EveryKeyOfTheSimulatorIsOneThatDoesNotMatter) {
 }
 
 TEST(Compare, WhatDecidesDelaysAndWhatBecomesOfThemMustStay) {
-  const std::vector<std::string> all = {
-      "pipeline.schedule=1f1b",  "pipeline.update_every=2", "pipeline.extra_per_hop=1",
-      "pipeline.lookahead=none", "pipeline.horizon=0.5",    "mesh.stages=2",
+  struct Change {
+    std::string lookahead;
+    std::string set;
   };
-  for (const std::string& set : all) {
-    const std::vector<std::string> base = {"pipeline.update_every=1", "pipeline.lookahead=matched"};
+  const std::vector<Change> all = {
+      {"none", "pipeline.schedule=1f1b"},      {"matched", "pipeline.update_every=2"},
+      {"matched", "pipeline.extra_per_hop=1"}, {"matched", "pipeline.lookahead=none"},
+      {"matched", "pipeline.horizon=0.5"},     {"matched", "mesh.stages=2"},
+  };
+  for (const auto& [lookahead, set] : all) {
+    const std::vector<std::string> base = {"pipeline.update_every=1",
+                                           "pipeline.lookahead=" + lookahead};
     const auto found = differences(recipe_of(base), recipe_of({base[0], base[1], set}));
     ASSERT_EQ(found.size(), 1U) << set;
     EXPECT_TRUE(set.starts_with(found[0].key));
@@ -76,18 +82,59 @@ TEST(Compare, WhatDecidesDelaysAndWhatBecomesOfThemMustStay) {
 
 // Nothing is late there, so the cut is nobody's business.
 TEST(Compare, SynchronousPipelinesMayBeCutAnew) {
-  const std::string matched = "pipeline.lookahead=matched";
-  const Recipe two = recipe_of({"pipeline.schedule=1f1b", "mesh.stages=2", matched});
-  const Recipe four = recipe_of({"pipeline.schedule=gpipe", "mesh.stages=4", matched,
+  const std::string none = "pipeline.lookahead=none";
+  const Recipe two = recipe_of({"pipeline.schedule=1f1b", "mesh.stages=2"});
+  const Recipe four = recipe_of({"pipeline.schedule=gpipe", "mesh.stages=4",
                                  "pipeline.update_every=2", "pipeline.extra_per_hop=1"});
   EXPECT_TRUE(differences(two, four).empty());
   const auto found =
-      differences(two, recipe_of({"mesh.stages=4", "pipeline.update_every=2", matched}));
+      differences(two, recipe_of({"mesh.stages=4", "pipeline.update_every=2", none}));
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].key, "mesh.stages");
   EXPECT_EQ(found[0].reason,
             "in an asynchronous pipeline the number of stages decides how late gradients are");
   EXPECT_EQ(found[1].key, "pipeline.schedule");
+}
+
+TEST(Compare, ReplicasAndWhatTheyMakeOfEachOtherMustStay) {
+  const auto replicas = differences(recipe_of({"mesh.replicas=2"}), recipe_of({"mesh.replicas=4"}));
+  ASSERT_EQ(replicas.size(), 1U);
+  EXPECT_EQ(replicas[0].key, "mesh.replicas");
+  EXPECT_FALSE(replicas[0].may_change);
+  EXPECT_EQ(replicas[0].reason, "it decides who reads which data");
+  for (const Key& key : keys()) {
+    if (key.table() != "averaging") continue;
+    const Recipe begun = recipe_of({"mesh.replicas=2"});
+    Recipe other = begun;
+    const bool changed = assign(key, 0.25, other) || assign(key, int64_t{7}, other) ||
+                         assign(key, true, other) || assign(key, "none", other) ||
+                         assign(key, "fixed_lag", other) || assign(key, "bf16", other);
+    ASSERT_TRUE(changed && begun != other) << key.path;
+    const auto found = differences(begun, other);
+    const bool no_matter = key.name() == "deadline_ms" || key.name() == "guard";
+    ASSERT_EQ(found.size(), no_matter ? 0U : 1U) << key.path;
+    if (no_matter) continue;
+    EXPECT_FALSE(found[0].may_change);
+    EXPECT_EQ(found[0].reason, "it decides what replicas make of each other's weights");
+    Recipe alone = begun, other_alone = other;
+    alone.mesh.replicas = other_alone.mesh.replicas = 1;
+    EXPECT_TRUE(differences(alone, other_alone).empty()) << "one replica has no others";
+  }
+}
+
+TEST(Compare, CheckpointsMatterWhereTheyEndRounds) {
+  const auto changes = [](const std::vector<std::string>& sets) {
+    std::vector<std::string> often = sets, seldom = sets;
+    often.push_back("run.checkpoint_every=3");
+    seldom.push_back("run.checkpoint_every=7");
+    return differences(recipe_of(often), recipe_of(seldom)).size();
+  };
+  EXPECT_EQ(changes({"mesh.replicas=2"}), 1U);
+  EXPECT_EQ(changes({"mesh.replicas=2", "averaging.merge=fixed_lag"}), 1U);
+  EXPECT_EQ(changes({"mesh.replicas=2", "averaging.merge=fixed_lag", "averaging.lag=0"}), 0U);
+  EXPECT_EQ(changes({"mesh.replicas=2", "averaging.method=allreduce"}), 0U);
+  EXPECT_EQ(changes({"mesh.replicas=2", "averaging.method=none"}), 0U);
+  EXPECT_EQ(changes({"averaging.method=sparse"}), 0U);
 }
 
 TEST(Compare, NamesTheKeyAndBothValues) {

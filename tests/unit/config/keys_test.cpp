@@ -38,6 +38,22 @@ TEST(Words, GoBothWays) {
   EXPECT_EQ(word_of(Lookahead::kNesterov), "nesterov");
   EXPECT_EQ(word_of(Lookahead::kNone), "none");
   EXPECT_EQ(word_of(Lookahead::kLrDiscount), "lr_discount");
+  EXPECT_EQ(word_of(AveragingMethod::kSparse), "sparse");
+  EXPECT_EQ(word_of(AveragingMethod::kLowbit), "lowbit");
+  EXPECT_EQ(word_of(AveragingMethod::kAllreduce), "allreduce");
+  EXPECT_EQ(word_of(AveragingMethod::kWeights), "weights");
+  EXPECT_EQ(word_of(AveragingMethod::kDiloco), "diloco");
+  EXPECT_EQ(word_of(AveragingMethod::kNone), "none");
+  EXPECT_EQ(word_of(AveragingCorrection::kNone), "none");
+  EXPECT_EQ(word_of(AveragingCorrection::kDelta), "delta");
+  EXPECT_EQ(word_of(AveragingCorrection::kEma), "ema");
+  EXPECT_EQ(word_of(MergePolicy::kOnArrival), "on_arrival");
+  EXPECT_EQ(word_of(MergePolicy::kFixedLag), "fixed_lag");
+  EXPECT_EQ(word_of(AveragingWire::kF32), "f32");
+  EXPECT_EQ(word_of(AveragingWire::kBf16), "bf16");
+  EXPECT_EQ(word_of(AveragingWire::kInt8), "int8");
+  EXPECT_EQ(word_of(AveragingWire::kInt8Stochastic), "int8_stochastic");
+  EXPECT_EQ(word_of(AveragingWire::kTernary), "ternary");
   EXPECT_EQ(enum_of<OptimizerName>("nadamw"), OptimizerName::kNAdamW);
   EXPECT_EQ(enum_of<OptimizerName>("adam"), std::nullopt);
 }
@@ -62,9 +78,10 @@ TEST(Keys, EachHasAFieldOfItsOwn) {
   for (const Key& key : keys()) {
     Recipe recipe = start.recipe;
     const std::vector<Value> candidates = {
-        int64_t{3}, 0.3,    true,   false,     "cuda",
-        "hf:x",     "bf16", "gpt2", "relu",    "constant",
-        "sgd",      "sim",  "1f1b", "predict", std::vector<double>{0.5}};
+        int64_t{3}, 0.3,    true,        false,     "cuda",
+        "hf:x",     "bf16", "gpt2",      "relu",    "constant",
+        "sgd",      "sim",  "1f1b",      "predict", std::vector<double>{0.5},
+        "lowbit",   "ema",  "on_arrival"};
     for (const Value& value : candidates) {
       if (assign(key, value, recipe) && recipe != start.recipe) break;
     }
@@ -97,6 +114,9 @@ TEST(Keys, SayWhatTheyAllow) {
   EXPECT_EQ(allowed("optimizer.name"), "\"muon\", \"adamw\", \"nadamw\" or \"sgd\"");
   EXPECT_EQ(allowed("run.device"), "\"cpu\", \"cuda\" or \"cuda:N\"");
   EXPECT_EQ(allowed("data.train"), "a text or a list of texts, none empty");
+  EXPECT_EQ(allowed("mesh.replicas"), "a whole number from 1 to 256");
+  EXPECT_EQ(allowed("averaging.fraction"), "a number above 0, at most 1, or \"auto\"");
+  EXPECT_EQ(allowed("averaging.merge"), "\"on_arrival\" or \"fixed_lag\", or \"auto\"");
   EXPECT_EQ(allowed("sim.speeds"), "a list of numbers, each above 0, at most 1000000");
 }
 
@@ -152,6 +172,45 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"pipeline.discount_updates", int64_t{0}, false}, Case{"sim.flops", 0.0, false},
         Case{"sim.latency_ms", -1.0, false}, Case{"optimizer.nesterov", int64_t{1}, false},
         Case{"optimizer.nesterov", false, true}));
+
+const Case kAveraging[] = {{"mesh.replicas", int64_t{0}, false},
+                           {"mesh.replicas", int64_t{256}, true},
+                           {"mesh.replicas", int64_t{257}, false},
+                           {"averaging.fraction", 0.0, false},
+                           {"averaging.fraction", 1.0, true},
+                           {"averaging.fraction", 1.01, false},
+                           {"averaging.interval", int64_t{0}, false},
+                           {"averaging.ema_start", 0.0, true},
+                           {"averaging.ema_start", 1.0, false},
+                           {"averaging.ema_end", 1.0, false},
+                           {"averaging.outer_rate", 0.0, false},
+                           {"averaging.outer_rate", 10.0, true},
+                           {"averaging.outer_rate", 10.1, false},
+                           {"averaging.outer_momentum", 0.0, true},
+                           {"averaging.outer_momentum", 1.0, false},
+                           {"averaging.lag", int64_t{0}, true},
+                           {"averaging.lag", int64_t{1'000'000}, true},
+                           {"averaging.lag", int64_t{-1}, false},
+                           {"averaging.lag", int64_t{1'000'001}, false},
+                           {"averaging.deadline_ms", 0.0, false},
+                           {"averaging.deadline_ms", 1e7, true},
+                           {"averaging.deadline_ms", 1.1e7, false},
+                           {"averaging.granularity", int64_t{0}, false},
+                           {"averaging.granularity", int64_t{1'000'000}, true},
+                           {"averaging.granularity", int64_t{1'000'001}, false},
+                           {"averaging.smoothing", 0.0, true},
+                           {"averaging.smoothing", 1.0, false},
+                           {"averaging.gain", 0.0, true},
+                           {"averaging.gain", 10.0, true},
+                           {"averaging.gain", 10.1, false},
+                           {"averaging.gain_smoothing", 1.0, false},
+                           {"averaging.repair_every", int64_t{0}, true},
+                           {"averaging.repair_every", int64_t{1'000'000'001}, false},
+                           {"averaging.method", "sparta", false},
+                           {"averaging.merge", "replay", false},
+                           {"averaging.wire", "fp32", false},
+                           {"averaging.guard", "auto", false}};
+INSTANTIATE_TEST_SUITE_P(Averaging, KeyTakes, testing::ValuesIn(kAveraging));
 
 INSTANTIATE_TEST_SUITE_P(
     Texts, KeyTakes,

@@ -87,12 +87,12 @@ TEST(LoadError, UnknownKeyInAFile) {
 
 TEST(LoadError, UnknownTableInAFile) {
   EXPECT_EQ(error_of("\n[modle]"), "test.toml:3: unknown table modle, did you mean model?");
-  EXPECT_EQ(error_of("[averaging]\nlag = 1"),
-            "test.toml:2: unknown table averaging; the tables are run, model, data, optimizer, "
-            "mesh, pipeline, sim");
+  EXPECT_EQ(error_of("[network]\nlag = 1"),
+            "test.toml:2: unknown table network; the tables are run, model, data, optimizer, "
+            "mesh, pipeline, averaging, sim");
   EXPECT_EQ(error_of("[model.more]"),
             "test.toml:2: unknown table model.more; the tables are run, model, data, optimizer, "
-            "mesh, pipeline, sim");
+            "mesh, pipeline, averaging, sim");
 }
 
 TEST(LoadError, UnknownKeyAfterSet) {
@@ -205,10 +205,28 @@ TEST(LoadFile, MissingIsTheUsersMistake) {
   EXPECT_NE(loaded.error().message.find("no/such/recipe.toml"), std::string::npos);
 }
 
+// With the changes that its readers are told to try.
 TEST(LoadFile, TheQuickstartIsGood) {
   const auto loaded = load_recipe("recipes/quickstart.toml", {"run.updates=50"});
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   EXPECT_EQ(loaded->recipe.run.updates, 50);
+  EXPECT_EQ(loaded->recipe.averaging.method, AveragingMethod::kSparse);
+  for (const std::string set :
+       {"mesh.replicas=1", "mesh.replicas=4", "mesh.stages=1", "averaging.method=none",
+        "averaging.method=lowbit", "averaging.method=diloco", "pipeline.schedule=1f1b"}) {
+    const auto changed = load_recipe("recipes/quickstart.toml", {set});
+    EXPECT_TRUE(changed.ok()) << set << ": " << changed.error().message;
+  }
+}
+
+TEST(LoadFile, TheRecipeOfTheTableIsGoodForItsRows) {
+  for (const std::string set : {"run.seed=1", "pipeline.schedule=1f1b", "pipeline.lookahead=none",
+                                "pipeline.lookahead=matched", "pipeline.update_every=1"}) {
+    const auto loaded = load_recipe("recipes/pipeline8.toml", {set});
+    EXPECT_TRUE(loaded.ok()) << set << ": " << loaded.error().message;
+  }
+  const std::vector<std::string> share = {"pipeline.schedule=1f1b", "optimizer.gradient_share=0.2"};
+  EXPECT_TRUE(load_recipe("recipes/pipeline8.toml", share).ok());
 }
 
 }  // namespace

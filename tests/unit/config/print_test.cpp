@@ -65,6 +65,50 @@ TEST(Print, ParsesBackForEveryLookaheadAndOptimizer) {
   }
 }
 
+TEST(Print, ParsesBackForEverySchedule) {
+  for (const std::string_view schedule : kWords<PipelineSchedule>) {
+    for (const std::string optimizer : {"muon", "nadamw"}) {
+      const LoadedRecipe loaded =
+          loaded_from("mesh.stages = 4\noptimizer.name = '" + optimizer + "'",
+                      {"pipeline.schedule=" + std::string(schedule)});
+      EXPECT_EQ(parsed_again(loaded), loaded.recipe) << schedule << " " << optimizer;
+    }
+  }
+}
+
+TEST(Print, ParsesBackForEveryMethodOfAveraging) {
+  for (const std::string_view method : kWords<AveragingMethod>) {
+    for (const std::string replicas : {"1", "4"}) {
+      const LoadedRecipe loaded =
+          loaded_from("mesh.replicas = " + replicas, {"averaging.method=" + std::string(method)});
+      EXPECT_EQ(parsed_again(loaded), loaded.recipe) << method << " " << replicas;
+    }
+  }
+  const LoadedRecipe alone = loaded_from("averaging.lag = 3\naveraging.merge = 'fixed_lag'");
+  EXPECT_EQ(parsed_again(alone), alone.recipe);
+}
+
+// If they were keys the recipe would be refused: nobody may give them.
+TEST(Print, MakesCommentsOfWhatTheAveragingHasNoUseFor) {
+  const std::string sparse = print_recipe(loaded_from("mesh.replicas = 2"));
+  EXPECT_THAT(sparse, HasSubstr("\nmethod = \"sparse\"            # default\n"
+                                "fraction = 0.05              # default\n"));
+  EXPECT_THAT(sparse,
+              HasSubstr("\n# lag = 1                    # idle: averaging.merge = \"on_arrival\"\n"
+                        "deadline_ms = 1000.0         # default\n"));
+  EXPECT_THAT(sparse,
+              HasSubstr("\n# gain = 0.0                 # idle: averaging.method = \"sparse\"\n"));
+  const std::string fixed =
+      print_recipe(loaded_from("mesh.replicas = 2\naveraging.merge = 'fixed_lag'"));
+  EXPECT_THAT(fixed,
+              HasSubstr("\nlag = 1                      # default\n"
+                        "# deadline_ms = 1000.0       # idle: averaging.merge = \"fixed_lag\"\n"));
+  const std::string alone = print_recipe(loaded_from("", {"averaging.fraction=0.5"}));
+  EXPECT_THAT(alone,
+              HasSubstr("\nmethod = \"none\"              # default\n"
+                        "# fraction = 1.0             # idle: averaging.method = \"none\"\n"));
+}
+
 TEST(Print, SaysAutoWhereNoOtherKeyDecides) {
   const std::string matched = print_recipe(loaded_from(""));
   EXPECT_THAT(matched, HasSubstr("\nhorizon = \"auto\"             # default\n"));

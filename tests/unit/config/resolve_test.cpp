@@ -57,8 +57,9 @@ TEST(Resolve, LookaheadFollowsTheOptimizerAndTheDelays) {
   }
   EXPECT_EQ(lookahead({"optimizer.name=nadamw"}), Lookahead::kNesterov);
   // Where every update flushes nothing is late, however small it is.
-  EXPECT_EQ(lookahead({"pipeline.update_every=2", "pipeline.schedule=1f1b"}),
-            Lookahead::kTentative);
+  EXPECT_EQ(lookahead({"pipeline.update_every=2", "pipeline.schedule=1f1b"}), Lookahead::kNone);
+  EXPECT_EQ(lookahead({"pipeline.schedule=gpipe"}), Lookahead::kNone);
+  EXPECT_EQ(lookahead({"pipeline.schedule=gpipe", "optimizer.name=nadamw"}), Lookahead::kNesterov);
 }
 
 TEST(Resolve, TentativeHasItsShareAndItsGuesses) {
@@ -132,6 +133,9 @@ TEST(Resolve, TokensAreRoundedUpToUpdates) {
   EXPECT_EQ(loaded_from(shape + "run.tokens = 4097").recipe.run.updates, 3);
   EXPECT_EQ(loaded_from(shape + "run.tokens = 1").recipe.run.updates, 1);
   EXPECT_EQ(loaded_from("run.tokens = 0\nrun.updates = 7").recipe.run.updates, 7);
+  const std::string three = shape + "mesh.replicas = 3\n";  // so much for each of them
+  EXPECT_EQ(loaded_from(three + "run.tokens = 6144").recipe.run.updates, 1);
+  EXPECT_EQ(loaded_from(three + "run.tokens = 6145").recipe.run.updates, 2);
 }
 
 TEST(Resolve, LengthAfterSetWinsOverTheFile) {

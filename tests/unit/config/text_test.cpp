@@ -76,9 +76,9 @@ TEST(KeyAdvice, FindsSlipsInNameTableAndBoth) {
   EXPECT_EQ(key_advice("modle.width", Spelling::kName), ", did you mean model.width?");
   EXPECT_EQ(key_advice("modle.widht", Spelling::kName), ", did you mean model.width?");
   EXPECT_EQ(key_advice("width", Spelling::kPath), ", did you mean model.width?");
-  EXPECT_EQ(key_advice("mesh.colour", Spelling::kPath), "; the keys of mesh are stages");
+  EXPECT_EQ(key_advice("mesh.colour", Spelling::kPath), "; the keys of mesh are stages, replicas");
   EXPECT_EQ(key_advice("colour", Spelling::kPath),
-            "; the tables are run, model, data, optimizer, mesh, pipeline, sim");
+            "; the tables are run, model, data, optimizer, mesh, pipeline, averaging, sim");
 }
 
 TEST(ReadTomlValue, TakesOneValueOnly) {

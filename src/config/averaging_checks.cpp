@@ -1,0 +1,80 @@
+#include "config/averaging_checks.h"
+
+#include <fmt/format.h>
+
+#include "config/averaging_rules.h"
+#include "config/keys.h"
+#include "config/named.h"
+
+namespace leeway {
+namespace {
+
+Status check_used(const LoadedRecipe& loaded) {
+  for (const Key& key : keys()) {
+    if (!loaded.is_given(key.path)) continue;
+    const auto idle = idle_averaging(key.path, loaded.recipe.averaging);
+    if (!idle) continue;
+    // Who tries another method on a recipe wants to know how without an editor.
+    const bool in_file = loaded.origin_of(key.path).kind == Origin::Kind::kFile;
+    const std::string without = in_file ? fmt::format(" (--set {}=auto)", key.path) : "";
+    return usage_error(fmt::format("{} does not go with {}, {}: leave {} out{}, or choose {}",
+                                   named(loaded, key.path), named(loaded, idle->decided_by),
+                                   idle->reason, key.path, without, idle->instead));
+  }
+  return {};
+}
+
+Status check_wire(const LoadedRecipe& loaded) {
+  const AveragingOptions& averaging = loaded.recipe.averaging;
+  const bool lowbit = averaging.method == AveragingMethod::kLowbit;
+  if (averaging.wire == AveragingWire::kTernary && !lowbit)
+    return usage_error(
+        fmt::format("{} does not go with {}: only lowbit makes up later for what so few bits leave "
+                    "out; choose another wire, or averaging.method = \"lowbit\"",
+                    named(loaded, "averaging.wire"), named(loaded, "averaging.method")));
+  return {};
+}
+
+// A run that never merges is not what anybody asks for; one replica has nobody to merge with.
+Status check_length(const LoadedRecipe& loaded) {
+  const Recipe& recipe = loaded.recipe;
+  const AveragingOptions& averaging = recipe.averaging;
+  if (recipe.mesh.replicas == 1) return {};
+  if (averaging.interval > recipe.run.updates)
+    return usage_error(
+        fmt::format("{} is more than {}, so no round would begin: shorten the "
+                    "interval",
+                    named(loaded, "averaging.interval"), named_length(loaded)));
+  const bool fixed = averaging.merge == MergePolicy::kFixedLag;
+  if (fixed && averaging.lag >= recipe.run.updates)
+    return usage_error(
+        fmt::format("{} is not less than {}, so no round would be merged: shorten "
+                    "the lag",
+                    named(loaded, "averaging.lag"), named_length(loaded)));
+  return {};
+}
+
+Status check_overlap(const LoadedRecipe& loaded) {
+  const AveragingOptions& averaging = loaded.recipe.averaging;
+  const bool fixed = averaging.merge == MergePolicy::kFixedLag;
+  if (averaging.method == AveragingMethod::kDiloco && fixed && averaging.interval <= averaging.lag)
+    return usage_error(
+        fmt::format("{} is not more than {}, so rounds of diloco would overlap: lengthen the "
+                    "interval, or shorten the lag",
+                    named(loaded, "averaging.interval"), named(loaded, "averaging.lag")));
+  return {};
+}
+
+}  // namespace
+
+Status check_averaging(const LoadedRecipe& loaded) {
+  // A recipe with replicas must also do without: --set mesh.replicas=1, or averaging.method=none.
+  if (loaded.recipe.averaging.method == AveragingMethod::kNone) return {};
+  LEEWAY_TRY(check_used(loaded));
+  LEEWAY_TRY(check_wire(loaded));
+  LEEWAY_TRY(check_overlap(loaded));
+  LEEWAY_TRY(check_length(loaded));
+  return {};
+}
+
+}  // namespace leeway

@@ -1,0 +1,17 @@
+// Keys as the sentences about them name them: with the value and where it came from.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "config/load.h"
+
+namespace leeway {
+
+// "model.width = 100 (recipes/quickstart.toml:4)".
+std::string named(const LoadedRecipe& loaded, std::string_view path);
+
+// The run's length, in the words that the user gave it.
+std::string named_length(const LoadedRecipe& loaded);
+
+}  // namespace leeway
