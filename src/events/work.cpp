@@ -1,14 +1,20 @@
 #include "events/work.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <string>
 
 #include "base/check.h"
 
 namespace leeway {
 namespace {
 
-constexpr std::array<std::string_view, kWorkKinds> kKindWords = {"forward", "backward", "update",
-                                                                 "save", "evaluate"};
+constexpr std::array<std::string_view, kWorkKinds> kKindWords = {
+    "forward",    "backward", "update", "save",  "evaluate",
+    "contribute", "reduce",   "merge",  "await", "repeat"};
+constexpr std::array<std::string_view, kLanes> kLaneWords = {"main", "repair", "evaluation"};
 
 // What the index counts; empty: nothing beside the update.
 std::string_view index_word(WorkKind kind) {
@@ -21,20 +27,52 @@ std::string_view index_word(WorkKind kind) {
     case WorkKind::kUpdate:
     case WorkKind::kSave:
       return "";
+    case WorkKind::kContribute:
+    case WorkKind::kReduce:
+    case WorkKind::kMerge:
+    case WorkKind::kAwait:
+    case WorkKind::kRepeat:
+      return "round";
   }
   LEEWAY_UNREACHABLE("all kinds of work are above");
 }
 
-std::optional<WorkKind> kind_of(std::string_view word) {
-  for (size_t i = 0; i < kKindWords.size(); ++i) {
-    if (kKindWords[i] == word) return static_cast<WorkKind>(i);
+// The place of a word in a list of them.
+template <class Enum, size_t kCount>
+std::optional<Enum> enum_of(const std::array<std::string_view, kCount>& words,
+                            std::string_view word) {
+  for (size_t i = 0; i < kCount; ++i) {
+    if (words[i] == word) return static_cast<Enum>(i);
   }
   return std::nullopt;
+}
+
+std::string text_of(const ReplicaSet& replicas) {
+  std::string text;
+  for (const ReplicaId replica : replicas.members()) {
+    if (!text.empty()) text += ' ';
+    text += std::to_string(replica.value);
+  }
+  return text;
+}
+
+std::optional<ReplicaSet> replicas_of(std::string_view text) {
+  ReplicaSet replicas;
+  while (!text.empty()) {
+    int64_t value = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || value < 0 || value >= ReplicaSet::kReplicasMax) return {};
+    replicas.add({value});
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (text.starts_with(' ')) text.remove_prefix(1);
+  }
+  return replicas;
 }
 
 }  // namespace
 
 std::string_view work_kind_word(WorkKind kind) { return kKindWords[static_cast<size_t>(kind)]; }
+std::string_view lane_word(Lane lane) { return kLaneWords[static_cast<size_t>(lane)]; }
 
 Event to_event(const WorkRecord& record) {
   const Work& work = record.work;
@@ -43,17 +81,34 @@ Event to_event(const WorkRecord& record) {
       .add("replica", record.worker.replica.value)
       .add("stage", record.worker.stage.value);
   if (!index_word(work.kind).empty()) event.add(index_word(work.kind), work.index);
+  if (is_of_round(work.kind)) {
+    event.add("lane", lane_word(work.lane)).add("chunk", work.chunk);
+    event.add("replicas", text_of(work.replicas));
+  }
   event.add("update", work.update)
       .add("version", work.version)
       .add("delay", work.delay)
       .add("begin", record.times.begin.count)
       .add("end", record.times.end.count)
       .add("bytes", record.bytes_sent);
+  if (record.sizes) {
+    const auto root_mean = [&](double sum) {
+      return std::sqrt(sum / static_cast<double>(std::max<int64_t>(1, record.sizes->count)));
+    };
+    if (work.kind == WorkKind::kReduce) {
+      event.add("spread", root_mean(record.sizes->spread));
+      event.add("scale", root_mean(record.sizes->scale));
+    } else {
+      event.add("drift", root_mean(record.sizes->drift));
+      event.add("correction", root_mean(record.sizes->correction));
+    }
+  }
   return event;
 }
 
 Result<WorkRecord> work_of(const Event& event) {
-  const std::optional<WorkKind> found_kind = kind_of(event.text("kind").value_or(""));
+  const std::optional<WorkKind> found_kind =
+      enum_of<WorkKind>(kKindWords, event.text("kind").value_or(""));
   if (event.kind() != kWorkEvent || !found_kind) {
     return Error{"not a piece of work of this version"};
   }
@@ -76,6 +131,14 @@ Result<WorkRecord> work_of(const Event& event) {
   read("bytes", record.bytes_sent);
   record.work.index = record.work.update;
   if (!index_word(kind).empty()) read(index_word(kind), record.work.index);
+  if (is_of_round(kind)) {
+    const auto lane = enum_of<Lane>(kLaneWords, event.text("lane").value_or(""));
+    const auto replicas = replicas_of(event.text("replicas").value_or("?"));
+    if (!lane || !replicas) return Error{"a piece of a round does not say whose it is"};
+    record.work.lane = *lane;
+    record.work.replicas = *replicas;
+    read("chunk", record.work.chunk);
+  }
   if (!missing.empty()) return Error{"a piece of work has no \"" + std::string(missing) + "\""};
   return record;
 }

@@ -78,7 +78,7 @@ int64_t versions_by_guesses(int64_t warmup, int64_t update_every, int64_t guesse
 
 double StageMemory::total() const {
   return weights + gradients + optimizer + last_update + versions + activations + evaluation +
-         passing;
+         averaging + passing;
 }
 
 int64_t version_count_max(const Schedule& schedule, const StageOptions& stage, int64_t guesses) {
@@ -124,34 +124,42 @@ std::vector<StageMemory> plan_memory(const std::vector<StageOptions>& stages,
     need.versions = static_cast<double>(need.version_count) * copy;
     need.activations = activation_bytes(stage, size, need.in_flight);
     need.evaluation = static_cast<double>(load.evaluations_pending) * copy;
+    // The weights of all replicas come together where their mean is evaluated.
+    if (load.replicas > 1) need.evaluation += static_cast<double>(load.replicas) * master;
+    AveragingMemory averaging;
+    if (!load.averaging.empty()) averaging = load.averaging[plan.size()];
+    need.averaging = averaging.buffers + averaging.flights + averaging.answers;
 
     // A sample of the prediction keeps the weights it began with, and its guess.
     const double sample = schedule.delay_max() > 0 ? 2 * master : 0;
     const double running = passing_bytes(stage.shape, stage.slice, size) + sample;
-    // A checkpoint copies weights, moments and last update, twice until it is written; by then
-    // nothing is in flight.
+    // A checkpoint copies weights, moments, last update and what averaging keeps, twice until it is
+    // written; by then nothing is in flight.
     const double buffers = (stage.update.rule == UpdateRule::kSgd ? 2 : 3) + (any_ahead ? 1 : 0);
-    const double saving = 2 * buffers * master - need.activations - (need.versions - copy);
+    const double saving = 2 * (buffers * master + averaging.buffers) - averaging.flights -
+                          need.activations - (need.versions - copy);
     need.passing = std::max(running, saving);
     plan.push_back(need);
   }
   return plan;
 }
 
-StageMemory together(const std::vector<StageMemory>& stages) {
+StageMemory together(const std::vector<StageMemory>& stages, int64_t replicas) {
   StageMemory sum = {.version_count = 0, .in_flight = 0};
+  const auto times = static_cast<double>(replicas);
   for (const StageMemory& stage : stages) {
     sum.parameters += stage.parameters;
-    sum.version_count += stage.version_count;
-    sum.in_flight += stage.in_flight;
-    sum.weights += stage.weights;
-    sum.gradients += stage.gradients;
-    sum.optimizer += stage.optimizer;
-    sum.last_update += stage.last_update;
-    sum.versions += stage.versions;
-    sum.activations += stage.activations;
+    sum.version_count += replicas * stage.version_count;
+    sum.in_flight += replicas * stage.in_flight;
+    sum.weights += times * stage.weights;
+    sum.gradients += times * stage.gradients;
+    sum.optimizer += times * stage.optimizer;
+    sum.last_update += times * stage.last_update;
+    sum.versions += times * stage.versions;
+    sum.activations += times * stage.activations;
     sum.evaluation += stage.evaluation;
-    sum.passing += stage.passing;
+    sum.averaging += times * stage.averaging;
+    sum.passing += times * stage.passing;
   }
   return sum;
 }

@@ -16,12 +16,21 @@
 
 namespace leeway {
 
+// What averaging keeps beside a worker's stage.
+struct AveragingMemory {
+  double buffers = 0;  // of the rules, for good; a checkpoint has them
+  double flights = 0;  // of rounds that are not merged yet
+  double answers = 0;  // for who asks again
+};
+
 // What a run asks of its stages beside their options.
 struct MemoryLoad {
   int64_t microbatch_tokens = 0;
   int64_t run_microbatches = 0;     // a short run never fills a deep pipeline
   int64_t evaluations_pending = 0;  // whose weights are held at once
-  int64_t guesses = 0;              // that `tentative` makes per update; 0: another look-ahead
+  int64_t replicas = 1;
+  std::vector<AveragingMemory> averaging = {};  // by stage; empty: none
+  int64_t guesses = 0;  // that `tentative` makes per update; 0: another look-ahead
 };
 
 // Bytes are doubles: exact up to 9 PB, and no overflow beyond, where a slip in a recipe may lead.
@@ -36,7 +45,8 @@ struct StageMemory {
   double last_update = 0;  // where a look-ahead extrapolates
   double versions = 0;     // compute copies that microbatches in flight hold, and the newest
   double activations = 0;
-  double evaluation = 0;  // compute copies that are held for validation
+  double evaluation = 0;  // copies that are held for validation, in the first replica alone
+  double averaging = 0;   // buffers of its rules, rounds in flight
   double passing = 0;     // gradients inside a backward, samples of the look-ahead, saving
 
   double total() const;
@@ -52,7 +62,8 @@ int64_t version_count_max(const Schedule& schedule, const StageOptions& stage, i
 std::vector<StageMemory> plan_memory(const std::vector<StageOptions>& stages,
                                      const PipelineShape& shape, const MemoryLoad& load);
 
-// Of all stages, where they share one machine; counts and bytes are added up.
-StageMemory together(const std::vector<StageMemory>& stages);
+// Of all stages of all replicas, where they share one machine; parameters are those of one model,
+// everything else is added up.
+StageMemory together(const std::vector<StageMemory>& stages, int64_t replicas = 1);
 
 }  // namespace leeway

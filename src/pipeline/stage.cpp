@@ -167,6 +167,26 @@ void Stage::update(double rate_factor, double gradient_scale) {
   gradients_.zero_();
 }
 
+at::Tensor Stage::writable_copy() {
+  LEEWAY_CHECK(versions_.newest_count() <= 1, "guesses are made after the boundary of an update");
+  const auto version = versions_.newest(/*guess=*/0);
+  if (version == nullptr) return {};
+  // Held by the stage's own list, by the newest ones, and here: anybody else has used it.
+  constexpr long kUnused = 3;
+  if (version.use_count() > kUnused) {
+    versions_.retire();
+    return make_version(/*guess=*/0)->views.flat;
+  }
+  return version->views.flat;
+}
+
+std::shared_ptr<const Version> Stage::hold_copy(const at::Tensor& flat) {
+  const WithoutAutograd guard;
+  auto version = versions_.take_free(updates_done(), /*guess=*/0);
+  version->views.flat.copy_(flat);
+  return version;
+}
+
 std::shared_ptr<const Version> Stage::hold() {
   const WithoutAutograd guard;
   return newest(/*guess=*/0);

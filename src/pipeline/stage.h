@@ -62,6 +62,13 @@ class Stage {
   // One optimizer step, publishes the next version, clears the gradients.
   void update(double rate_factor, double gradient_scale);
 
+  // Between an update and the next forward, others may write into the weights too; what they write
+  // also goes into the compute copy of the newest weights. Undefined: that is not made yet.
+  at::Tensor writable_copy();
+
+  // A version of other weights than the stage's own, for evaluate().
+  std::shared_ptr<const Version> hold_copy(const at::Tensor& flat);
+
   // The newest weights themselves, not ahead of anything: never written while somebody holds them.
   std::shared_ptr<const Version> hold();
   // A forward that leaves no trace.

@@ -1,8 +1,12 @@
 #include "worker/mesh.h"
 
 #include <algorithm>
+#include <map>
+#include <span>
 
+#include "averaging/merge.h"
 #include "base/check.h"
+#include "worker/averaging_parts.h"
 #include "worker/recipe_parts.h"
 
 namespace leeway {
@@ -13,7 +17,7 @@ constexpr int64_t kPredictionSamples = 50;  // over a run: each costs two copies
 SamplerOptions sampler_of(const Recipe& recipe, const TokenFile& train) {
   return {.seed = static_cast<uint64_t>(recipe.run.seed),
           .window_count = window_count_of(train.info().count, recipe.model.context),
-          .replicas = 1,
+          .replicas = recipe.mesh.replicas,
           .microbatch = recipe.data.batch / recipe.pipeline.update_every};
 }
 
@@ -35,6 +39,8 @@ RunPlan make_plan(const Recipe& recipe, const MeshData& data) {
   }
   const auto number_bytes =
       static_cast<int64_t>(c10::elementSize(stage_options(recipe, data.vocabulary)[0].compute));
+  plan.replicas = recipe.mesh.replicas;
+  plan.lanes = lane_plans(recipe, data.vocabulary);
   plan.activation_bytes = microbatch * recipe.model.context * recipe.model.width * number_bytes;
   return plan;
 }
@@ -45,8 +51,10 @@ Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& 
   const bool looks_ahead = std::any_of(stages.begin(), stages.end(),
                                        [](const StageOptions& s) { return s.horizon > 0; });
   Workers workers;
-  for (size_t s = 0; s < stages.size(); ++s) {
-    const WorkerId id = {.replica = {0}, .stage = {static_cast<int64_t>(s)}};
+  const auto stage_count = static_cast<int64_t>(stages.size());
+  for (int64_t i = 0; i < stage_count * recipe.mesh.replicas; ++i) {
+    const WorkerId id = {.replica = {i / stage_count}, .stage = {i % stage_count}};
+    const auto s = static_cast<size_t>(id.stage.value);
     const Schedule schedule(plan.shape, id.stage);
     const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
     const bool discounts = recipe.pipeline.lookahead == Lookahead::kLrDiscount;
@@ -66,7 +74,8 @@ Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& 
                              ? 0
                              : std::max<int64_t>(1, plan.run_updates / kPredictionSamples),
         .evaluate_windows = recipe.run.evaluate_windows,
-        .saves_last_update = looks_ahead};
+        .saves_last_update = looks_ahead,
+        .lanes = lane_numbers(recipe, stages[s], id.stage)};
     workers.push_back(std::make_unique<Worker>(
         id, plan, std::make_unique<StageNumbers>(options, data.train, data.valid)));
   }
@@ -75,20 +84,33 @@ Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& 
 
 int64_t parameters_of(const Workers& workers) {
   int64_t count = 0;
-  for (const auto& worker : workers) count += worker->numbers()->stage().weights().numel();
+  for (const auto& worker : workers) {
+    if (worker->id().replica.value == 0) count += worker->numbers()->stage().weights().numel();
+  }
   return count;
 }
 
 at::Tensor weights_of(const Workers& workers) {
+  std::map<int64_t, std::vector<at::Tensor>> copies;  // by stage
+  for (const auto& worker : workers) {
+    copies[worker->id().stage.value].push_back(worker->numbers()->stage().weights());
+  }
   std::vector<at::Tensor> parts;
-  for (const auto& worker : workers) parts.push_back(worker->numbers()->stage().weights());
+  for (const auto& [stage, replicas] : copies) {
+    parts.push_back(replicas.size() == 1 ? replicas.front() : mean_of(replicas));
+  }
   return (parts.size() == 1 ? parts.front() : at::cat(parts)).cpu();
 }
 
-ModelState join(const std::vector<StageState>& stages) {
-  ModelState whole = {.weights = {}, .optimizer = stages.front().optimizer};
+namespace {
+
+ReplicaState join_replica(std::span<const StageState> stages) {
+  ReplicaState whole = {.weights = {}, .optimizer = stages.front().optimizer, .rounds = {}};
   std::vector<at::Tensor> weights;
-  for (const StageState& stage : stages) weights.push_back(stage.weights);
+  for (const StageState& stage : stages) {
+    weights.push_back(stage.weights);
+    whole.rounds.push_back(stage.rounds);
+  }
   whole.weights = at::cat(weights);
   for (size_t b = 0; b < whole.optimizer.buffers.size(); ++b) {
     std::vector<at::Tensor> parts;
@@ -98,17 +120,33 @@ ModelState join(const std::vector<StageState>& stages) {
   return whole;
 }
 
+}  // namespace
+
+ModelState join(const std::vector<StageState>& states, int64_t stages) {
+  ModelState model;
+  std::vector<at::Tensor> weights;
+  for (size_t first = 0; first < states.size(); first += static_cast<size_t>(stages)) {
+    model.replicas.push_back(
+        join_replica(std::span(states).subspan(first, static_cast<size_t>(stages))));
+    weights.push_back(model.replicas.back().weights);
+  }
+  model.weights = weights.size() == 1 ? weights.front() : mean_of(weights);
+  return model;
+}
+
 size_t buffer_count(const Workers& workers) { return workers.front()->numbers()->buffer_count(); }
 
 Status restore(const Workers& workers, const ModelState& state) {
-  LEEWAY_CHECK(state.weights.numel() == parameters_of(workers), "shapes were checked before");
   int64_t offset = 0;
   for (const auto& worker : workers) {
+    if (worker->id().stage.value == 0) offset = 0;
+    const ReplicaState& replica = state.replicas[static_cast<size_t>(worker->id().replica.value)];
+    LEEWAY_CHECK(replica.weights.numel() == parameters_of(workers), "shapes were checked before");
     StageNumbers& numbers = *worker->numbers();
     const int64_t count = numbers.stage().weights().numel();
-    Optimizer::State part = state.optimizer;
+    Optimizer::State part = replica.optimizer;
     for (auto& [name, buffer] : part.buffers) buffer = buffer.narrow(0, offset, count);
-    LEEWAY_TRY(numbers.restore(state.weights.narrow(0, offset, count), part));
+    LEEWAY_TRY(numbers.restore(replica.weights.narrow(0, offset, count), part));
     offset += count;
   }
   return {};

@@ -9,6 +9,7 @@
 #include "config/recipe.h"
 #include "data/token_file.h"
 #include "worker/run_plan.h"
+#include "worker/saved_state.h"
 #include "worker/worker.h"
 
 namespace leeway {
@@ -27,16 +28,13 @@ RunPlan make_plan(const Recipe& recipe, const MeshData& data);
 // Plan and token files outlive the workers.
 Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& plan);
 
-int64_t parameters_of(const Workers& workers);
-at::Tensor weights_of(const Workers& workers);  // on the CPU
+int64_t parameters_of(const Workers& workers);  // of the model
+// Of the model, on the CPU: the mean of the replicas.
+at::Tensor weights_of(const Workers& workers);
 
-// The whole model's state from that of all stages, in their order.
-struct ModelState {
-  at::Tensor weights;
-  Optimizer::State optimizer;
-};
-ModelState join(const std::vector<StageState>& stages);
-// The number of optimizer buffers that a checkpoint of this run has.
+// The whole model's state from that of all workers, replica after replica, stage after stage.
+ModelState join(const std::vector<StageState>& states, int64_t stages);
+// The number of buffers that a checkpoint of this run has for each replica.
 size_t buffer_count(const Workers& workers);
 // Hands every worker its part. Sizes are the caller's care.
 Status restore(const Workers& workers, const ModelState& state);

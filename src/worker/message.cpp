@@ -10,9 +10,10 @@ namespace leeway {
 namespace {
 
 constexpr std::array<std::string_view, kMessageKinds> kKindWords = {
-    "activation", "gradient", "norms", "total_norm", "evaluation", "evaluated", "stop", "flush_at"};
+    "activation", "gradient", "norms",        "total_norm", "evaluation", "evaluated",
+    "stop",       "flush_at", "contribution", "answer",     "deadline",   "ask_again"};
 
-constexpr uint32_t kMagic = 0x4c774d31;  // "1MwL": the form of the header, version 1
+constexpr uint32_t kMagic = 0x4c774d32;  // "2MwL": the form of the header, version 2
 constexpr uint8_t kNoPayload = 0;
 constexpr size_t kDimensionsMax = 4;
 
@@ -21,12 +22,14 @@ struct Header {
   uint8_t kind = 0;
   uint8_t type = kNoPayload;
   uint8_t dimensions = 0;
-  uint8_t reserved = 0;
+  uint8_t lane = 0;
   std::array<int64_t, 4> worker = {};  // from replica and stage, to replica and stage
   int64_t index = 0;
   int64_t update = 0;
   int64_t payload_bytes = 0;
   std::array<int64_t, kDimensionsMax> sizes = {};
+  int64_t chunk = 0;
+  std::array<uint64_t, ReplicaSet::kReplicasMax / 64> replicas = {};  // a bit for each
 };
 static_assert(std::is_trivially_copyable_v<Header>);
 
@@ -35,13 +38,13 @@ struct WireType {
   at::ScalarType type;
 };
 constexpr WireType kTypes[] = {
-    {1, at::kFloat}, {2, at::kDouble}, {3, at::kBFloat16}, {4, at::kLong}};
+    {1, at::kFloat}, {2, at::kDouble}, {3, at::kBFloat16}, {4, at::kLong}, {5, at::kByte}};
 
 uint8_t code_of(at::ScalarType type) {
   for (const WireType& wire : kTypes) {
     if (wire.type == type) return wire.code;
   }
-  LEEWAY_UNREACHABLE("workers send fp32, fp64, bf16 and ids");
+  LEEWAY_UNREACHABLE("workers send fp32, fp64, bf16, ids and bytes");
 }
 
 Result<at::Tensor> payload_from(const Header& header, std::span<const std::byte> bytes) {
@@ -84,6 +87,12 @@ std::vector<std::byte> to_bytes(const Message& message) {
   header.index = message.index;
   header.update = message.update;
   header.payload_bytes = message.payload_bytes;
+  header.lane = static_cast<uint8_t>(message.lane);
+  header.chunk = message.chunk;
+  for (const ReplicaId replica : message.replicas.members()) {
+    const auto bit = static_cast<uint64_t>(replica.value);
+    header.replicas[bit / 64] |= uint64_t{1} << (bit % 64);
+  }
   at::Tensor payload;
   if (message.payload.defined()) {
     payload = message.payload.contiguous().cpu();
@@ -113,7 +122,8 @@ Result<Message> from_bytes(std::span<const std::byte> bytes) {
   for (const int64_t id : header.worker) {
     if (id < 0) return Error{"a message names no worker"};
   }
-  if (header.index < 0 || header.update < 0 || header.payload_bytes < 0) {
+  if (header.lane >= kLanes) return Error{"a message is of an unknown lane"};
+  if (header.index < 0 || header.update < 0 || header.payload_bytes < 0 || header.chunk < 0) {
     return Error{"a message has a negative counter"};
   }
   Message message = {.kind = static_cast<MessageKind>(header.kind),
@@ -122,7 +132,13 @@ Result<Message> from_bytes(std::span<const std::byte> bytes) {
                      .index = header.index,
                      .update = header.update,
                      .payload = {},
-                     .payload_bytes = header.payload_bytes};
+                     .payload_bytes = header.payload_bytes,
+                     .lane = static_cast<Lane>(header.lane),
+                     .chunk = header.chunk};
+  for (int64_t r = 0; r < ReplicaSet::kReplicasMax; ++r) {
+    const auto bit = static_cast<uint64_t>(r);
+    if ((header.replicas[bit / 64] >> (bit % 64) & 1) != 0) message.replicas.add({r});
+  }
   const std::span<const std::byte> rest = bytes.subspan(sizeof header);
   if (header.type == kNoPayload) {
     if (!rest.empty()) return Error{"a message without numbers is longer than its header"};

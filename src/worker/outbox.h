@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "events/work.h"
 #include "optim/optimizer.h"
 #include "worker/message.h"
@@ -16,6 +17,8 @@ class Outbox {
  public:
   virtual ~Outbox() = default;
   virtual void send(Message message) = 0;
+  // Delivers the message to its own sender once so much time has passed.
+  virtual void remind(Message message, Nanos after) = 0;
 };
 
 // One stage's part of one update.
@@ -50,7 +53,8 @@ struct StageState {
   WorkerId worker;
   int64_t update = 0;
   at::Tensor weights;
-  Optimizer::State optimizer;
+  Optimizer::State optimizer;        // with the buffers of averaging
+  std::vector<int64_t> rounds = {};  // the next one, by lane
 };
 
 // Keeps the books of a run. One call at a time: the driver sees to it.

@@ -131,6 +131,10 @@ PipelineShape pipeline_shape(const Recipe& recipe) {
           .extra_per_hop = recipe.pipeline.extra_per_hop};
 }
 
+int64_t tokens_per_update(const Recipe& recipe) {
+  return recipe.data.batch * recipe.model.context * recipe.mesh.replicas;
+}
+
 std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary) {
   const ModelShape shape = model_shape(recipe, vocabulary);
   std::vector<StageOptions> stages;

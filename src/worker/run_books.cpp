@@ -8,7 +8,9 @@
 
 #include "base/atomic_folder.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "worker/averaging_parts.h"
 #include "worker/mesh.h"
+#include "worker/recipe_parts.h"
 
 namespace leeway {
 namespace {
@@ -17,6 +19,12 @@ constexpr size_t kRecentLosses = 20;
 constexpr double kSmoothing = 0.9;  // of the speed that is shown
 
 }  // namespace
+
+double mean_loss(const std::map<ReplicaId, double>& losses) {
+  double sum = 0;
+  for (const auto& [replica, loss] : losses) sum += loss;
+  return sum / static_cast<double>(losses.size());
+}
 
 RunBooks::RunBooks(const RunBooksOptions& options, EventLog log, RunCounters counters,
                    std::optional<Evaluated> valid)
@@ -27,6 +35,7 @@ RunBooks::RunBooks(const RunBooksOptions& options, EventLog log, RunCounters cou
       seconds_before_(counters_.seconds),
       updating_since_(seconds_before_),
       statistics_(options.plan),
+      rounds_(options.plan),
       valid_(valid) {}
 
 double RunBooks::seconds_now() const {
@@ -45,7 +54,9 @@ void RunBooks::count_bytes(const WorkRecord& record) {
   const Work& work = record.work;
   if (work.kind == WorkKind::kForward) bytes_[work.update].activations += record.bytes_sent;
   if (work.kind == WorkKind::kBackward) bytes_[work.update].gradients += record.bytes_sent;
-  if (work.kind == WorkKind::kEvaluate) counters_.bytes_evaluation += record.bytes_sent;
+  const bool evaluates = work.kind == WorkKind::kEvaluate || work.lane == Lane::kEvaluation;
+  if (evaluates) counters_.bytes_evaluation += record.bytes_sent;
+  if (is_of_round(work.kind) && !evaluates) counters_.bytes_averaging += record.bytes_sent;
 }
 
 void RunBooks::warn(const std::string& message) const {
@@ -63,10 +74,11 @@ void RunBooks::flush_log() {
 
 void RunBooks::worked(const WorkRecord& record) {
   statistics_.worked(record);
+  rounds_.worked(record);
   count_bytes(record);
   if (record.work.kind == WorkKind::kEvaluate) {
     const double seconds = (record.times.end - record.times.begin).seconds();
-    evaluating_seconds_ += seconds / static_cast<double>(options_.plan.shape.stages);
+    evaluating_seconds_ += seconds / static_cast<double>(worker_count());
   }
   WorkRecord timed = record;  // by the clock of the run, which goes on from sitting to sitting
   const Nanos before = {static_cast<int64_t>(seconds_before_ * 1e9)};
@@ -79,11 +91,11 @@ void RunBooks::updated(const StageUpdate& update) {
   if (failure_) return;
   if (!update.applied) return diverge(update);
   Pending& pending = pending_[update.update];
-  pending.squared_norms[update.worker.stage] = update.squared_norm;
+  pending.squared_norms[update.worker] = update.squared_norm;
   if (update.worker.stage.value == 0) pending.rate_factor = update.rate_factor;
-  if (update.loss) pending.loss = *update.loss;
+  if (update.loss) pending.losses[update.worker.replica] = *update.loss;
   const auto reported = static_cast<int64_t>(pending.squared_norms.size());
-  if (reported < options_.plan.shape.stages) return;
+  if (reported < worker_count()) return;
   complete(update.update, pending);
   pending_.erase(update.update);
 }
@@ -102,13 +114,15 @@ void RunBooks::complete(int64_t update, const Pending& pending) {
   counters_.bytes_gradients += bytes.gradients;
   update_seconds_ =
       update_seconds_ == 0 ? seconds : kSmoothing * update_seconds_ + (1 - kSmoothing) * seconds;
-  counters_.recent_losses.push_back(pending.loss);
+  const auto replicas = static_cast<double>(options_.plan.replicas);
+  const double loss = mean_loss(pending.losses);
+  counters_.recent_losses.push_back(loss);
   if (counters_.recent_losses.size() > kRecentLosses) counters_.recent_losses.pop_front();
-  const int64_t tokens = options_.recipe.data.batch * options_.recipe.model.context;
+  const int64_t tokens = tokens_per_update(options_.recipe);
   double squared_norm = 0;
-  for (const auto& [stage, squared] : pending.squared_norms) squared_norm += squared;
+  for (const auto& [worker, squared] : pending.squared_norms) squared_norm += squared / replicas;
   const UpdateReport report = {.update = update,
-                               .loss = pending.loss,
+                               .loss = loss,
                                .gradient_norm = std::sqrt(squared_norm),
                                .rate_factor = pending.rate_factor};
   log(Event("update")
@@ -120,6 +134,31 @@ void RunBooks::complete(int64_t update, const Pending& pending) {
           .add("seconds", now));
   if (options_.observer.updated) {
     options_.observer.updated(report, static_cast<double>(tokens) / update_seconds_);
+  }
+  watch_stability();
+}
+
+// Of a run that merges on arrival nobody knows the lag beforehand.
+void RunBooks::watch_stability() {
+  constexpr int64_t kEnough = 200;  // merges
+  const Recipe& recipe = options_.recipe;
+  const RoundStatistics rounds = rounds_.statistics();
+  if (rounds.merges < kEnough || recipe.averaging.merge != MergePolicy::kOnArrival) return;
+  const auto warning = stability_warning(stability_options(recipe, rounds_.recent_lag()));
+  if (warning && !recipe.averaging.guard && !std::exchange(warned_of_lag_, true)) {
+    warn(*warning);
+    log(Event("unstable").add("update", counters_.update).add("lag", rounds_.recent_lag()));
+  }
+  if (rounds_.longest_interval() > recipe.averaging.interval &&
+      !std::exchange(told_of_guard_, true)) {
+    warn(
+        fmt::format("averaging.guard: at a lag of {:.1f} updates rounds are now {} updates apart, "
+                    "so that merging stays stable",
+                    rounds_.recent_lag(), rounds_.longest_interval()));
+    log(Event("guarded")
+            .add("update", counters_.update)
+            .add("lag", rounds_.recent_lag())
+            .add("interval", rounds_.longest_interval()));
   }
 }
 
@@ -147,26 +186,41 @@ void RunBooks::evaluated(const StageEvaluation& evaluation) {
 
 void RunBooks::saved(StageState state) {
   const int64_t update = state.update;
-  std::vector<StageState>& stages = states_[update];
-  stages.push_back(std::move(state));
-  if (static_cast<int64_t>(stages.size()) < options_.plan.shape.stages) return;
-  std::sort(stages.begin(), stages.end(),
+  std::vector<StageState>& states = states_[update];
+  states.push_back(std::move(state));
+  if (static_cast<int64_t>(states.size()) < worker_count()) return;
+  write_checkpoint(std::move(states));
+  // Older ones that are not complete yet will never be wanted again.
+  states_.erase(states_.begin(), states_.upper_bound(update));
+}
+
+void RunBooks::save_what_is_left() {
+  std::map<WorkerId, StageState> newest;
+  for (auto& [update, states] : states_) {
+    for (StageState& state : states) newest[state.worker] = std::move(state);
+  }
+  states_.clear();
+  if (static_cast<int64_t>(newest.size()) < worker_count()) return;
+  std::vector<StageState> states;
+  for (auto& [worker, state] : newest) states.push_back(std::move(state));
+  write_checkpoint(std::move(states));
+}
+
+void RunBooks::write_checkpoint(std::vector<StageState> states) {
+  std::sort(states.begin(), states.end(),
             [](const StageState& a, const StageState& b) { return a.worker < b.worker; });
   const double before = seconds_now();
-  const Status status = save(stages);
-  states_.erase(update);
+  const Status status = save(states);
   updating_since_ += seconds_now() - before;  // writing is not updating
   if (!status) failure_ = status.error();
 }
 
-Status RunBooks::save(const std::vector<StageState>& stages) {
-  ModelState whole = join(stages);
+Status RunBooks::save(const std::vector<StageState>& states) {
   flush_log();  // what a checkpoint stands on is written before it
   LEEWAY_ASSIGN(checkpoint_, save_run(options_.checkpoints,
                                       {.counters = counters(),
                                        .shape = options_.shape,
-                                       .weights = std::move(whole.weights),
-                                       .optimizer = std::move(whole.optimizer)},
+                                       .state = join(states, options_.plan.shape.stages)},
                                       options_.recipe.run.keep));
   saved_update_ = counters_.update;
   log(Event("saved").add("update", counters_.update).add("checkpoint", checkpoint_.string()));

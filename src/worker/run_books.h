@@ -13,6 +13,7 @@
 #include "events/event_log.h"
 #include "worker/clock.h"
 #include "worker/outbox.h"
+#include "worker/round_statistics.h"
 #include "worker/run_plan.h"
 #include "worker/saved_state.h"
 #include "worker/stage_statistics.h"
@@ -26,6 +27,9 @@ struct UpdateReport {
   double gradient_norm = 0;
   double rate_factor = 0;
 };
+
+// Over the replicas, in their order: the same bits for whoever adds it up.
+double mean_loss(const std::map<ReplicaId, double>& losses);
 
 struct Evaluated {
   int64_t update = 0;
@@ -76,20 +80,27 @@ class RunBooks final : public Books {
   // The newest evaluation, of this sitting or of the one before.
   const std::optional<Evaluated>& valid() const { return valid_; }
   StageStatistics statistics(StageId stage) const { return statistics_.of(stage); }
+  RoundStatistics round_statistics() const { return rounds_.statistics(); }
+  // After the last piece of work: a checkpoint of what every worker saved last, where replicas were
+  // stopped at different updates.
+  void save_what_is_left();
 
  private:
   // Of an update that not all stages have made yet.
   struct Pending {
-    std::map<StageId, double> squared_norms;  // added in the order of the stages, not of arrival
+    std::map<WorkerId, double> squared_norms;  // added in the order of workers, not of arrival
+    std::map<ReplicaId, double> losses;
     double rate_factor = 0;
-    double loss = 0;
   };
   double seconds_now() const;
   void complete(int64_t update, const Pending& pending);
   void count_bytes(const WorkRecord& record);
+  void watch_stability();
+  int64_t worker_count() const { return options_.plan.shape.stages * options_.plan.replicas; }
   void diverge(const StageUpdate& update);
   void drop_bad_checkpoint();
-  Status save(const std::vector<StageState>& stages);
+  void write_checkpoint(std::vector<StageState> states);
+  Status save(const std::vector<StageState>& states);
   void warn(const std::string& message) const;
 
   RunBooksOptions options_;
@@ -103,6 +114,9 @@ class RunBooks final : public Books {
   std::map<int64_t, Pending> pending_;  // by update
   std::map<int64_t, std::vector<StageState>> states_;  // by update
   StatisticsKeeper statistics_;
+  RoundKeeper rounds_;
+  bool warned_of_lag_ = false;
+  bool told_of_guard_ = false;
   struct Bytes {
     int64_t activations = 0;
     int64_t gradients = 0;

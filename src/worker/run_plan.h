@@ -7,8 +7,15 @@
 #include <vector>
 
 #include "pipeline/schedule.h"
+#include "worker/lane.h"
 
 namespace leeway {
+
+// Where a replica goes on from: its checkpoint's counters.
+struct ReplicaStart {
+  int64_t update = 0;
+  std::vector<std::vector<int64_t>> rounds = {};  // next round by stage, then by lane
+};
 
 struct RunPlan {
   PipelineShape shape;
@@ -21,6 +28,14 @@ struct RunPlan {
   bool saves = true;
   std::vector<int64_t> flushes = {};  // more flush points, ascending: those of a recorded run
   int64_t activation_bytes = 0;       // of one microbatch between two stages
+  int64_t replicas = 1;
+  std::vector<LanePlan> lanes = {};  // main, repair, evaluation, as far as there are any
+  // Updates that each replica has done, where they are not equal: after an on_arrival run stopped.
+  std::vector<ReplicaStart> starts = {};
+
+  int64_t first_update_of(ReplicaId replica) const {
+    return starts.empty() ? first_update : starts[static_cast<size_t>(replica.value)].update;
+  }
 
   bool evaluates(int64_t update) const {
     if (evaluation_batches == 0) return false;
@@ -28,6 +43,10 @@ struct RunPlan {
   }
   bool checkpoints(int64_t update) const {
     return checkpoint_every > 0 && update % checkpoint_every == 0;
+  }
+  // A flush point that is or was a checkpoint.
+  bool saves_at(int64_t update) const {
+    return checkpoints(update) || std::binary_search(flushes.begin(), flushes.end(), update);
   }
   // The next flush point of a stage that has done `updates`, in a sitting that ends at `last`.
   UpdateId next_flush(int64_t updates, int64_t last) const {

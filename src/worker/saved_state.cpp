@@ -28,8 +28,13 @@ std::string counters_text(const SavedRun& run) {
   json["bytes_activations"] = run.counters.bytes_activations;
   json["bytes_gradients"] = run.counters.bytes_gradients;
   json["bytes_evaluation"] = run.counters.bytes_evaluation;
-  json["optimizer_updates"] = run.optimizer.updates;
-  json["momentum_product"] = run.optimizer.momentum_product;
+  json["bytes_averaging"] = run.counters.bytes_averaging;
+  json["replicas"] = Json::array();
+  for (const ReplicaState& replica : run.state.replicas) {
+    json["replicas"].push_back({{"updates", replica.optimizer.updates},
+                                {"momentum_product", replica.optimizer.momentum_product},
+                                {"rounds", replica.rounds}});
+  }
   return json.dump(2) + "\n";
 }
 
@@ -51,8 +56,14 @@ Status parse_counters(const Path& path, SavedRun& run) {
     run.counters.bytes_activations = json.at("bytes_activations").get<int64_t>();
     run.counters.bytes_gradients = json.at("bytes_gradients").get<int64_t>();
     run.counters.bytes_evaluation = json.at("bytes_evaluation").get<int64_t>();
-    run.optimizer.updates = json.at("optimizer_updates").get<int64_t>();
-    run.optimizer.momentum_product = json.at("momentum_product").get<double>();
+    run.counters.bytes_averaging = json.at("bytes_averaging").get<int64_t>();
+    for (const Json& replica : json.at("replicas")) {
+      ReplicaState& state = run.state.replicas.emplace_back();
+      state.optimizer.updates = replica.at("updates").get<int64_t>();
+      state.optimizer.momentum_product = replica.at("momentum_product").get<double>();
+      state.rounds = replica.at("rounds").get<std::vector<std::vector<int64_t>>>();
+    }
+    if (run.state.replicas.empty()) return wrong;
   } catch (const std::exception&) {  // a missing or misshapen member, whichever
     return wrong;
   }
@@ -70,6 +81,39 @@ Result<at::Tensor> read_weights(const Path& path, const ModelShape& shape) {
   return flat;
 }
 
+constexpr const char* kWeightsName = "weights";
+std::string replica_prefix(size_t replica) { return fmt::format("replica.{}.", replica); }
+
+// Hands every replica the tensors that are its own.
+Status take_buffers(const Path& path, TensorFile file, ModelState& state) {
+  const int64_t parameters = state.weights.numel();
+  const bool several = state.replicas.size() > 1;
+  for (NamedTensor& named : file.tensors) {
+    if (named.tensor.numel() != parameters) {
+      return Error{fmt::format("{}: {} has {} numbers and the model {}; use another checkpoint",
+                               path.string(), named.name, named.tensor.numel(), parameters)};
+    }
+    for (size_t r = 0; r < state.replicas.size(); ++r) {
+      const std::string prefix = several ? replica_prefix(r) : std::string();
+      if (!named.name.starts_with(prefix)) continue;
+      const std::string name = named.name.substr(prefix.size());
+      if (several && name == kWeightsName) {
+        state.replicas[r].weights = named.tensor;
+      } else {
+        state.replicas[r].optimizer.buffers.emplace_back(name, named.tensor);
+      }
+      break;
+    }
+  }
+  for (ReplicaState& replica : state.replicas) {
+    if (!several) replica.weights = state.weights;
+    if (!replica.weights.defined()) {
+      return Error{path.string() + " lacks the weights of a replica; use another checkpoint"};
+    }
+  }
+  return {};
+}
+
 std::string dtype_word(const at::Tensor& weights) {
   return weights.scalar_type() == at::kDouble ? "float64" : "float32";
 }
@@ -78,17 +122,27 @@ std::string dtype_word(const at::Tensor& weights) {
 
 Result<Path> save_run(const Path& checkpoints, const SavedRun& run, int64_t keep) {
   TensorFile model{.tensors = {}, .metadata = {{"format", "pt"}}};
-  for (auto& [name, tensor] : to_hugging_face(run.shape, whole_model(run.shape), run.weights)) {
+  for (auto& [name, tensor] :
+       to_hugging_face(run.shape, whole_model(run.shape), run.state.weights)) {
     model.tensors.push_back({name, tensor});
   }
   TensorFile state;
-  for (const auto& [name, buffer] : run.optimizer.buffers) state.tensors.push_back({name, buffer});
-  return write_checkpoint(checkpoints, run.counters.update,
-                          {{"config.json", hugging_face_config(run.shape, dtype_word(run.weights))},
-                           {"model.safetensors", std::move(model)},
-                           {"state.safetensors", std::move(state)},
-                           {"state.json", counters_text(run)}},
-                          keep);
+  const bool several = run.state.replicas.size() > 1;
+  for (size_t r = 0; r < run.state.replicas.size(); ++r) {
+    const ReplicaState& replica = run.state.replicas[r];
+    const std::string prefix = several ? replica_prefix(r) : std::string();
+    if (several) state.tensors.push_back({prefix + kWeightsName, replica.weights});
+    for (const auto& [name, buffer] : replica.optimizer.buffers) {
+      state.tensors.push_back({prefix + name, buffer});
+    }
+  }
+  return write_checkpoint(
+      checkpoints, run.counters.update,
+      {{"config.json", hugging_face_config(run.shape, dtype_word(run.state.weights))},
+       {"model.safetensors", std::move(model)},
+       {"state.safetensors", std::move(state)},
+       {"state.json", counters_text(run)}},
+      keep);
 }
 
 Result<SavedRun> load_run(const Path& checkpoint, bool with_optimizer) {
@@ -97,17 +151,10 @@ Result<SavedRun> load_run(const Path& checkpoint, bool with_optimizer) {
   LEEWAY_TRY(parse_counters(checkpoint / "state.json", run));
   LEEWAY_ASSIGN(const std::string config, read_text(checkpoint / "config.json"));
   LEEWAY_ASSIGN(run.shape, shape_from_hugging_face_config(config));
-  LEEWAY_ASSIGN(run.weights, read_weights(checkpoint / "model.safetensors", run.shape));
+  LEEWAY_ASSIGN(run.state.weights, read_weights(checkpoint / "model.safetensors", run.shape));
   if (!with_optimizer) return run;
   LEEWAY_ASSIGN(TensorFile state, read_safetensors(checkpoint / "state.safetensors"));
-  for (NamedTensor& named : state.tensors) {
-    if (named.tensor.numel() != run.weights.numel()) {
-      return Error{fmt::format("{}: {} has {} numbers and the model {}; use another checkpoint",
-                               (checkpoint / "state.safetensors").string(), named.name,
-                               named.tensor.numel(), run.weights.numel())};
-    }
-    run.optimizer.buffers.emplace_back(named.name, named.tensor);
-  }
+  LEEWAY_TRY(take_buffers(checkpoint / "state.safetensors", std::move(state), run.state));
   return run;
 }
 

@@ -1,12 +1,14 @@
 // A run on disk: what a checkpoint holds beside the model, and how a run goes on from it.
 //
 //   config.json, model.safetensors   the model as Hugging Face opens it
-//   state.safetensors                the optimizer's flat buffers
+//   state.safetensors                the optimizer's flat buffers; with several replicas, the
+//                                    weights and buffers of each, as replica.N.NAME
 //   state.json                       the counters
 #pragma once
 
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "base/files.h"
 #include "base/result.h"
@@ -26,13 +28,25 @@ struct RunCounters {
   int64_t bytes_activations = 0;  // that stages have sent each other, over all sittings
   int64_t bytes_gradients = 0;
   int64_t bytes_evaluation = 0;
+  int64_t bytes_averaging = 0;
+};
+
+// What one replica goes on from: its own weights, and flat buffers of the model's size.
+struct ReplicaState {
+  at::Tensor weights;
+  Optimizer::State optimizer;                     // with the buffers of averaging
+  std::vector<std::vector<int64_t>> rounds = {};  // next round by stage, then by lane
+};
+
+struct ModelState {
+  at::Tensor weights;  // the model: the mean of the replicas, flat, on the CPU
+  std::vector<ReplicaState> replicas;
 };
 
 struct SavedRun {
   RunCounters counters;
   ModelShape shape;
-  at::Tensor weights;  // the whole model, flat, on the CPU
-  Optimizer::State optimizer;
+  ModelState state;
 };
 
 Result<Path> save_run(const Path& checkpoints, const SavedRun& run, int64_t keep);

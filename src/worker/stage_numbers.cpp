@@ -15,7 +15,11 @@ namespace leeway {
 
 StageNumbers::StageNumbers(const StageNumbersOptions& options, const TokenFile& train,
                            const TokenFile* valid)
-    : options_(options), train_(train), valid_(valid), stage_(options.stage) {}
+    : options_(options),
+      train_(train),
+      valid_(valid),
+      stage_(options.stage),
+      averaging_(options.lanes, options.worker.replica, stage_) {}
 
 // Late forwards run at the weights that an update would make of the gradients that are known by
 // then: the first of them when W_s of an update's K are missing, the last when one is.
@@ -99,7 +103,9 @@ StageUpdate StageNumbers::update(std::optional<double> total_norm) {
   if (!finite) return update;
   const double scale =
       total_norm ? clip_scale(*total_norm, options_.clip) : own_clip_scale(update.squared_norm);
+  averaging_.before_update();
   stage_.update(update.rate_factor, scale);
+  averaging_.after_update();
   accumulated_ = 0;
   norms_.reset();
   update.update = stage_.updates_done().value;
@@ -122,6 +128,22 @@ EvaluationOptions StageNumbers::evaluation_options() const {
           .windows = options_.evaluate_windows,
           .batch = options_.sampler.microbatch,
           .device = options_.stage.device};
+}
+
+RoundSizes StageNumbers::merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer,
+                               bool contributed) {
+  norms_.reset();  // an average of gradients has other norms
+  return averaging_.merge(lane, round, chunk, answer, contributed);
+}
+
+bool StageNumbers::fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& payload) const {
+  if (lane != Lane::kEvaluation) return averaging_.fits(lane, round, chunk, payload);
+  const at::Tensor& weights = stage_.weights();
+  return payload.sizes() == weights.sizes() && payload.scalar_type() == weights.scalar_type();
+}
+
+void StageNumbers::hold_mean_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies) {
+  held_[update].version = stage_.hold_copy(mean_of(copies));
 }
 
 void StageNumbers::hold_for_evaluation(int64_t update) { held_[update].version = stage_.hold(); }
@@ -159,6 +181,7 @@ StageState StageNumbers::state() const {
                       .update = stage_.updates_done().value,
                       .weights = stage_.weights().clone().cpu(),
                       .optimizer = stage_.optimizer().state()};
+  for (const auto& named : averaging_.buffers()) state.optimizer.buffers.push_back(named);
   for (auto& [name, buffer] : state.optimizer.buffers) buffer = buffer.clone().cpu();
   if (options_.saves_last_update) {
     const at::Tensor& last = stage_.last_update();
@@ -169,12 +192,14 @@ StageState StageNumbers::state() const {
 }
 
 size_t StageNumbers::buffer_count() const {
-  return stage_.optimizer().state().buffers.size() + (options_.saves_last_update ? 1 : 0);
+  return stage_.optimizer().state().buffers.size() + averaging_.buffers().size() +
+         (options_.saves_last_update ? 1 : 0);
 }
 
 Status StageNumbers::restore(const at::Tensor& weights, const Optimizer::State& state) {
   std::map<std::string, at::Tensor> live;
   for (const auto& [name, buffer] : stage_.optimizer().state().buffers) live[name] = buffer;
+  for (const auto& [name, buffer] : averaging_.buffers()) live[name] = buffer;
   if (stage_.last_update().defined()) live[kLastUpdate] = stage_.last_update();
   for (const auto& [name, buffer] : state.buffers) {
     const auto found = live.find(name);

@@ -15,6 +15,7 @@
 #include "data/token_file.h"
 #include "optim/schedule.h"
 #include "pipeline/stage.h"
+#include "worker/averaging_numbers.h"
 #include "worker/evaluation.h"
 #include "worker/outbox.h"
 
@@ -40,6 +41,7 @@ struct StageNumbersOptions {
   int64_t predict_every = 0;       // updates between two looks at the prediction; 0: none
   int64_t evaluate_windows = 0;    // 0: all
   bool saves_last_update = false;  // some stage of this run looks ahead
+  std::vector<LaneNumbers> lanes = {};
 };
 
 // The name of the last update among the buffers of a checkpoint.
@@ -63,7 +65,17 @@ class StageNumbers {
   // What came out of the last look at the look-ahead, once.
   std::optional<Prediction> take_prediction();
 
+  // Rounds, but for what an averaged gradient means to this update's norms.
+  AveragingNumbers& averaging() { return averaging_; }
+  const AveragingNumbers& averaging() const { return averaging_; }
+  RoundSizes merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer,
+                   bool contributed);
+  // Whether a payload can be a chunk's, or a copy for evaluation.
+  bool fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& payload) const;
+
   void hold_for_evaluation(int64_t update);
+  // The mean of the replicas' weights, in their order.
+  void hold_mean_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies);
   // Batch `index` of the validation data through the weights held for `update`. The last stage
   // returns nothing, and after the last batch the evaluation.
   at::Tensor evaluate(int64_t update, int64_t index, const at::Tensor& activation);
@@ -88,6 +100,7 @@ class StageNumbers {
   const TokenFile& train_;
   const TokenFile* valid_;
   Stage stage_;
+  AveragingNumbers averaging_;
   int64_t accumulated_ = 0;         // microbatches in the gradients as they are now
   at::Tensor norms_;                // of the gradients as they are now; undefined: not taken yet
   std::vector<at::Tensor> losses_;  // of this update's microbatches, on the device

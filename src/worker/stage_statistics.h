@@ -1,5 +1,5 @@
-// What each stage did in a sitting, added up from its work: how busy it was, how late its gradients
-// came, how well its look-ahead guessed.
+// What each stage did in a sitting, in all replicas together, added up from its work: how busy it
+// was, how late its gradients came, how well its look-ahead guessed.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,10 @@ class StatisticsKeeper {
     int64_t error_count = 0;
   };
 
+  Tally& tally_of(WorkerId worker);
+
   const RunPlan& plan_;
-  std::vector<Tally> tallies_;  // by stage
+  std::vector<Tally> tallies_;  // replica after replica, stage after stage
 };
 
 }  // namespace leeway

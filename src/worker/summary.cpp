@@ -53,6 +53,18 @@ std::string summary_json(const SummaryParts& parts) {
   json["bytes_activations"] = counters.bytes_activations;
   json["bytes_gradients"] = counters.bytes_gradients;
   json["bytes_evaluation"] = counters.bytes_evaluation;
+  json["bytes_averaging"] = counters.bytes_averaging;
+  // For comparison: none of them was sent.
+  json["bytes_allreduce"] = static_cast<int64_t>(parts.allreduce_bytes);
+  json["replicas"] = parts.recipe.mesh.replicas;
+  json["rounds"] = parts.rounds.rounds;
+  json["lag_mean"] = or_null(parts.rounds.lag_mean);
+  json["lag_max"] = parts.rounds.lag_max;
+  json["consensus"] = or_null(parts.rounds.consensus);
+  json["contributions_late"] = parts.round_counts.late;
+  json["contributions_missing"] = parts.round_counts.missing;
+  json["answers_missed"] = parts.round_counts.missed;
+  json["rounds_dropped"] = parts.round_counts.dropped;
   json["stages"] = Json::array();
   for (size_t s = 0; s < parts.stages.size(); ++s) {
     json["stages"].push_back(stage_json(parts.stages[s], s));

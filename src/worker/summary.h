@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "config/recipe.h"
+#include "worker/round_statistics.h"
 #include "worker/saved_state.h"
 #include "worker/stage_statistics.h"
+#include "worker/worker.h"
 
 namespace leeway {
 
@@ -30,6 +32,9 @@ struct SummaryParts {
   uint64_t weights_hash = 0;
   int64_t peak_rss_bytes = 0;
   std::vector<StageSummary> stages = {};
+  RoundStatistics rounds = {};
+  Worker::RoundCounts round_counts = {};  // of all workers
+  double allreduce_bytes = 0;             // what fp32 gradients would have been
 };
 
 // The mean of the last few updates' losses: one update alone is noise.

@@ -22,7 +22,7 @@ Result<TrainedModel> TrainedModel::load(const Path& run, const at::Device& devic
     LEEWAY_ASSIGN(trained.checkpoint_, latest_checkpoint(run / "checkpoints"));
   }
   LEEWAY_ASSIGN(SavedRun saved, load_run(trained.checkpoint_, /*with_optimizer=*/false));
-  const at::Tensor flat = saved.weights.to(device);
+  const at::Tensor flat = saved.state.weights.to(device);
   trained.model_ =
       std::make_unique<StageModel>(saved.shape, whole_model(saved.shape), flat.options());
   trained.views_ = trained.model_->view(flat);

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/process.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "worker/averaging_parts.h"
 #include "worker/mesh.h"
 #include "worker/recipe_parts.h"
 #include "worker/summary.h"
@@ -76,15 +77,35 @@ Status check_fits(const Start& start, const RunCounters& fresh, const Workers& w
         folder.string()));
   }
   const int64_t parameters = parameters_of(workers);
-  if (saved.weights.numel() != parameters) {
+  if (saved.state.weights.numel() != parameters) {
     return usage_error(fmt::format("{} has {} parameters and this recipe makes {}; use its recipe",
-                                   start.checkpoint.string(), saved.weights.numel(), parameters));
+                                   start.checkpoint.string(), saved.state.weights.numel(),
+                                   parameters));
   }
-  if (saved.optimizer.buffers.size() != buffer_count(workers)) {
-    return usage_error(fmt::format(
-        "{} holds {} optimizer buffers and this recipe's optimizer has "
-        "{}; use its recipe",
-        start.checkpoint.string(), saved.optimizer.buffers.size(), buffer_count(workers)));
+  const size_t buffers = saved.state.replicas.front().optimizer.buffers.size();
+  if (buffers != buffer_count(workers)) {
+    return usage_error(
+        fmt::format("{} holds {} optimizer buffers and this recipe's optimizer has "
+                    "{}; use its recipe",
+                    start.checkpoint.string(), buffers, buffer_count(workers)));
+  }
+  return {};
+}
+
+// A state that this recipe's replicas, stages and kinds of rounds can go on from.
+Status check_replicas(const Start& start, const Recipe& recipe, const RunPlan& plan) {
+  const auto& replicas = start.saved.state.replicas;
+  const auto wrong = [&](const std::string& what) {
+    return usage_error(fmt::format("{} is of a run with other {}; use its recipe",
+                                   start.checkpoint.string(), what));
+  };
+  if (std::ssize(replicas) != recipe.mesh.replicas) return wrong("replicas");
+  for (const ReplicaState& replica : replicas) {
+    for (const auto& lanes : replica.rounds) {
+      if (lanes.size() != plan.lanes.size()) return wrong("rounds");
+    }
+    const bool cut_anew = std::ssize(replica.rounds) != recipe.mesh.stages;
+    if (cut_anew && !plan.lanes.empty()) return wrong("stages");
   }
   return {};
 }
@@ -123,12 +144,38 @@ std::vector<StageSummary> stage_summaries(const Workers& workers, const RunBooks
   std::vector<StageSummary> stages;
   for (const auto& worker : workers) {
     const Stage& stage = worker->numbers()->stage();
+    if (worker->id().replica.value > 0) {
+      int64_t& peak = stages[static_cast<size_t>(worker->id().stage.value)].versions_peak;
+      peak = std::max(peak, stage.versions_peak());
+      continue;
+    }
     stages.push_back({.statistics = books.statistics(worker->id().stage),
                       .parameters = stage.weights().numel(),
                       .versions_peak = stage.versions_peak(),
                       .version_bytes = stage.version_bytes()});
   }
   return stages;
+}
+
+Worker::RoundCounts round_counts(const Workers& workers) {
+  Worker::RoundCounts all;
+  for (const auto& worker : workers) {
+    const Worker::RoundCounts own = worker->round_counts();
+    all.late += own.late;
+    all.missing += own.missing;
+    all.missed += own.missed;
+    all.dropped += own.dropped;
+  }
+  return all;
+}
+
+// Where the replicas of a checkpoint go on from.
+std::vector<ReplicaStart> starts_of(const SavedRun& saved) {
+  std::vector<ReplicaStart> starts;
+  for (const ReplicaState& replica : saved.state.replicas) {
+    starts.push_back({.update = replica.optimizer.updates, .rounds = replica.rounds});
+  }
+  return starts;
 }
 
 Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
@@ -147,19 +194,22 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
   // A run that has made its updates but was stopped before their evaluation goes on with that.
   const bool trained = counters.update >= recipe.run.updates;
   const bool finished = trained && (!data.valid || valid_update == counters.update);
-  const std::string json =
-      summary_json({.recipe = recipe,
-                    .counters = counters,
-                    .parameters = weights.numel(),
-                    .tokens = counters.update * recipe.data.batch * recipe.model.context,
-                    .valid_loss = loss,
-                    .valid_update = valid_update,
-                    .finished = finished,
-                    .valid_bits_per_byte = bits,
-                    .weights_hash = hash_bytes({static_cast<const std::byte*>(weights.data_ptr()),
-                                                static_cast<size_t>(weights.nbytes())}),
-                    .peak_rss_bytes = peak_rss_bytes(),
-                    .stages = stage_summaries(workers, books)});
+  const std::string json = summary_json(
+      {.recipe = recipe,
+       .counters = counters,
+       .parameters = weights.numel(),
+       .tokens = counters.update * tokens_per_update(recipe),
+       .valid_loss = loss,
+       .valid_update = valid_update,
+       .finished = finished,
+       .valid_bits_per_byte = bits,
+       .weights_hash = hash_bytes({static_cast<const std::byte*>(weights.data_ptr()),
+                                   static_cast<size_t>(weights.nbytes())}),
+       .peak_rss_bytes = peak_rss_bytes(),
+       .stages = stage_summaries(workers, books),
+       .rounds = books.round_statistics(),
+       .round_counts = round_counts(workers),
+       .allreduce_bytes = allreduce_bytes(weights.numel(), recipe.mesh.replicas, counters.update)});
   books.log(Event("ended").add("update", counters.update).add("finished", finished));
   books.flush_log();
   LEEWAY_TRY(write_atomically(request.folder / "summary.json", json));
@@ -208,13 +258,17 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
                          .valid = data.valid ? &*data.valid : nullptr,
                          .vocabulary = data.vocabulary};
   RunPlan plan = make_plan(recipe, mesh);
-  if (start) plan.first_update = start->saved.counters.update;
+  if (start) {
+    LEEWAY_TRY(check_replicas(*start, recipe, plan));
+    plan.first_update = start->saved.counters.update;
+    plan.starts = starts_of(start->saved);
+  }
   if (request.stop_at > 0) plan.last_update = std::min(request.stop_at, plan.last_update);
   plan.last_update = std::max(plan.first_update, plan.last_update);
   const Workers workers = make_workers(recipe, mesh, plan);
   if (start) {
     LEEWAY_TRY(check_fits(*start, counters, workers, request.folder));
-    LEEWAY_TRY(restore(workers, {start->saved.weights, start->saved.optimizer}));
+    LEEWAY_TRY(restore(workers, start->saved.state));
     counters = start->saved.counters;
     if (plan.evaluates(plan.first_update) && !start->valid) {
       for (const auto& worker : workers) worker->evaluate_first();
@@ -238,6 +292,7 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
   std::error_code ignored;  // there may be no summary yet
   std::filesystem::remove(request.folder / "summary.json", ignored);
   LEEWAY_TRY(driver.run(workers, books));
+  if (!books.failure()) books.save_what_is_left();
   if (books.failure()) return *books.failure();
   return end(request, data, workers, books);
 }

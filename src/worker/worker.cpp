@@ -1,5 +1,6 @@
 #include "worker/worker.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -11,17 +12,34 @@ Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageNumbers> n
       plan_(plan),
       schedule_(plan.shape, id.stage),
       numbers_(std::move(numbers)),
-      counts_{.forwards = plan.first_update * plan.shape.update_every,
-              .backwards = plan.first_update * plan.shape.update_every,
-              .updates = plan.first_update},
       last_update_(plan.last_update),
-      saved_update_(plan.first_update),
-      evaluations_(plan.evaluation_batches) {}
+      evaluations_(plan.evaluation_batches) {
+  counts_.updates = plan.first_update_of(id.replica);
+  counts_.forwards = counts_.backwards = counts_.updates * plan.shape.update_every;
+  last_update_ = std::max(last_update_, counts_.updates);
+  saved_update_ = counts_.updates;
+  for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
+    const LanePlan& options = plan.lanes[lane];
+    int64_t next_round = 0;
+    if (!plan.starts.empty()) {
+      const auto& rounds = plan.starts[static_cast<size_t>(id.replica.value)].rounds;
+      next_round = rounds[static_cast<size_t>(id.stage.value)][lane];
+    }
+    lanes_.push_back(
+        {options, RoundOwner(options), RoundMember(options, counts_.updates, next_round)});
+  }
+}
 
 void Worker::evaluate_first() {
-  LEEWAY_CHECK(counts_.updates == plan_.first_update, "before the first piece of work");
-  if (numbers_ != nullptr) numbers_->hold_for_evaluation(plan_.first_update);
-  evaluations_.hold(plan_.first_update);
+  LEEWAY_CHECK(counts_.forwards == counts_.updates * schedule_.update_every(),
+               "before the first piece of work");
+  if (plan_.replicas > 1) {
+    at_boundary_ = true;
+    copy_due_ = counts_.updates;
+    return;
+  }
+  if (numbers_ != nullptr) numbers_->hold_for_evaluation(counts_.updates);
+  evaluations_.hold(counts_.updates);
 }
 
 void Worker::deliver(Message message) {
@@ -46,24 +64,39 @@ void Worker::deliver(Message message) {
       evaluations_.acknowledged();
       return;
     case MessageKind::kStop:
-      stop_wanted_ = true;
-      return;
+      return hear_of_stop(message);
     case MessageKind::kFlushAt:
       last_update_ = message.index;
       stopping_ = true;
       return;
+    case MessageKind::kContribution:
+    case MessageKind::kAnswer:
+    case MessageKind::kDeadline:
+    case MessageKind::kAskAgain:
+      return deliver_round(std::move(message));
   }
   LEEWAY_UNREACHABLE("all kinds of messages are above");
 }
 
-// The whole algorithm. Forward or backward is decided by counters alone; what has not arrived is
-// waited for, never overtaken: so the arithmetic does not depend on timing.
+// The whole algorithm: first what others wait for, then what belongs to the boundary of an update,
+// then the pipeline.
 std::optional<Work> Worker::next() const {
+  if (diverged_) return std::nullopt;
+  if (const auto work = owed()) return work;
+  if (const Turn turn = averaging_turn(); turn.due) return turn.work;
+  return pipeline_turn();
+}
+
+// Forward or backward is decided by counters alone; what has not arrived is waited for, never
+// overtaken: so the arithmetic does not depend on timing.
+std::optional<Work> Worker::pipeline_turn() const {
   constexpr auto kIdle = std::nullopt;
-  if (diverged_ || done()) return kIdle;
+  if (done()) return kIdle;
 
   if (schedule_.update_due(counts_)) {
-    const bool crowded = plan_.evaluates(counts_.updates + 1) && evaluations_.full();
+    // Copies of replicas that have stopped earlier never come.
+    const bool gives_up = (stopping_ || stop_wanted_) && plan_.replicas > 1;
+    const bool crowded = plan_.evaluates(counts_.updates + 1) && evaluations_.full() && !gives_up;
     if (crowded && evaluation_arrived()) return evaluation();
     if (crowded || !norms_arrived()) return kIdle;
     return boundary(WorkKind::kUpdate, counts_.updates + 1);
@@ -87,7 +120,10 @@ std::optional<Work> Worker::next() const {
 }
 
 bool Worker::done() const {
-  return counts_.updates == last_update_ && !save_due() && (stopping_ || evaluations_.empty());
+  const bool trained = counts_.updates == last_update_ && !averaging_turn().due;
+  // Where others have stopped, copies that an evaluation waits for may never come.
+  const bool stops = stopping_ || (stop_wanted_ && plan_.replicas > 1);
+  return trained && !save_due() && (stops || evaluations_.empty());
 }
 
 bool Worker::save_due() const {
@@ -104,6 +140,7 @@ bool Worker::norms_arrived() const {
 
 bool Worker::evaluation_arrived() const {
   if (evaluations_.empty()) return false;
+  if (plan_.replicas > 1 && !copies_averaged_.contains(evaluations_.update())) return false;
   if (is_first()) return evaluations_.in_flight() <= plan_.shape.stages;
   return evaluation_inputs_.contains({evaluations_.update(), evaluations_.batch()});
 }
@@ -130,7 +167,10 @@ Work Worker::evaluation() const {
 }
 
 void Worker::run(const Work& work) {
-  if (numbers_ == nullptr) return;
+  if (numbers_ == nullptr) {
+    if (work.kind == WorkKind::kSave) drop_rounds();
+    return;
+  }
   const auto input = [&](const auto& inbox, const auto& key) {
     const auto found = inbox.find(key);
     return found == inbox.end() ? at::Tensor() : found->second;
@@ -148,17 +188,25 @@ void Worker::run(const Work& work) {
     case WorkKind::kUpdate:
       total_norm_ = total_norm();
       updated_ = numbers_->update(total_norm_);
-      if (updated_->applied && plan_.evaluates(work.update)) {
+      if (updated_->applied && plan_.replicas == 1 && plan_.evaluates(work.update)) {
         numbers_->hold_for_evaluation(work.update);
       }
       return;
     case WorkKind::kSave:
+      drop_rounds();
       state_ = numbers_->state();
+      for (const LaneSeat& lane : lanes_) state_->rounds.push_back(lane.member.rounds_begun());
       return;
     case WorkKind::kEvaluate:
       result_ = numbers_->evaluate(work.update, work.index,
                                    input(evaluation_inputs_, std::pair(work.update, work.index)));
       return;
+    case WorkKind::kContribute:
+    case WorkKind::kReduce:
+    case WorkKind::kMerge:
+    case WorkKind::kAwait:
+    case WorkKind::kRepeat:
+      return run_round(work);
   }
   LEEWAY_UNREACHABLE("all kinds of work are above");
 }
@@ -195,12 +243,20 @@ void Worker::finish(const Work& work, const WorkTimes& times, Outbox& outbox, Bo
     case WorkKind::kEvaluate:
       finish_evaluation(work, books);
       break;
+    case WorkKind::kContribute:
+    case WorkKind::kReduce:
+    case WorkKind::kMerge:
+    case WorkKind::kAwait:
+    case WorkKind::kRepeat:
+      finish_round(work, outbox);
+      break;
   }
   result_.reset();
   // Written down before anybody can act on it: the log's order is one that the run can have had.
-  WorkRecord record = {.worker = id_, .work = work, .times = times, .bytes_sent = 0};
+  WorkRecord record = {.worker = id_, .work = work, .times = times};
   for (const Message& message : outgoing_) record.bytes_sent += message.payload_bytes;
-  books.worked(record);
+  record.sizes = std::exchange(sizes_, std::nullopt);
+  if (work.kind != WorkKind::kAwait) books.worked(record);
   for (Message& message : outgoing_) outbox.send(std::move(message));
   outgoing_.clear();
 }
@@ -209,6 +265,7 @@ void Worker::finish_forward(const Work& work) {
   activations_.erase(work.index);
   versions_.push_back(counts_.updates);
   ++counts_.forwards;
+  at_boundary_ = false;
   evaluations_.forwarded();
   if (!is_last()) post(message(MessageKind::kActivation, id_.stage.value + 1, work.index));
 }
@@ -217,12 +274,17 @@ void Worker::finish_backward(const Work& work) {
   gradients_.erase(work.index);
   versions_.pop_front();
   ++counts_.backwards;
+  at_boundary_ = false;
   if (!is_first()) post(message(MessageKind::kGradient, id_.stage.value - 1, work.index));
-  if (!is_first() && sums_norms() && schedule_.update_due(counts_)) {
-    Message norms = message(MessageKind::kNorms, 0, counts_.updates + 1);
-    norms.payload = own_norms_;
-    post(std::move(norms));
-  }
+  const bool averaged_first = averaging_turn().due;
+  if (schedule_.update_due(counts_) && !averaged_first) post_norms();
+}
+
+void Worker::post_norms() {
+  if (is_first() || !sums_norms()) return;
+  Message norms = message(MessageKind::kNorms, 0, counts_.updates + 1);
+  norms.payload = own_norms_;
+  post(std::move(norms));
 }
 
 void Worker::finish_update(const Work& work, Books& books) {
@@ -243,15 +305,51 @@ void Worker::finish_update(const Work& work, Books& books) {
     if (diverged_) return;
   }
   ++counts_.updates;
-  if (plan_.evaluates(counts_.updates)) evaluations_.hold(counts_.updates);
-  if (stop_wanted_ && !stopping_) stop_at_next_flush();
+  at_boundary_ = true;
+  if (plan_.evaluates(counts_.updates)) {
+    if (plan_.replicas > 1) {
+      copy_due_ = counts_.updates;
+    } else {
+      evaluations_.hold(counts_.updates);
+    }
+  }
+  if (is_first() && stop_wanted_ && !stopping_) stop_at_next_flush();
 }
 
-// Everything that is on its way becomes part of an update; nothing new begins after it.
+// From the driver, or from the replica that heard of it first and has named an update.
+void Worker::hear_of_stop(const Message& message) {
+  stop_wanted_ = true;
+  if (message.from != id_) stop_named_ = message.index;
+}
+
+// Everything that is on its way becomes part of an update; nothing new begins after it. Replicas
+// that wait for each other must end together: whoever hears of it first names an update that nobody
+// can have passed, as far ahead as rounds let them be apart. Others end each where it can.
 void Worker::stop_at_next_flush() {
   const int64_t every = schedule_.update_every();
   stopping_ = true;
-  last_update_ = (counts_.forwards + every - 1) / every;
+  int64_t last = (counts_.forwards + every - 1) / every;
+  std::optional<int64_t> apart;
+  for (const LanePlan& lane : plan_.lanes) {
+    if (!lane.lag) continue;
+    apart = std::min(apart.value_or(plan_.run_updates), *lane.lag + lane.interval);
+  }
+  if (apart) {
+    const int64_t nobody_passed = counts_.updates + *apart + schedule_.delay_max() + 2;
+    last = std::max(last, stop_named_.value_or(nobody_passed));
+  }
+  if (plan_.replicas > 1 && !stop_named_) {
+    // To all stages: those that are trained and wait for others' copies hear of it no other way.
+    for (int64_t i = 0; i < plan_.replicas * plan_.shape.stages; ++i) {
+      const int64_t replica = i / plan_.shape.stages;
+      if (replica == id_.replica.value) continue;
+      Message stop =
+          message(MessageKind::kStop, i % plan_.shape.stages, std::min(last, last_update_));
+      stop.to.replica = {replica};
+      post(std::move(stop));
+    }
+  }
+  last_update_ = std::min(last, last_update_);
   for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
     post(message(MessageKind::kFlushAt, stage, last_update_));
   }
@@ -267,9 +365,10 @@ void Worker::finish_evaluation(const Work& work, Books& books) {
     post(message(MessageKind::kEvaluated, 0, work.index));
   }
   const bool through = evaluations_.evaluated();
+  if (through) copies_averaged_.erase(work.update);
   if (is_first() && is_last()) evaluations_.acknowledged();
   const bool trained = counts_.updates == last_update_;
-  if (stop_wanted_ && !stopping_ && trained) stop_at_next_flush();
+  if (is_first() && stop_wanted_ && !stopping_ && trained) stop_at_next_flush();
   if (!through || numbers_ == nullptr) return;
   const StageEvaluation evaluation = numbers_->end_evaluation(work.update);
   if (is_last()) books.evaluated(evaluation);

@@ -153,6 +153,7 @@ TEST_P(Conformance, TheRecordsCanBeReplayed) {
 TEST_P(Conformance, AWishToStopDrainsThePipeline) {
   for (const PipelineShape& shape : kShapes) {
     RunPlan plan = plan_of(shape, 1'000'000);
+    plan.replicas = 2;
     const IdleWorkers workers = make_mesh(plan, /*replicas=*/2);
     Notebook books;
     books.stop_after(100);

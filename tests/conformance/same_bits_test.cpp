@@ -1,11 +1,13 @@
-// Threads and virtual time give the same bits: twenty configurations drawn from a seed.
+// Threads and virtual time give the same bits: forty configurations drawn from a seed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 
 #include "../support/worker_testing.h"
 #include "base/rng.h"
+#include "config/averaging_rules.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
 #include "worker/mesh.h"
@@ -13,7 +15,7 @@
 namespace leeway {
 namespace {
 
-constexpr uint64_t kConfigurations = 20;
+constexpr uint64_t kConfigurations = 40;
 
 // Another seed: LEEWAY_SEED=7 build/tests/conformance_drivers --gtest_filter='SameBits.*'
 uint64_t first_seed() {
@@ -38,6 +40,31 @@ class Draw {
   uint64_t next_ = 0;
 };
 
+// With fixed lags, so that the bits do not depend on the driver.
+void draw_replicas(Draw& draw, Recipe& recipe) {
+  recipe.mesh.replicas = draw.between(1, 3);
+  AveragingOptions& averaging = recipe.averaging;
+  averaging = averaging_defaults(
+      draw.one_of({AveragingMethod::kSparse, AveragingMethod::kSparse, AveragingMethod::kLowbit,
+                   AveragingMethod::kDiloco, AveragingMethod::kAllreduce, AveragingMethod::kWeights,
+                   AveragingMethod::kNone}));
+  averaging.merge = MergePolicy::kFixedLag;
+  const bool late = averaging.method == AveragingMethod::kSparse ||
+                    averaging.method == AveragingMethod::kLowbit ||
+                    averaging.method == AveragingMethod::kDiloco;
+  averaging.lag = late ? draw.one_of({int64_t{0}, int64_t{1}, int64_t{3}}) : 0;
+  averaging.granularity = draw.one_of({int64_t{1}, int64_t{5}, int64_t{64}});
+  if (late) averaging.interval = draw.between(1, 3);
+  averaging.guard = draw.between(0, 3) == 0;
+  averaging.repair_every = averaging.method == AveragingMethod::kLowbit ? draw.between(0, 3) : 0;
+  if (averaging.method != AveragingMethod::kSparse) return;
+  averaging.fraction = draw.one_of({0.2, 0.5, 1.0});
+  averaging.correction = draw.one_of(
+      {AveragingCorrection::kNone, AveragingCorrection::kDelta, AveragingCorrection::kEma});
+  averaging.wire =
+      draw.one_of({AveragingWire::kF32, AveragingWire::kBf16, AveragingWire::kInt8Stochastic});
+}
+
 Recipe random_recipe(uint64_t seed) {
   Draw draw(seed);
   Recipe recipe = tiny_recipe();
@@ -47,7 +74,7 @@ Recipe random_recipe(uint64_t seed) {
   recipe.run.evaluate_windows = 6;
   recipe.run.checkpoint_every = draw.between(0, 4);
   recipe.model.layers = 5;
-  recipe.mesh.stages = draw.between(2, 5);
+  recipe.mesh.stages = draw.between(1, 5);
   recipe.optimizer.name = draw.one_of(
       {OptimizerName::kMuon, OptimizerName::kAdamW, OptimizerName::kNAdamW, OptimizerName::kSgd});
   recipe.optimizer.clip = draw.one_of({0.0, 0.1, 1.0});
@@ -69,14 +96,17 @@ Recipe random_recipe(uint64_t seed) {
   if (recipe.optimizer.name == OptimizerName::kNAdamW) pipeline.lookahead = Lookahead::kNesterov;
   pipeline.recompute = draw.between(0, 2) == 0;
   pipeline.stash = !pipeline.recompute || draw.between(0, 1) == 0;
+  draw_replicas(draw, recipe);
   return recipe;
 }
+
+using Losses = std::map<std::pair<int64_t, int64_t>, double>;  // by update and replica
 
 class QuietBooks final : public Books {
  public:
   void worked(const WorkRecord&) override {}
   void updated(const StageUpdate& update) override {
-    if (update.loss) losses.push_back(*update.loss);
+    if (update.loss) losses[{update.update, update.worker.replica.value}] = *update.loss;
   }
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation& evaluation) override {
@@ -86,13 +116,13 @@ class QuietBooks final : public Books {
   bool abandoned() const override { return false; }
   bool stop_wanted() const override { return false; }
 
-  std::vector<double> losses;
+  Losses losses;
   std::vector<double> evaluations;
 };
 
 struct Outcome {
-  at::Tensor weights;
-  std::vector<double> losses;
+  at::Tensor weights;  // of all workers, one after the other
+  Losses losses;
   std::vector<double> evaluations;
 };
 
@@ -103,19 +133,22 @@ Outcome train(const Recipe& recipe, const TokenFile& tokens, Driver& driver) {
   QuietBooks books;
   EXPECT_TRUE(driver.run(workers, books).ok());
   for (const auto& worker : workers) EXPECT_TRUE(worker->done());
-  return {weights_of(workers).clone(), books.losses, books.evaluations};
+  std::vector<at::Tensor> weights;
+  for (const auto& worker : workers) weights.push_back(worker->numbers()->stage().weights());
+  return {at::cat(weights), books.losses, books.evaluations};
 }
 
 // Stages of different speeds and links that jitter: another order of events than any threads'.
 sim::Simulation simulation_of(const Recipe& recipe, uint64_t seed) {
   std::vector<sim::StageCosts> costs;
-  for (int64_t s = 0; s < recipe.mesh.stages; ++s) {
+  for (int64_t s = 0; s < recipe.mesh.stages * recipe.mesh.replicas; ++s) {
     const int64_t slow = 100 * (1 + (s * 7 + static_cast<int64_t>(seed)) % 3);
     costs.push_back({.forward = {slow},
                      .backward = {2 * slow},
                      .update = {50},
                      .save = {10},
-                     .evaluate = {slow}});
+                     .evaluate = {slow},
+                     .round = {s * 3 % 20}});
   }
   return sim::Simulation({.costs = std::move(costs),
                           .links = {.seed = seed, .all = {.latency = {70}, .jitter = {500}}}});
@@ -135,7 +168,7 @@ TEST(SameBits, UnderThreadsAndInVirtualTime) {
     EXPECT_TRUE(at::equal(real.weights, simulated.weights));
     EXPECT_EQ(real.losses, simulated.losses);
     EXPECT_EQ(real.evaluations, simulated.evaluations);
-    EXPECT_EQ(static_cast<int64_t>(real.losses.size()), recipe.run.updates);
+    EXPECT_EQ(std::ssize(real.losses), recipe.run.updates * recipe.mesh.replicas);
     EXPECT_FALSE(real.evaluations.empty());
   }
 }

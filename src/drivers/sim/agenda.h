@@ -26,6 +26,7 @@ class Agenda {
   };
 
   bool empty() const { return heap_.empty(); }
+  size_t size() const { return heap_.size(); }
   Nanos earliest() const { return heap_.front().at; }
   uint64_t entered() const { return sequence_; }
 

@@ -7,7 +7,10 @@
 namespace leeway::sim {
 
 Checker::Checker(const Mesh& mesh, const std::vector<std::unique_ptr<Worker>>& workers)
-    : mesh_(mesh), flush_at_(static_cast<size_t>(mesh.replicas)) {
+    : mesh_(mesh),
+      flush_at_(static_cast<size_t>(mesh.replicas)),
+      stranded_(static_cast<size_t>(mesh.replicas), false),
+      rounds_(mesh, workers.front()->plan()) {
   tracks_.reserve(workers.size());
   for (const auto& worker : workers) {
     const Counts& counts = worker->counts();
@@ -50,13 +53,23 @@ void Checker::use_messages(size_t worker, const Work& work) {
       return is_first ? void() : use(MessageKind::kEvaluation, 1);
     case WorkKind::kSave:
       return;
+    case WorkKind::kContribute:
+    case WorkKind::kReduce:
+    case WorkKind::kMerge:
+    case WorkKind::kAwait:
+    case WorkKind::kRepeat:
+      return;
   }
   LEEWAY_UNREACHABLE("all kinds of work are above");
 }
 
-void Checker::began(size_t worker, const Work& work) {
+void Checker::began(size_t worker, const Work& work, Nanos now) {
   Counts& counts = tracks_[worker].counts;
   use_messages(worker, work);
+  const bool update_due = tracks_[worker].schedule.update_due(counts);
+  const std::string wrong = rounds_.began(
+      worker, work, {.updates = counts.updates, .update_due = update_due, .now = now});
+  LEEWAY_CHECK(wrong.empty(), words(worker, work, wrong));
   switch (work.kind) {
     case WorkKind::kForward:
       return forward(worker, work);
@@ -74,6 +87,12 @@ void Checker::began(size_t worker, const Work& work) {
       return;
     case WorkKind::kEvaluate:
       return evaluation(worker, work);
+    case WorkKind::kContribute:
+    case WorkKind::kReduce:
+    case WorkKind::kMerge:
+    case WorkKind::kAwait:
+    case WorkKind::kRepeat:
+      return;
   }
   LEEWAY_UNREACHABLE("all kinds of work are above");
 }
@@ -138,15 +157,23 @@ void Checker::sent(const Message& message) {
   bytes_on_way_ += message.payload_bytes;
 }
 
-void Checker::received(const Message& message) {
+void Checker::lost(const Message& message) {
   --messages_on_way_;
   bytes_on_way_ -= message.payload_bytes;
+}
+
+void Checker::received(const Message& message, Nanos now) {
+  --messages_on_way_;
+  bytes_on_way_ -= message.payload_bytes;
+  const std::string wrong = rounds_.received(message, now);
+  LEEWAY_CHECK(wrong.empty(), wrong);
   ++tracks_[mesh_.index(message.to)].unused(message.kind);
 }
 
 void Checker::ended() const {
   LEEWAY_CHECK(messages_on_way_ == 0 && bytes_on_way_ == 0, "what was sent was received");
   for (size_t worker = 0; worker < tracks_.size(); ++worker) {
+    if (stranded_[static_cast<size_t>(mesh_.id(worker).replica.value)]) continue;
     const Counts& counts = tracks_[worker].counts;
     const WorkerId first = {.replica = mesh_.id(worker).replica, .stage = {0}};
     const int64_t every = tracks_[worker].schedule.update_every();
@@ -166,11 +193,15 @@ void Checker::ended() const {
 std::string Checker::words(size_t worker, const Work& work, std::string_view wrong) const {
   const WorkerId id = mesh_.id(worker);
   const Counts& counts = tracks_[worker].counts;
+  std::string what = fmt::format("{} {}", work_kind_word(work.kind), work.index);
+  if (is_of_round(work.kind)) {
+    what += fmt::format(" chunk {} of lane {}", work.chunk, lane_word(work.lane));
+  }
   return fmt::format(
-      "replica {} stage {}: {} {} of update {}, version {}, delay {}, after {} forwards, {} "
+      "replica {} stage {}: {} of update {}, version {}, delay {}, after {} forwards, {} "
       "backwards, {} updates: {}",
-      id.replica.value, id.stage.value, work_kind_word(work.kind), work.index, work.update,
-      work.version, work.delay, counts.forwards, counts.backwards, counts.updates, wrong);
+      id.replica.value, id.stage.value, what, work.update, work.version, work.delay,
+      counts.forwards, counts.backwards, counts.updates, wrong);
 }
 
 }  // namespace leeway::sim

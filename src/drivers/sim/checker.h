@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "drivers/sim/mesh.h"
+#include "drivers/sim/round_checker.h"
 #include "events/work.h"
 #include "pipeline/schedule.h"
 #include "worker/message.h"
@@ -25,14 +26,18 @@ class Checker {
 
   // Each microbatch once each way and in order; never more than W_s + 1 in flight; the delay of the
   // formula, counted from the last flush point, and flush points that a replica's stages share; a
-  // backward with its forward's version; and nothing before the messages that it needs.
-  void began(size_t worker, const Work& work);
+  // backward with its forward's version; and nothing before the messages that it needs. Rounds have
+  // a checker of their own.
+  void began(size_t worker, const Work& work, Nanos now = {});
 
   void sent(const Message& message);
-  void received(const Message& message);
+  void received(const Message& message, Nanos now = {});
+  void lost(const Message& message);
+  // It has lost a worker for good: what it leaves behind is nobody's fault.
+  void stranded(ReplicaId replica) { stranded_[static_cast<size_t>(replica.value)] = true; }
 
-  // All workers are done: nothing is in flight, on any stage or on any link, every message of the
-  // training was used, and the stages of a replica have done the same updates.
+  // All other workers are done: nothing is in flight, on any stage or on any link, every message of
+  // the training was used, and the stages of a replica have done the same updates.
   void ended() const;
 
  private:
@@ -59,6 +64,8 @@ class Checker {
   Mesh mesh_;
   std::vector<Track> tracks_;                   // by worker
   std::vector<std::vector<int64_t>> flush_at_;  // by replica: microbatches, as stage 0 had them
+  std::vector<bool> stranded_;                  // by replica
+  RoundChecker rounds_;
   int64_t messages_on_way_ = 0;
   int64_t bytes_on_way_ = 0;
 };

@@ -35,6 +35,13 @@ Nanos StageCosts::of(WorkKind kind) const {
       return save;
     case WorkKind::kEvaluate:
       return evaluate;
+    case WorkKind::kContribute:
+    case WorkKind::kReduce:
+    case WorkKind::kMerge:
+      return round;
+    case WorkKind::kAwait:
+    case WorkKind::kRepeat:
+      return {0};
   }
   LEEWAY_UNREACHABLE("all kinds of work are above");
 }
@@ -45,7 +52,8 @@ StageCosts at_speed(const StageCosts& costs, double speed) {
           .backward = scaled(costs.backward, speed),
           .update = scaled(costs.update, speed),
           .save = scaled(costs.save, speed),
-          .evaluate = scaled(costs.evaluate, speed)};
+          .evaluate = scaled(costs.evaluate, speed),
+          .round = scaled(costs.round, speed)};
 }
 
 std::vector<StageCosts> model_costs(const ModelShape& shape, int64_t stages,
@@ -67,7 +75,8 @@ std::vector<StageCosts> model_costs(const ModelShape& shape, int64_t stages,
         .backward = time_of((options.recompute ? 3 : 2) * forward),
         .update = time_of(parameters * options.update_flops_per_parameter),
         .save = {0},
-        .evaluate = time_of(token_flops * static_cast<double>(options.evaluation_tokens))};
+        .evaluate = time_of(token_flops * static_cast<double>(options.evaluation_tokens)),
+        .round = time_of(parameters * options.round_fraction * options.round_flops_per_parameter)};
     const double speed = options.speeds.empty() ? 1.0 : options.speeds[all.size()];
     costs = at_speed(costs, speed);
     // A disk is no faster for a faster worker.

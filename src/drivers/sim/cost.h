@@ -17,6 +17,7 @@ struct StageCosts {
   Nanos update = {};
   Nanos save = {};
   Nanos evaluate = {};
+  Nanos round = {};  // a contribution, a reduction or a merge
 
   Nanos of(WorkKind kind) const;
 };
@@ -33,6 +34,11 @@ struct CostOptions {
   // An AdamW step reads four numbers per parameter and does about so much with them. Muon's matrix
   // products are more, but once per update they are still little beside the microbatches.
   double update_flops_per_parameter = 20;
+  // A contribution gathers and encodes a round's numbers, a merge reads and writes them: a few
+  // operations each. A chunk's reduction, over all replicas, is about as much. Work without rounds
+  // never asks for it.
+  double round_flops_per_parameter = 2;
+  double round_fraction = 0.05;      // of the parameters that a round exchanges
   double save_bytes_per_second = 0;  // 0: saving takes no time of the worker's
 };
 

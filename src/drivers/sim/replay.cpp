@@ -22,15 +22,17 @@ class Hand final : public Outbox {
     Worker& to = *workers_[mesh_.index(message.to)];
     to.deliver(std::move(message));
   }
+  // What came of a deadline is in the records.
+  void remind(Message, Nanos) override {}
 
  private:
   const Workers& workers_;
   const Mesh& mesh_;
 };
 
-// A plan without evaluations and saves has none of these, and they change no weights.
+// A plan without evaluations has none of these, and they change no weights.
 bool is_passed_over(const Work& work) {
-  return work.kind == WorkKind::kEvaluate || work.kind == WorkKind::kSave;
+  return work.kind == WorkKind::kEvaluate || work.lane == Lane::kEvaluation;
 }
 
 std::string words(const Work& work) {
@@ -58,10 +60,13 @@ Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, B
                                at + 1, record.worker.replica.value, record.worker.stage.value)};
     }
     Worker& worker = *workers[mesh.index(record.worker)];
-    const std::optional<Work> next = worker.next();
-    if (next != record.work) return differs(at, record, next);
-    worker.run(*next);
-    worker.finish(*next, record.times, hand, books);
+    if (record.work.kind == WorkKind::kSave) {
+      worker.drop_rounds();
+      continue;
+    }
+    if (!worker.can_repeat(record.work)) return differs(at, record, worker.next());
+    worker.run(record.work);
+    worker.finish(record.work, record.times, hand, books);
     if (books.abandoned()) return {};
   }
   const auto behind =

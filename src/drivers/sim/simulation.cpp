@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -30,6 +31,7 @@ void Simulation::prepare(const std::vector<std::unique_ptr<Worker>>& workers) {
   mesh_ = mesh_of(workers);
   links_.emplace(mesh_, options_.links);
   pauses_.emplace(mesh_, options_.pauses);
+  faults_.emplace(mesh_, options_.outages, options_.departures);
   checker_.emplace(mesh_, workers);
   const std::vector<StageCosts>& costs = options_.costs;
   LEEWAY_CHECK(costs.size() == workers.size() || std::ssize(costs) == mesh_.stages,
@@ -45,7 +47,8 @@ void Simulation::prepare(const std::vector<std::unique_ptr<Worker>>& workers) {
 void Simulation::run_until_nothing_is_left(Books& books) {
   while (true) {
     start_touched();
-    if (agenda_.empty()) break;
+    // Deadlines of nobody's interest are not waited for.
+    if (agenda_.empty() || (agenda_.size() == reminders_ && all_over())) break;
     LEEWAY_CHECK(agenda_.earliest() >= clock_.now(), "time goes on, and fits its type");
     clock_.move_to(agenda_.earliest());
     while (!agenda_.empty() && agenda_.earliest() == clock_.now()) happen(agenda_.take(), books);
@@ -53,6 +56,9 @@ void Simulation::run_until_nothing_is_left(Books& books) {
   }
   const std::string waiting = who_waits();
   LEEWAY_CHECK(waiting.empty(), waiting);
+  for (int64_t r = 0; r < mesh_.replicas; ++r) {
+    if (faults_->is_stranded({r}, clock_.now())) checker_->stranded({r});
+  }
   checker_->ended();
 }
 
@@ -60,7 +66,7 @@ void Simulation::start_touched() {
   for (const size_t at : touched_) {
     Seat& seat = seats_[at];
     seat.touched = false;
-    if (seat.work) continue;
+    if (seat.work || faults_->is_gone(at, clock_.now())) continue;
     const std::optional<Work> work = seat.worker->next();
     if (!work) continue;
     if (const auto awake_at = pauses_->awake_at(at, clock_.now())) {
@@ -74,7 +80,7 @@ void Simulation::start_touched() {
 
 void Simulation::start(size_t at, const Work& work) {
   Seat& seat = seats_[at];
-  checker_->began(at, work);
+  checker_->began(at, work, clock_.now());
   seat.work = work;
   seat.begin = clock_.now();
   seat.worker->run(work);
@@ -95,10 +101,11 @@ void Simulation::happen(const Agenda::Entry& entry, Books& books) {
 }
 
 void Simulation::finish(size_t at, Books& books) {
+  if (faults_->is_gone(at, clock_.now())) return;
   Seat& seat = seats_[at];
   const Work work = *std::exchange(seat.work, std::nullopt);
   note(at, work, seat.begin);
-  if (may_stop_at(*seat.worker, work) && !told_of_stop_ && books.stop_wanted()) tell_of_stop();
+  if (may_stop_at(*seat.worker, work) && !told_of_stop_ && books.stop_wanted()) tell_of_stop(at);
   seat.worker->finish(work, {.begin = seat.begin, .end = clock_.now()}, *this, books);
   touch(at);
 }
@@ -106,13 +113,35 @@ void Simulation::finish(size_t at, Books& books) {
 void Simulation::send(Message message) {
   checker_->sent(message);
   const Nanos arrival = links_->send(message.from, message.to, message.payload_bytes, clock_.now());
+  if (faults_->is_lost(message.from, message.to, clock_.now())) return checker_->lost(message);
   agenda_.enter(arrival, Happening::kArrived, messages_.put(std::move(message)));
+}
+
+void Simulation::remind(Message message, Nanos after) {
+  ++reminders_;
+  agenda_.enter(clock_.now() + after, Happening::kArrived, messages_.put(std::move(message)));
+}
+
+bool Simulation::is_over(const Seat& seat) const {
+  return seat.worker->done() || faults_->is_stranded(seat.worker->id().replica, clock_.now());
+}
+
+bool Simulation::all_over() const {
+  return std::ranges::all_of(seats_, [this](const Seat& seat) { return is_over(seat); });
 }
 
 void Simulation::arrive(size_t slot) {
   Message message = messages_.take(slot);
-  checker_->received(message);
   const size_t to = mesh_.index(message.to);
+  const bool gone = faults_->is_gone(to, clock_.now());
+  if (message.kind == MessageKind::kDeadline) {
+    --reminders_;
+  } else if (gone) {
+    checker_->lost(message);
+  } else {
+    checker_->received(message, clock_.now());
+  }
+  if (gone) return;
   seats_[to].worker->deliver(std::move(message));
   touch(to);
 }
@@ -123,26 +152,29 @@ void Simulation::touch(size_t at) {
 }
 
 // Not over a link: the wish comes from the person who sits in front of the simulation.
-void Simulation::tell_of_stop() {
+void Simulation::tell_of_stop(size_t at) {
   told_of_stop_ = true;
-  for (int64_t replica = 0; replica < mesh_.replicas; ++replica) {
-    const WorkerId first = {.replica = {replica}, .stage = {0}};
-    const size_t at = mesh_.index(first);
-    seats_[at].worker->deliver(
-        {.kind = MessageKind::kStop, .from = first, .to = first, .payload = {}});
-    touch(at);
-  }
+  const WorkerId first = seats_[at].worker->id();
+  seats_[at].worker->deliver(
+      {.kind = MessageKind::kStop, .from = first, .to = first, .payload = {}});
 }
 
 void Simulation::note(size_t at, const Work& work, Nanos begin) {
-  const std::array<int64_t, 8> line = {static_cast<int64_t>(at),
-                                       static_cast<int64_t>(work.kind),
-                                       work.index,
-                                       work.update,
-                                       work.version,
-                                       work.delay,
-                                       begin.count,
-                                       clock_.now().count};
+  uint64_t replicas = 0;
+  for (const ReplicaId replica : work.replicas.members()) {
+    replicas = replicas * ReplicaSet::kReplicasMax + static_cast<uint64_t>(replica.value) + 1;
+  }
+  const std::array<int64_t, 11> line = {static_cast<int64_t>(at),
+                                        static_cast<int64_t>(work.kind),
+                                        work.index,
+                                        work.update,
+                                        work.version,
+                                        work.delay,
+                                        static_cast<int64_t>(work.lane),
+                                        work.chunk,
+                                        static_cast<int64_t>(replicas),
+                                        begin.count,
+                                        clock_.now().count};
   digest_ = hash_bytes(std::as_bytes(std::span(line)), digest_);
 }
 
@@ -151,7 +183,7 @@ std::string Simulation::who_waits() const {
   std::string named;
   size_t waiting = 0;
   for (const Seat& seat : seats_) {
-    if (seat.worker->done() || ++waiting > kNamedMax) continue;
+    if (is_over(seat) || ++waiting > kNamedMax) continue;
     const Counts& counts = seat.worker->counts();
     named += fmt::format("; replica {} stage {} after {} forwards, {} backwards, {} updates",
                          seat.worker->id().replica.value, seat.worker->id().stage.value,

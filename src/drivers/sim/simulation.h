@@ -16,6 +16,7 @@
 #include "drivers/sim/busy_time.h"
 #include "drivers/sim/checker.h"
 #include "drivers/sim/cost.h"
+#include "drivers/sim/faults.h"
 #include "drivers/sim/links.h"
 #include "drivers/sim/mesh.h"
 #include "drivers/sim/message_pool.h"
@@ -29,6 +30,8 @@ struct SimulationOptions {
   std::vector<StageCosts> costs;
   Links::Options links = {};
   std::vector<Pause> pauses = {};
+  std::vector<LinkOutage> outages = {};
+  std::vector<Departure> departures = {};
 };
 
 class Simulation final : public Driver, private Outbox {
@@ -36,8 +39,9 @@ class Simulation final : public Driver, private Outbox {
   explicit Simulation(SimulationOptions options);
 
   // Once. The workers are a whole mesh, replica after replica, stage after stage. When nothing more
-  // can happen and a worker is not done, it is our bug: the program stops and says who waits. What
-  // a worker's numbers throw comes through.
+  // can happen and a worker is not done, it is our bug: the program stops and says who waits.
+  // Replicas that have lost a worker for good are not waited for. What a worker's numbers throw
+  // comes through.
   Status run(const std::vector<std::unique_ptr<Worker>>& workers, Books& books) override;
   const Clock& clock() const override { return clock_; }
 
@@ -72,6 +76,10 @@ class Simulation final : public Driver, private Outbox {
   };
 
   void send(Message message) override;
+  void remind(Message message, Nanos after) override;
+  // Done, or not waited for.
+  bool is_over(const Seat& seat) const;
+  bool all_over() const;
   void prepare(const std::vector<std::unique_ptr<Worker>>& workers);
   void run_until_nothing_is_left(Books& books);
   void start_touched();
@@ -80,7 +88,7 @@ class Simulation final : public Driver, private Outbox {
   void finish(size_t at, Books& books);
   void arrive(size_t slot);
   void touch(size_t at);
-  void tell_of_stop();
+  void tell_of_stop(size_t at);
   void note(size_t at, const Work& work, Nanos begin);
   std::string who_waits() const;
 
@@ -91,9 +99,11 @@ class Simulation final : public Driver, private Outbox {
   MessagePool messages_;
   std::optional<Links> links_;
   std::optional<Pauses> pauses_;
+  std::optional<Faults> faults_;
   std::optional<Checker> checker_;
   std::vector<Seat> seats_;      // by worker
   std::vector<size_t> touched_;  // workers, in the order in which it happened
+  size_t reminders_ = 0;         // on the agenda
   bool told_of_stop_ = false;
   uint64_t digest_ = 0;
 };

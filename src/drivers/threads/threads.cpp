@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <map>
@@ -15,6 +16,8 @@
 namespace leeway::threads {
 namespace {
 
+using SteadyClock = std::chrono::steady_clock;
+
 class Mailbox {
  public:
   void put(Message message) {
@@ -22,11 +25,25 @@ class Mailbox {
     messages_.push_back(std::move(message));
     arrived_.notify_one();
   }
-  // Everything that has arrived; with `wait`, at least one thing, or nothing once `stop` is set.
+  void put_at(SteadyClock::time_point time, Message message) {
+    const std::lock_guard lock(mutex_);
+    reminders_.emplace(time, std::move(message));
+  }
+  // Everything that has arrived or come due; with `wait`, at least one thing, or nothing once
+  // `stop` is set.
   std::vector<Message> take(bool wait, const std::atomic<bool>& stop) {
     std::unique_lock lock(mutex_);
-    if (wait) arrived_.wait(lock, [&] { return !messages_.empty() || stop; });
-    return std::exchange(messages_, {});
+    while (true) {
+      while (!reminders_.empty() && reminders_.begin()->first <= SteadyClock::now()) {
+        messages_.push_back(std::move(reminders_.extract(reminders_.begin()).mapped()));
+      }
+      if (!wait || stop || !messages_.empty()) return std::exchange(messages_, {});
+      if (reminders_.empty()) {
+        arrived_.wait(lock);
+      } else {
+        arrived_.wait_until(lock, reminders_.begin()->first);
+      }
+    }
   }
   void wake() {
     const std::lock_guard lock(mutex_);  // so that nobody is between looking and sleeping
@@ -37,6 +54,7 @@ class Mailbox {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<Message> messages_;
+  std::multimap<SteadyClock::time_point, Message> reminders_;
 };
 
 // Books are kept by one caller at a time.
@@ -82,9 +100,14 @@ class Sitting final : public Outbox {
   Sitting(const std::vector<std::unique_ptr<Worker>>& workers, Books& books, const Clock& clock)
       : workers_(workers), books_(books), clock_(clock) {
     for (const auto& worker : workers) mailboxes_[worker->id()];
+    unfinished_ = static_cast<int64_t>(workers.size());
   }
 
   void send(Message message) override { mailboxes_.at(message.to).put(std::move(message)); }
+  void remind(Message message, Nanos after) override {
+    const auto time = SteadyClock::now() + std::chrono::nanoseconds(after.count);
+    mailboxes_.at(message.to).put_at(time, std::move(message));
+  }
 
   void run(int threads_per_worker) {
     if (workers_.size() == 1) return work(*workers_.front());
@@ -111,12 +134,17 @@ class Sitting final : public Outbox {
   void work(Worker& worker) {
     Mailbox& mailbox = mailboxes_.at(worker.id());
     bool wait = false;
+    bool was_done = false;
     while (!stop_) {
       for (Message& message : mailbox.take(wait, stop_)) worker.deliver(std::move(message));
       const std::optional<Work> next = worker.next();
-      if (!next && worker.done()) return;
       wait = !next;
       if (next) step(worker, *next);
+      // A worker that is done serves the others until all are.
+      if (!was_done && !next && worker.done()) {
+        was_done = true;
+        if (--unfinished_ == 0) stop();
+      }
     }
   }
 
@@ -125,7 +153,8 @@ class Sitting final : public Outbox {
     times.begin = clock_.now();
     worker.run(next);
     times.end = clock_.now();
-    if (may_stop_at(worker, next) && books_.stop_wanted()) {
+    // One of the replicas hears of it, and tells the others.
+    if (may_stop_at(worker, next) && books_.stop_wanted() && !told_of_stop_.exchange(true)) {
       worker.deliver({.kind = MessageKind::kStop, .from = worker.id(), .to = worker.id()});
     }
     worker.finish(next, times, *this, books_);
@@ -151,6 +180,8 @@ class Sitting final : public Outbox {
   const Clock& clock_;
   std::map<WorkerId, Mailbox> mailboxes_;
   std::atomic<bool> stop_ = false;
+  std::atomic<bool> told_of_stop_ = false;
+  std::atomic<int64_t> unfinished_ = 0;
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
 };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace leeway::sim {
 namespace {
 
@@ -27,6 +29,8 @@ TEST(Cost, FollowsTheMultiplyAddsOfTheSlice) {
     EXPECT_EQ(costs[s].evaluate.count, forward / 2);
     EXPECT_EQ(costs[s].update.count, 20 * parameter_count(slice_layout(kShape, slices[s])));
     EXPECT_EQ(costs[s].save.count, 0);
+    const auto parameters = static_cast<double>(parameter_count(slice_layout(kShape, slices[s])));
+    EXPECT_EQ(costs[s].round.count, std::llround(0.1 * parameters));  // 2 for each of a twentieth
   }
 }
 

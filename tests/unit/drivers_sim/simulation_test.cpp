@@ -116,8 +116,9 @@ TEST(Simulation, TheSameSeedIsTheSameRun) {
 }
 
 TEST(Simulation, AWishToStopDrainsThePipeline) {
-  const RunPlan plan = plan_of({.stages = 4, .extra_per_hop = 1}, 1000);
+  RunPlan plan = plan_of({.stages = 4, .extra_per_hop = 1}, 1000);
   for (const int64_t replicas : {1, 2}) {
+    plan.replicas = replicas;
     const IdleWorkers workers = make_mesh(plan, replicas);
     Simulation simulation(jittery(1));
     Notebook books;

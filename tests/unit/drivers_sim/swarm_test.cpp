@@ -1,44 +1,13 @@
 // Random meshes, links, pauses and wishes to stop, one per seed: every worker must get to its end,
 // with the simulation's checkers watching. LEEWAY_SWARM_SEEDS asks for another number of seeds.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
-#include <csignal>
-#include <cstdlib>
-#include <cstring>
-#include <string>
 
-#include "base/rng.h"
-#include "sim_testing.h"
+#include "swarm_testing.h"
 
 namespace leeway::sim {
 namespace {
-
-int seed_count() {
-  const char* const wanted = std::getenv("LEEWAY_SWARM_SEEDS");
-  return wanted == nullptr ? 50 : std::atoi(wanted);
-}
-
-// A broken rule ends the program, so the command that repeats it is printed on the way out.
-std::array<char, 200> repeat_command = {};
-void print_command(int) {
-  (void)!write(STDERR_FILENO, repeat_command.data(), std::strlen(repeat_command.data()));
-}
-
-class Dice {
- public:
-  explicit Dice(uint64_t seed) : key_{.seed = seed, .stream = Stream::kSampler, .name = 0} {}
-  int64_t operator()(int64_t from, int64_t to) {  // both included
-    return from + static_cast<int64_t>(random_bits(key_, counter_++) %
-                                       static_cast<uint64_t>(to - from + 1));
-  }
-  bool one_in(int64_t n) { return (*this)(1, n) == 1; }
-
- private:
-  RandomKey key_;
-  uint64_t counter_ = 0;
-};
 
 struct Scenario {
   RunPlan plan;
@@ -64,14 +33,6 @@ RunPlan random_plan(Dice& dice) {
   if (dice.one_in(4)) plan.flushes = {plan.first_update + dice(0, 9), plan.first_update + 10};
   plan.activation_bytes = dice(0, 100'000);
   return plan;
-}
-
-LinkOptions random_link(Dice& dice) {
-  LinkOptions link;
-  if (!dice.one_in(3)) link.latency = dice(0, 3000) * kMicrosecond;
-  if (!dice.one_in(3)) link.bytes_per_second = 1e6 * static_cast<double>(dice(1, 1000));
-  if (!dice.one_in(3)) link.jitter = dice(0, 3000) * kMicrosecond;
-  return link;
 }
 
 WorkerId random_worker(Dice& dice, const Scenario& scenario) {
@@ -128,18 +89,8 @@ Nanos longest_time(const Scenario& scenario, const Notebook& books, const Simula
   return sum;
 }
 
-class Swarm : public testing::TestWithParam<int> {
+class Swarm : public SeededTest {
  protected:
-  Swarm() {
-    const std::string command =
-        "to repeat it: build/tests/unit_drivers_sim --gtest_filter='Seeds/Swarm.*/" +
-        std::to_string(GetParam()) + "'\n";
-    command.copy(repeat_command.data(), repeat_command.size() - 1);
-    repeat_command[command.size()] = '\0';
-    before_ = std::signal(SIGABRT, print_command);
-  }
-  ~Swarm() override { std::signal(SIGABRT, before_); }
-
   static uint64_t run(const Scenario& scenario) {
     const IdleWorkers workers = make_mesh(scenario.plan, scenario.replicas);
     Simulation simulation(scenario.options);
@@ -155,14 +106,11 @@ class Swarm : public testing::TestWithParam<int> {
     EXPECT_LE(simulation.span().end, longest_time(scenario, books, simulation));
     return simulation.digest();
   }
-
- private:
-  void (*before_)(int) = nullptr;
 };
 
 TEST_P(Swarm, EveryWorkerGetsToItsEnd) {
   SCOPED_TRACE(repeat_command.data());
-  const Scenario scenario = random_scenario(static_cast<uint64_t>(GetParam()));
+  const Scenario scenario = random_scenario(seed());
   const uint64_t digest = run(scenario);
   if (GetParam() % 10 != 0) return;
   EXPECT_EQ(digest, run(scenario)) << "not the same run twice";

@@ -15,18 +15,60 @@ WorkRecord record_of(WorkKind kind) {
   record.worker = {.replica = {2}, .stage = {1}};
   record.work = {.kind = kind, .index = 12, .update = 4, .version = 2, .delay = 1};
   if (kind == WorkKind::kUpdate || kind == WorkKind::kSave) record.work.index = 4;
+  if (is_of_round(kind)) {
+    record.work.lane = Lane::kRepair;
+    record.work.chunk = 3;
+    for (const int64_t replica : {0, 2, 130}) record.work.replicas.add({replica});
+  }
   record.times = {Nanos{1200}, Nanos{3400}};
   record.bytes_sent = 65536;
   return record;
 }
 
 constexpr WorkKind kAllKinds[] = {WorkKind::kForward, WorkKind::kBackward, WorkKind::kUpdate,
-                                  WorkKind::kSave, WorkKind::kEvaluate};
+                                  WorkKind::kSave,    WorkKind::kEvaluate, WorkKind::kContribute,
+                                  WorkKind::kReduce,  WorkKind::kMerge,    WorkKind::kAwait,
+                                  WorkKind::kRepeat};
 
 TEST(Work, IsTheLineThatItsHeaderShows) {
   EXPECT_EQ(to_event(record_of(WorkKind::kForward)).line(),
             R"({"event":"work","kind":"forward","replica":2,"stage":1,"microbatch":12,"update":4,)"
             R"("version":2,"delay":1,"begin":1200,"end":3400,"bytes":65536})");
+}
+
+TEST(Work, APieceOfARoundSaysWhoseItIs) {
+  WorkRecord record = record_of(WorkKind::kReduce);
+  record.sizes = RoundSizes{.count = 4, .drift = 1, .correction = 1, .spread = 16, .scale = 36};
+  EXPECT_EQ(to_event(record).line(),
+            R"({"event":"work","kind":"reduce","replica":2,"stage":1,"round":12,"lane":"repair",)"
+            R"("chunk":3,"replicas":"0 2 130","update":4,"version":2,"delay":1,"begin":1200,)"
+            R"("end":3400,"bytes":65536,"spread":2.0,"scale":3.0})");
+  record.work.kind = WorkKind::kMerge;
+  const Event merge = to_event(record);
+  EXPECT_EQ(merge.number("drift"), 0.5);
+  EXPECT_EQ(merge.number("correction"), 0.5);
+  EXPECT_EQ(merge.find("spread"), nullptr);
+}
+
+TEST(Work, NobodyIsASetToo) {
+  WorkRecord record = record_of(WorkKind::kContribute);
+  record.work.replicas = {};
+  EXPECT_EQ(work_of(to_event(record))->work, record.work);
+}
+
+TEST(Work, RoundsOfNobodyKnownAreRefused) {
+  for (const char* name : {"lane", "replicas"}) {
+    for (const char* word : {"sing", "1,2", "-1", "256", "1 2x"}) {
+      Event event = to_event(record_of(WorkKind::kMerge));
+      event.add(name, word);
+      const auto back = work_of(event);
+      ASSERT_FALSE(back.ok()) << name << " " << word;
+      EXPECT_EQ(back.error().message, "a piece of a round does not say whose it is");
+    }
+  }
+  Event event = to_event(record_of(WorkKind::kMerge));
+  event.add("chunk", "words");
+  EXPECT_EQ(work_of(event).error().message, "a piece of work has no \"chunk\"");
 }
 
 TEST(Work, EveryKindComesBackAsItWas) {
@@ -48,6 +90,8 @@ TEST(Work, EveryKindComesBackAsItWas) {
 TEST(Work, OnlyKindsThatHaveAnIndexWriteOne) {
   EXPECT_NE(to_event(record_of(WorkKind::kBackward)).find("microbatch"), nullptr);
   EXPECT_NE(to_event(record_of(WorkKind::kEvaluate)).find("batch"), nullptr);
+  EXPECT_NE(to_event(record_of(WorkKind::kRepeat)).find("round"), nullptr);
+  EXPECT_EQ(to_event(record_of(WorkKind::kForward)).find("lane"), nullptr);
   for (const WorkKind kind : {WorkKind::kUpdate, WorkKind::kSave}) {
     EXPECT_EQ(to_event(record_of(kind)).find("microbatch"), nullptr);
     EXPECT_EQ(to_event(record_of(kind)).find("batch"), nullptr);

@@ -110,7 +110,7 @@ TEST_F(MeshTest, GoesOnFromASavedStateWithTheSameBits) {
     RunPlan plan = make_plan(recipe, data());
     plan.first_update = 3;
     const Workers workers = make_workers(recipe, data(), plan);
-    ASSERT_TRUE(restore(workers, join(saved)).ok());
+    ASSERT_TRUE(restore(workers, join(saved, /*stages=*/2)).ok());
     MemoryBooks books;
     EXPECT_TRUE(HandDriver(workers).run(books));
     EXPECT_TRUE(at::equal(weights_of(workers), whole.weights));
@@ -136,7 +136,7 @@ TEST_F(MeshTest, EvaluationsSeeOneVersionOfAllStages) {
     const Workers one =
         make_workers(mesh_recipe(1, 4), data(), make_plan(mesh_recipe(1, 4), data()));
     const StageModel& model = one[0]->numbers()->stage().model();
-    const StageViews views = model.view(join(saved).weights);
+    const StageViews views = model.view(join(saved, /*stages=*/4).weights);
     const auto direct =
         evaluate([&](const at::Tensor& ids) { return model.forward(views, ids, nullptr); },
                  tokens_.file(), {.context = 8, .windows = 5, .batch = 1});
@@ -151,8 +151,10 @@ TEST_F(MeshTest, LeavesTheWeightsWhereTheLossIsNotFinite) {
     recipe.pipeline.schedule = schedule;
     const RunPlan plan = make_plan(recipe, data());
     const Workers workers = make_workers(recipe, data(), plan);
-    ModelState state = {.weights = weights_of(workers).clone(), .optimizer = {}};
-    state.weights.fill_(std::numeric_limits<double>::quiet_NaN());
+    const at::Tensor nowhere =
+        at::full_like(weights_of(workers), std::numeric_limits<double>::quiet_NaN());
+    const ModelState state = {.weights = nowhere,
+                              .replicas = {{.weights = nowhere, .optimizer = {}}}};
     ASSERT_TRUE(restore(workers, state).ok());
     MemoryBooks books;
     EXPECT_FALSE(HandDriver(workers).run(books));

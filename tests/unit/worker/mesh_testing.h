@@ -2,6 +2,8 @@
 // of the test's choosing, and books that only remember.
 #pragma once
 
+#include <algorithm>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -40,13 +42,12 @@ class MemoryBooks : public Books {
 };
 
 // Workers take turns; `order` names which of those that can work goes next. Messages arrive at
-// once.
+// once; reminders when nobody can go on without them, the one that was asked for first.
 class HandDriver : public Outbox {
  public:
   explicit HandDriver(const Workers& workers) : workers_(workers) {}
-  void send(Message message) override {
-    workers_[static_cast<size_t>(message.to.stage.value)]->deliver(std::move(message));
-  }
+  void send(Message message) override { worker_at(message.to).deliver(std::move(message)); }
+  void remind(Message message, Nanos) override { reminders_.push_back(std::move(message)); }
 
   // False: nobody can go on, and not all are done.
   bool run(Books& books, const std::function<size_t(size_t turn, size_t ready)>& order,
@@ -56,7 +57,13 @@ class HandDriver : public Outbox {
       for (const auto& worker : workers_) {
         if (const auto work = worker->next()) ready.emplace_back(worker.get(), *work);
       }
-      if (ready.empty()) break;
+      if (ready.empty()) {
+        if (reminders_.empty()) break;
+        Message reminder = std::move(reminders_.front());
+        reminders_.pop_front();
+        worker_at(reminder.to).deliver(std::move(reminder));
+        continue;
+      }
       auto& [worker, work] = ready[order(turn, ready.size())];
       worker->run(work);
       if (before_finish) before_finish(work);
@@ -72,14 +79,24 @@ class HandDriver : public Outbox {
   }
 
  private:
+  Worker& worker_at(WorkerId id) {
+    const auto found = std::find_if(workers_.begin(), workers_.end(),
+                                    [&](const auto& worker) { return worker->id() == id; });
+    EXPECT_NE(found, workers_.end()) << "a message to nobody";
+    return **found;
+  }
+
   const Workers& workers_;
+  std::deque<Message> reminders_;
 };
 
 // A mesh without arithmetic.
 inline Workers idle_workers(const RunPlan& plan) {
   Workers workers;
-  for (int64_t s = 0; s < plan.shape.stages; ++s) {
-    workers.push_back(std::make_unique<Worker>(WorkerId{{0}, {s}}, plan, nullptr));
+  for (int64_t r = 0; r < plan.replicas; ++r) {
+    for (int64_t s = 0; s < plan.shape.stages; ++s) {
+      workers.push_back(std::make_unique<Worker>(WorkerId{{r}, {s}}, plan, nullptr));
+    }
   }
   return workers;
 }

@@ -17,6 +17,20 @@ Message activation() {
           .payload_bytes = 48};
 }
 
+Message answer() {
+  Message message = {.kind = MessageKind::kAnswer,
+                     .from = {{3}, {1}},
+                     .to = {{0}, {1}},
+                     .index = 900,
+                     .update = 31,
+                     .payload = at::arange(5, at::kByte),
+                     .payload_bytes = 5,
+                     .lane = Lane::kRepair,
+                     .chunk = 7};
+  for (const int64_t replica : {0, 63, 64, 255}) message.replicas.add({replica});
+  return message;
+}
+
 void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.kind, b.kind);
   EXPECT_EQ(a.from, b.from);
@@ -24,6 +38,9 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.index, b.index);
   EXPECT_EQ(a.update, b.update);
   EXPECT_EQ(a.payload_bytes, b.payload_bytes);
+  EXPECT_EQ(a.lane, b.lane);
+  EXPECT_EQ(a.chunk, b.chunk);
+  EXPECT_EQ(a.replicas, b.replicas);
   ASSERT_EQ(a.payload.defined(), b.payload.defined());
   if (!a.payload.defined()) return;
   EXPECT_EQ(a.payload.sizes(), b.payload.sizes());
@@ -46,6 +63,19 @@ TEST(Message, SurvivesTheWay) {
   scalar.payload = at::scalar_tensor(2.5, at::kDouble);
   scalar.payload_bytes = 8;
   expect_same(scalar, *from_bytes(to_bytes(scalar)));
+}
+
+TEST(Message, PiecesOfRoundsSurviveTheWay) {
+  expect_same(answer(), *from_bytes(to_bytes(answer())));
+  for (const Lane lane : {Lane::kMain, Lane::kRepair, Lane::kEvaluation}) {
+    Message bare = {.kind = MessageKind::kContribution,
+                    .from = {{2}, {1}},
+                    .to = {{0}, {1}},
+                    .index = 3,
+                    .lane = lane,
+                    .chunk = 1};
+    expect_same(bare, *from_bytes(to_bytes(bare)));
+  }
 }
 
 TEST(Message, ATensorThatIsAViewArrivesWhole) {
@@ -71,13 +101,18 @@ TEST(Message, EveryCutIsRefusedInWords) {
 // Whatever one byte becomes, the answer is a message or a sentence; never a crash, never a tensor
 // larger than what was sent.
 TEST(Message, ADamagedByteIsNeverACrash) {
-  const std::vector<std::byte> whole = to_bytes(activation());
-  for (size_t at = 0; at < whole.size(); ++at) {
-    for (const int value : {0, 1, 0x7f, 0x80, 0xff}) {
-      std::vector<std::byte> damaged = whole;
-      damaged[at] = static_cast<std::byte>(value);
-      const auto result = from_bytes(damaged);
-      if (result.ok() && result->payload.defined()) {
+  for (const Message& message : {activation(), answer()}) {
+    const std::vector<std::byte> whole = to_bytes(message);
+    for (size_t at = 0; at < whole.size(); ++at) {
+      for (const int value : {0, 1, 0x7f, 0x80, 0xff}) {
+        std::vector<std::byte> damaged = whole;
+        damaged[at] = static_cast<std::byte>(value);
+        const auto result = from_bytes(damaged);
+        if (!result.ok()) continue;
+        EXPECT_GE(result->chunk, 0);
+        EXPECT_LT(static_cast<int>(result->lane), kLanes);
+        EXPECT_LT(static_cast<int>(result->kind), kMessageKinds);
+        if (!result->payload.defined()) continue;
         EXPECT_LE(result->payload.nbytes(), whole.size());
       }
     }
@@ -87,6 +122,8 @@ TEST(Message, ADamagedByteIsNeverACrash) {
 TEST(Message, KindsHaveWords) {
   EXPECT_EQ(message_kind_word(MessageKind::kActivation), "activation");
   EXPECT_EQ(message_kind_word(MessageKind::kFlushAt), "flush_at");
+  EXPECT_EQ(message_kind_word(MessageKind::kContribution), "contribution");
+  EXPECT_EQ(message_kind_word(MessageKind::kAskAgain), "ask_again");
 }
 
 }  // namespace

@@ -24,21 +24,41 @@ ModelShape tiny_shape() {
           .vocabulary = 7};
 }
 
-SavedRun tiny_run() {
+// Replica r has r more of everything. A model is the mean of its replicas; here it only has to be
+// told apart from them.
+SavedRun tiny_run(int64_t replicas = 1) {
   const ModelShape shape = tiny_shape();
   const int64_t count = parameter_count(slice_layout(shape, whole_model(shape)));
   const at::Tensor ramp = at::arange(count, at::kFloat);
-  return {.counters = {.update = 12,
-                       .seconds = 3.5,
-                       .seconds_updating = 2.25,
-                       .recent_losses = {4.5, 0.1},
-                       .tokenizer_hash = 0xFEDCBA9876543210,  // more bits than a double has
-                       .data_hash = 1},
-          .shape = shape,
-          .weights = ramp / 7,
-          .optimizer = {.buffers = {{"momentum", ramp / 3}, {"variance", ramp + 1}},
-                        .updates = 11,
-                        .momentum_product = 0.3}};
+  SavedRun run = {.counters = {.update = 12,
+                               .seconds = 3.5,
+                               .seconds_updating = 2.25,
+                               .recent_losses = {4.5, 0.1},
+                               .tokenizer_hash = 0xFEDCBA9876543210,  // more bits than a double has
+                               .data_hash = 1},
+                  .shape = shape,
+                  .state = {.weights = ramp / 7, .replicas = {}}};
+  for (int64_t r = 0; r < replicas; ++r) {
+    run.state.replicas.push_back(
+        {.weights = replicas == 1 ? run.state.weights : ramp / 7 + r,
+         .optimizer = {.buffers = {{"momentum", ramp / 3 + r}, {"variance", ramp + 1 + r}},
+                       .updates = 11 + r,
+                       .momentum_product = 0.3},
+         .rounds = {{5 + r, 2}, {6 + r, 2}}});
+  }
+  return run;
+}
+
+void expect_same(const ReplicaState& a, const ReplicaState& b) {
+  EXPECT_TRUE(at::equal(a.weights, b.weights));
+  EXPECT_EQ(a.rounds, b.rounds);
+  EXPECT_EQ(a.optimizer.updates, b.optimizer.updates);
+  EXPECT_EQ(a.optimizer.momentum_product, b.optimizer.momentum_product);
+  ASSERT_EQ(a.optimizer.buffers.size(), b.optimizer.buffers.size());
+  for (size_t i = 0; i < a.optimizer.buffers.size(); ++i) {
+    EXPECT_EQ(a.optimizer.buffers[i].first, b.optimizer.buffers[i].first);
+    EXPECT_TRUE(at::equal(a.optimizer.buffers[i].second, b.optimizer.buffers[i].second));
+  }
 }
 
 class SavedStateTest : public testing::Test {
@@ -79,31 +99,61 @@ TEST_F(SavedStateTest, ComesBackWhole) {
   EXPECT_EQ(loaded->counters.tokenizer_hash, 0xFEDCBA9876543210);
   EXPECT_EQ(loaded->counters.data_hash, 1u);
   EXPECT_EQ(loaded->shape, run.shape);
-  EXPECT_TRUE(at::equal(loaded->weights, run.weights));
-  EXPECT_EQ(loaded->optimizer.updates, 11);
-  EXPECT_EQ(loaded->optimizer.momentum_product, 0.3);
-  ASSERT_EQ(loaded->optimizer.buffers.size(), 2u);
-  for (size_t b = 0; b < 2; ++b) {
-    EXPECT_EQ(loaded->optimizer.buffers[b].first, run.optimizer.buffers[b].first);
-    EXPECT_TRUE(at::equal(loaded->optimizer.buffers[b].second, run.optimizer.buffers[b].second));
-  }
+  EXPECT_TRUE(at::equal(loaded->state.weights, run.state.weights));
+  ASSERT_EQ(loaded->state.replicas.size(), 1u);
+  expect_same(loaded->state.replicas[0], run.state.replicas[0]);
+}
+
+// More than ten, so that replica.1 is the beginning of another's name.
+TEST_F(SavedStateTest, EveryReplicaComesBackWithItsOwn) {
+  const SavedRun run = tiny_run(/*replicas=*/12);
+  const auto saved = save_run(folder_.path(), run, 3);
+  ASSERT_TRUE(saved.ok()) << saved.error().message;
+  const auto loaded = load_run(*saved, /*with_optimizer=*/true);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_TRUE(at::equal(loaded->state.weights, run.state.weights));
+  ASSERT_EQ(loaded->state.replicas.size(), 12u);
+  for (size_t r = 0; r < 12; ++r) expect_same(loaded->state.replicas[r], run.state.replicas[r]);
+}
+
+TEST_F(SavedStateTest, RefusesAReplicaWithoutWeights) {
+  Json state = Json::parse(state_text());
+  state["replicas"].push_back(state["replicas"][0]);
+  const auto loaded = load_run(with(state.dump(), {}), /*with_optimizer=*/true);
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_NE(loaded.error().message.find("lacks the weights of a replica"), std::string::npos)
+      << loaded.error().message;
 }
 
 TEST_F(SavedStateTest, LeavesTheOptimizerOutWhereItIsNotWanted) {
   const auto loaded = load_run(checkpoint_, /*with_optimizer=*/false);
   ASSERT_TRUE(loaded.ok());
-  EXPECT_TRUE(loaded->optimizer.buffers.empty());
-  EXPECT_TRUE(at::equal(loaded->weights, tiny_run().weights));
+  EXPECT_TRUE(loaded->state.replicas[0].optimizer.buffers.empty());
+  EXPECT_TRUE(at::equal(loaded->state.weights, tiny_run().state.weights));
 }
 
 TEST_F(SavedStateTest, RefusesEachMissingOrMisshapenMember) {
-  for (const char* member :
-       {"update", "seconds", "seconds_updating", "recent_losses", "tokenizer_hash", "data_hash",
-        "optimizer_updates", "momentum_product"}) {
+  for (const char* member : {"update", "seconds", "seconds_updating", "recent_losses",
+                             "tokenizer_hash", "data_hash", "bytes_activations", "bytes_gradients",
+                             "bytes_evaluation", "bytes_averaging", "replicas"}) {
     Json missing = Json::parse(state_text());
     ASSERT_EQ(missing.erase(member), 1u) << member;
     Json misshapen = Json::parse(state_text());
     misshapen[member] = Json::object();
+    for (const Json& state : {missing, misshapen}) {
+      const auto loaded = load_run(with(state.dump(), {}), /*with_optimizer=*/false);
+      ASSERT_FALSE(loaded.ok()) << member;
+      EXPECT_NE(loaded.error().message.find("state.json"), std::string::npos) << member;
+    }
+  }
+}
+
+TEST_F(SavedStateTest, RefusesEachMissingOrMisshapenMemberOfAReplica) {
+  for (const char* member : {"updates", "momentum_product", "rounds"}) {
+    Json missing = Json::parse(state_text());
+    ASSERT_EQ(missing["replicas"][0].erase(member), 1u) << member;
+    Json misshapen = Json::parse(state_text());
+    misshapen["replicas"][0][member] = Json::object({{"a", "b"}});
     for (const Json& state : {missing, misshapen}) {
       const auto loaded = load_run(with(state.dump(), {}), /*with_optimizer=*/false);
       ASSERT_FALSE(loaded.ok()) << member;

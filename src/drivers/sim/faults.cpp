@@ -1,0 +1,65 @@
+#include "drivers/sim/faults.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace leeway::sim {
+namespace {
+
+void keep_earliest(std::optional<Nanos>& kept, Nanos at) { kept = kept ? std::min(*kept, at) : at; }
+
+bool has_come(const std::optional<Nanos>& at, Nanos now) { return at && *at <= now; }
+
+}  // namespace
+
+std::vector<LinkOutage> cut_off(const Mesh& mesh, WorkerId worker, const Window& window) {
+  std::vector<LinkOutage> outages;
+  for (int64_t r = 0; r < mesh.replicas; ++r) {
+    const WorkerId other = {.replica = {r}, .stage = worker.stage};
+    if (other == worker) continue;
+    outages.push_back({.from = worker, .to = other, .window = window});
+    outages.push_back({.from = other, .to = worker, .window = window});
+  }
+  return outages;
+}
+
+std::vector<Departure> departures_of(const Mesh& mesh, ReplicaId replica, Nanos at) {
+  std::vector<Departure> departures;
+  for (int64_t s = 0; s < mesh.stages; ++s) {
+    departures.push_back({.worker = {.replica = replica, .stage = {s}}, .at = at});
+  }
+  return departures;
+}
+
+Faults::Faults(const Mesh& mesh, const std::vector<LinkOutage>& outages,
+               const std::vector<Departure>& departures)
+    : outages_(outages), gone_at_(mesh.count()), stranded_at_(static_cast<size_t>(mesh.replicas)) {
+  for (const LinkOutage& outage : outages) {
+    LEEWAY_CHECK(mesh.contains(outage.from), "a link of this mesh is down");
+    LEEWAY_CHECK(mesh.contains(outage.to), "a link of this mesh is down");
+    LEEWAY_CHECK(outage.from.replica != outage.to.replica,
+                 "a pipeline that misses a message has no way to go on");
+  }
+  for (const Departure& departure : departures) {
+    LEEWAY_CHECK(mesh.contains(departure.worker), "a worker of this mesh is gone");
+    const WorkerId id = departure.worker;
+    keep_earliest(gone_at_[mesh.index(id)], departure.at);
+    keep_earliest(stranded_at_[static_cast<size_t>(id.replica.value)], departure.at);
+  }
+}
+
+bool Faults::is_lost(WorkerId from, WorkerId to, Nanos sent_at) const {
+  return std::ranges::any_of(outages_, [&](const LinkOutage& outage) {
+    const bool in_window = outage.window.begin <= sent_at && sent_at < outage.window.end;
+    return in_window && outage.from == from && outage.to == to;
+  });
+}
+
+bool Faults::is_gone(size_t worker, Nanos now) const { return has_come(gone_at_[worker], now); }
+
+bool Faults::is_stranded(ReplicaId replica, Nanos now) const {
+  return has_come(stranded_at_[static_cast<size_t>(replica.value)], now);
+}
+
+}  // namespace leeway::sim

@@ -1,0 +1,219 @@
+#include "drivers/sim/round_checker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace leeway::sim {
+namespace {
+
+// A worker gives a round up after so many more, so that its memory is bounded.
+constexpr int64_t kFlightsMax = 64;
+// The checker's own memory: nothing this old is ever heard of again.
+constexpr int64_t kRememberedRounds = 2048;
+
+bool is_duty(WorkKind kind) {
+  return kind == WorkKind::kReduce || kind == WorkKind::kAwait || kind == WorkKind::kRepeat;
+}
+
+bool ends_boundary(WorkKind kind) {
+  return kind == WorkKind::kForward || kind == WorkKind::kBackward || kind == WorkKind::kSave;
+}
+
+}  // namespace
+
+RoundChecker::RoundChecker(const Mesh& mesh, const RunPlan& plan)
+    : mesh_(mesh), plan_(plan), lanes_(plan.lanes), seats_(mesh.count()), chunks_(mesh.count()) {}
+
+const LanePlan* RoundChecker::plan_of(Lane lane) const {
+  const auto found = std::ranges::find(lanes_, lane, &LanePlan::lane);
+  return found == lanes_.end() ? nullptr : &*found;
+}
+
+RoundChecker::Chunk& RoundChecker::chunk_of(StageId stage, Lane lane, const ChunkId& id) {
+  return chunks_[static_cast<size_t>(stage.value)][static_cast<size_t>(lane)][id];
+}
+
+std::string RoundChecker::began(size_t worker, const Work& work, const Moment& moment) {
+  Seat& seat = seats_[worker];
+  if (lanes_.empty()) return is_of_round(work.kind) ? "a round in a run that has none" : "";
+  if (!is_duty(work.kind)) {
+    if (std::string wrong = duties(worker, moment.now); !wrong.empty()) return wrong;
+  }
+  if (seat.flushes && work.kind != WorkKind::kSave && ends_boundary(work.kind)) {
+    return "a merge came before its planned lag, and that was no flush point";
+  }
+  if (ends_boundary(work.kind)) seat.at_boundary = false;
+  if (work.kind == WorkKind::kUpdate) seat.at_boundary = true;
+  if (!is_of_round(work.kind)) return "";
+  const LanePlan* const plan = plan_of(work.lane);
+  if (plan == nullptr) return "a round of a lane that this run does not have";
+  const WorkerId id = mesh_.id(worker);
+  if (is_duty(work.kind) && plan->owner(work.index, work.chunk) != id.replica) {
+    return "an owner's duty of a worker that does not own the chunk";
+  }
+  switch (work.kind) {
+    case WorkKind::kContribute:
+      return contribute(worker, work, moment);
+    case WorkKind::kReduce:
+      return reduce(worker, work);
+    case WorkKind::kMerge:
+      return merge(worker, work, moment);
+    case WorkKind::kAwait:
+      chunk_of(id.stage, work.lane, {work.index, work.chunk}).awaited_at = moment.now;
+      return "";
+    default:
+      return chunk_of(id.stage, work.lane, {work.index, work.chunk}).mean_of
+                 ? ""
+                 : "an answer is repeated that was never given";
+  }
+}
+
+// Whoever begins something else has looked at what it owes: chunks that have arrived have a
+// deadline, and those whose deadline has come are closed. So none is open for longer than its
+// deadline and the work that kept its owner.
+std::string RoundChecker::duties(size_t worker, Nanos now) const {
+  const auto stage = static_cast<size_t>(mesh_.id(worker).stage.value);
+  for (const LanePlan& plan : lanes_) {
+    if (!plan.deadline) continue;
+    const auto lane = static_cast<size_t>(plan.lane);
+    for (const ChunkId& id : seats_[worker].diaries[lane].open) {
+      const Chunk& chunk = chunks_[stage][lane].at(id);
+      const bool expired = chunk.awaited_at && *chunk.awaited_at + *plan.deadline < now;
+      if (chunk.awaited_at && !expired) continue;
+      return fmt::format("it keeps round {} chunk {} of lane {} open, whose first part came at {}",
+                         id.first, id.second, lane_word(plan.lane), chunk.first_part_at.count);
+    }
+  }
+  return "";
+}
+
+std::string RoundChecker::at_boundary(size_t worker, const LanePlan& plan,
+                                      const Moment& moment) const {
+  if (plan.gradients) return moment.update_due ? "" : "gradients that are not complete";
+  return seats_[worker].at_boundary ? "" : "away from the boundary of an update";
+}
+
+std::string RoundChecker::contribute(size_t worker, const Work& work, const Moment& moment) {
+  const LanePlan& plan = *plan_of(work.lane);
+  const WorkerId id = mesh_.id(worker);
+  Diary& diary = seats_[worker].diaries[static_cast<size_t>(work.lane)];
+  if (std::string wrong = at_boundary(worker, plan, moment); !wrong.empty()) return wrong;
+  if (work.index <= diary.last_round) return "a worker's rounds are strictly ascending";
+  const bool weighs = !work.replicas.empty();
+  if (weighs && work.replicas != ReplicaSet::of(id.replica)) return "in another's name";
+  diary.last_round = work.index;
+  if (weighs) diary.sent_at[work.index] = moment.updates + (plan.gradients ? 1 : 0);
+  for (int64_t chunk = 0; chunk < plan.chunks(); ++chunk) {
+    if (plan.owner(work.index, chunk) != id.replica) continue;
+    note_part(id, plan, {work.index, chunk}, weighs, moment.now);
+  }
+  forget_old(id.stage, work.lane, work.index);
+  while (!diary.sent_at.empty() && diary.sent_at.begin()->first < work.index - kRememberedRounds) {
+    diary.sent_at.erase(diary.sent_at.begin());
+  }
+  return "";
+}
+
+// Evaluations are numbered by updates, few and far apart.
+void RoundChecker::forget_old(StageId stage, Lane lane, int64_t round) {
+  if (lane == Lane::kEvaluation) return;
+  auto& chunks = chunks_[static_cast<size_t>(stage.value)][static_cast<size_t>(lane)];
+  while (!chunks.empty() && chunks.begin()->first.first < round - kRememberedRounds) {
+    const ChunkId id = chunks.begin()->first;
+    for (int64_t r = 0; r < mesh_.replicas; ++r) {
+      const WorkerId worker = {.replica = {r}, .stage = stage};
+      Diary& diary = seats_[mesh_.index(worker)].diaries[static_cast<size_t>(lane)];
+      diary.arrived.erase(id);
+      diary.merged.erase(id);
+      diary.open.erase(id);
+    }
+    chunks.erase(chunks.begin());
+  }
+}
+
+void RoundChecker::note_part(WorkerId from, const LanePlan& plan, const ChunkId& id, bool weighs,
+                             Nanos now) {
+  const WorkerId owner = {.replica = plan.owner(id.first, id.second), .stage = from.stage};
+  Chunk& chunk = chunk_of(from.stage, plan.lane, id);
+  if (weighs) chunk.parts.add(from.replica);
+  if (chunk.mean_of) return;
+  Diary& diary = seats_[mesh_.index(owner)].diaries[static_cast<size_t>(plan.lane)];
+  // An owner takes nothing of rounds that are so long past.
+  const bool over = plan.lane != Lane::kEvaluation && id.first <= diary.newest_mean - kFlightsMax;
+  if (over && !diary.open.contains(id)) return;
+  if (diary.open.insert(id).second) chunk.first_part_at = now;
+}
+
+std::string RoundChecker::reduce(size_t worker, const Work& work) {
+  const WorkerId id = mesh_.id(worker);
+  const ChunkId which = {work.index, work.chunk};
+  Chunk& chunk = chunk_of(id.stage, work.lane, which);
+  if (chunk.mean_of) return "a chunk has one answer";
+  for (const ReplicaId replica : work.replicas.members()) {
+    if (!chunk.parts.contains(replica)) return "a mean of what has not arrived";
+  }
+  chunk.mean_of = work.replicas;
+  Diary& diary = seats_[worker].diaries[static_cast<size_t>(work.lane)];
+  diary.open.erase(which);
+  diary.newest_mean = std::max(diary.newest_mean, work.index);
+  if (!work.replicas.empty()) diary.arrived.insert(which);  // its own answer does not travel
+  return "";
+}
+
+std::string RoundChecker::merge(size_t worker, const Work& work, const Moment& moment) {
+  const LanePlan& plan = *plan_of(work.lane);
+  const ChunkId id = {work.index, work.chunk};
+  Diary& diary = seats_[worker].diaries[static_cast<size_t>(work.lane)];
+  if (std::string wrong = at_boundary(worker, plan, moment); !wrong.empty()) return wrong;
+  if (!diary.arrived.contains(id)) return "a merge before its answer has arrived";
+  if (!diary.merged.insert(id).second) return "a chunk is merged once";
+  const int64_t updates = moment.updates + (plan.gradients ? 1 : 0);
+  const auto sent = diary.sent_at.find(work.index);
+  const bool weighed = sent != diary.sent_at.end();
+  if (weighed != !work.replicas.empty()) return "it has forgotten whether it sent its part";
+  const int64_t lag = weighed ? updates - sent->second : 0;
+  if (work.delay != lag) return fmt::format("the lag is {}", lag);
+  if (plan.lag && (!weighed || lag > *plan.lag)) {
+    return fmt::format("the lag is {} and not {}, as planned", lag, *plan.lag);
+  }
+  const bool early = plan.lag && lag < *plan.lag && !plan_.saves_at(moment.updates);
+  if (early) seats_[worker].flushes = true;
+  if (!plan.lag && work.index <= diary.last_round - kFlightsMax) {
+    return "a round that should have been given up";
+  }
+  return "";
+}
+
+std::string RoundChecker::received(const Message& message, Nanos now) {
+  const bool answer = message.kind == MessageKind::kAnswer;
+  if (!answer && message.kind != MessageKind::kContribution) return "";
+  const LanePlan* const plan = plan_of(message.lane);
+  const ChunkId id = {message.index, message.chunk};
+  const auto where = [&](const char* wrong) {
+    return fmt::format("stage {} lane {} round {} chunk {}, from replica {} to {}: {}",
+                       message.from.stage.value, lane_word(message.lane), id.first, id.second,
+                       message.from.replica.value, message.to.replica.value, wrong);
+  };
+  if (plan == nullptr) return where("a message of a lane that this run does not have");
+  if (message.from.stage != message.to.stage) return where("rounds are of one stage");
+  const ReplicaId owner = plan->owner(message.index, message.chunk);
+  if (!answer) {
+    if (message.to.replica != owner) return where("a part for somebody who does not own it");
+    const bool weighs = !message.replicas.empty();
+    if (weighs && message.replicas != ReplicaSet::of(message.from.replica)) {
+      return where("in another's name");
+    }
+    note_part(message.from, *plan, id, weighs, now);
+    return "";
+  }
+  if (message.from.replica != owner) return where("an answer from somebody who does not own it");
+  const Chunk& chunk = chunk_of(message.from.stage, message.lane, id);
+  if (!chunk.mean_of || *chunk.mean_of != message.replicas) {
+    return where("another set of contributors than the mean is of");
+  }
+  seats_[mesh_.index(message.to)].diaries[static_cast<size_t>(message.lane)].arrived.insert(id);
+  return "";
+}
+
+}  // namespace leeway::sim

@@ -1,0 +1,83 @@
+// Watches rounds from outside, with books of its own: who has sent what, who has received what,
+// what became of it. An empty answer says that all is well; any other names what the method
+// forbids.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/replica_set.h"
+#include "base/time.h"
+#include "drivers/sim/mesh.h"
+#include "events/work.h"
+#include "worker/message.h"
+#include "worker/run_plan.h"
+
+namespace leeway::sim {
+
+class RoundChecker {
+ public:
+  RoundChecker(const Mesh& mesh, const RunPlan& plan);
+
+  // The worker's own counts, as the checker has them, before this piece of work.
+  struct Moment {
+    int64_t updates = 0;
+    bool update_due = false;
+    Nanos now = {};
+  };
+  // Contributions in ascending rounds, and merges, each chunk once, only at the boundary of an
+  // update; merges of what has arrived, with the lag that was planned and of no round that should
+  // have been given up; means by their owner alone, once, of parts that it has received, and none
+  // later than its deadline for want of attention.
+  std::string began(size_t worker, const Work& work, const Moment& moment);
+
+  // Of a chunk there is one answer, with one set of contributors, from its owner.
+  std::string received(const Message& message, Nanos now);
+
+ private:
+  using ChunkId = std::pair<int64_t, int64_t>;  // round and chunk
+  struct Chunk {
+    ReplicaSet parts;  // that its owner has, with weight
+    Nanos first_part_at;
+    std::optional<Nanos> awaited_at = {};
+    std::optional<ReplicaSet> mean_of = {};  // once it is made
+  };
+  // What one worker did in one lane.
+  struct Diary {
+    int64_t last_round = -1;
+    std::map<int64_t, int64_t> sent_at;  // updates, by round that it has a say in
+    std::set<ChunkId> arrived;           // answers
+    std::set<ChunkId> merged;
+    std::set<ChunkId> open;    // that it owns and has not closed
+    int64_t newest_mean = -1;  // round
+  };
+  struct Seat {
+    bool at_boundary = true;  // a sitting begins at one
+    bool flushes = false;     // rounds have been merged before their lag: it must be the end
+    std::array<Diary, kLanes> diaries;
+  };
+  const LanePlan* plan_of(Lane lane) const;
+  Chunk& chunk_of(StageId stage, Lane lane, const ChunkId& id);
+  void forget_old(StageId stage, Lane lane, int64_t round);
+  void note_part(WorkerId from, const LanePlan& plan, const ChunkId& id, bool weighs, Nanos now);
+
+  std::string contribute(size_t worker, const Work& work, const Moment& moment);
+  std::string reduce(size_t worker, const Work& work);
+  std::string merge(size_t worker, const Work& work, const Moment& moment);
+  std::string duties(size_t worker, Nanos now) const;
+  std::string at_boundary(size_t worker, const LanePlan& plan, const Moment& moment) const;
+
+  Mesh mesh_;
+  RunPlan plan_;
+  std::vector<LanePlan> lanes_;
+  std::vector<Seat> seats_;                                           // by worker
+  std::vector<std::array<std::map<ChunkId, Chunk>, kLanes>> chunks_;  // by stage and lane
+};
+
+}  // namespace leeway::sim

@@ -1,0 +1,173 @@
+#include "worker/averaging_parts.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "worker/recipe_parts.h"
+
+namespace leeway {
+namespace {
+
+// The background rounds of `lowbit` move a twentieth of the weights at a time.
+constexpr double kRepairFraction = 0.05;
+constexpr uint64_t kRepairSeed = 0x7265;  // another cut than the main lane's
+
+WireFormat wire_format(AveragingWire wire) {
+  switch (wire) {
+    case AveragingWire::kF32:
+      return WireFormat::kF32;
+    case AveragingWire::kBf16:
+      return WireFormat::kBf16;
+    case AveragingWire::kInt8:
+      return WireFormat::kInt8;
+    case AveragingWire::kInt8Stochastic:
+      return WireFormat::kInt8Stochastic;
+    case AveragingWire::kInt4:
+      return WireFormat::kInt4;
+    case AveragingWire::kTernary:
+      return WireFormat::kTernary;
+  }
+  LEEWAY_UNREACHABLE("the table of keys knows all wires");
+}
+
+Correction correction_of(AveragingCorrection correction) {
+  switch (correction) {
+    case AveragingCorrection::kNone:
+      return Correction::kNone;
+    case AveragingCorrection::kDelta:
+      return Correction::kDelta;
+    case AveragingCorrection::kEma:
+      return Correction::kEma;
+  }
+  LEEWAY_UNREACHABLE("the table of keys knows all corrections");
+}
+
+bool repairs(const AveragingOptions& averaging) {
+  return averaging.method == AveragingMethod::kLowbit && averaging.repair_every > 0;
+}
+
+CutOptions cut_options(const Recipe& recipe, Lane lane, StageId stage, int64_t parameters) {
+  const auto seed = static_cast<uint64_t>(recipe.run.seed);
+  const bool repair = lane == Lane::kRepair;
+  return {.seed = repair ? seed ^ kRepairSeed : seed,
+          .stage = stage,
+          .parameters = parameters,
+          .fraction = repair ? kRepairFraction : recipe.averaging.fraction,
+          .granularity = recipe.averaging.granularity};
+}
+
+int64_t stage_parameters(const StageOptions& stage) {
+  return parameter_count(slice_layout(stage.shape, stage.slice));
+}
+
+}  // namespace
+
+int64_t round_interval(const Recipe& recipe) {
+  const AveragingOptions& averaging = recipe.averaging;
+  if (!averaging.guard || averaging.merge != MergePolicy::kFixedLag) return averaging.interval;
+  const StabilityOptions options = stability_options(recipe, static_cast<double>(averaging.lag));
+  return std::max(averaging.interval, stable_interval(options));
+}
+
+std::vector<LaneNumbers> lane_numbers(const Recipe& recipe, const StageOptions& stage, StageId id) {
+  const AveragingOptions& averaging = recipe.averaging;
+  if (recipe.mesh.replicas == 1 || averaging.method == AveragingMethod::kNone) return {};
+  const int64_t parameters = stage_parameters(stage);
+  const int64_t chunks = LanePlan{.replicas = recipe.mesh.replicas}.chunks();
+  const WireFormat wire = wire_format(averaging.wire);
+  LaneNumbers main = {.lane = Lane::kMain,
+                      .payload = RoundPayload::kWeights,
+                      .cut = cut_options(recipe, Lane::kMain, id, parameters),
+                      .chunks = chunks,
+                      .wire = wire,
+                      .merge = {.correction = correction_of(averaging.correction),
+                                .ema_start = averaging.ema_start,
+                                .ema_end = averaging.ema_end,
+                                .run_rounds = recipe.run.updates / round_interval(recipe),
+                                .outer_rate = averaging.outer_rate,
+                                .outer_momentum = averaging.outer_momentum},
+                      .lowbit = {.wire = wire,
+                                 .smoothing = averaging.smoothing,
+                                 .gain = averaging.gain,
+                                 .gain_smoothing = averaging.gain_smoothing}};
+  if (averaging.method == AveragingMethod::kAllreduce) main.payload = RoundPayload::kGradients;
+  if (averaging.method == AveragingMethod::kLowbit) main.payload = RoundPayload::kSteps;
+  std::vector<LaneNumbers> lanes = {main};
+  if (repairs(averaging)) {
+    lanes.push_back({.lane = Lane::kRepair,
+                     .payload = RoundPayload::kWeights,
+                     .cut = cut_options(recipe, Lane::kRepair, id, parameters),
+                     .chunks = chunks,
+                     .wire = WireFormat::kF32,
+                     .merge = {.correction = Correction::kDelta},
+                     .lowbit = {}});
+  }
+  return lanes;
+}
+
+std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
+  const AveragingOptions& averaging = recipe.averaging;
+  const int64_t replicas = recipe.mesh.replicas;
+  if (replicas == 1) return {};
+  const bool fixed = averaging.merge == MergePolicy::kFixedLag;
+  LanePlan common = {.replicas = replicas};
+  if (fixed) common.lag = averaging.lag;
+  if (!fixed) common.deadline = Nanos{static_cast<int64_t>(averaging.deadline_ms * 1e6)};
+  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary);
+  const auto with_bytes = [&](LanePlan plan) {
+    for (size_t s = 0; s < stages.size(); ++s) {
+      for (const LaneNumbers& numbers :
+           lane_numbers(recipe, stages[s], {static_cast<int64_t>(s)})) {
+        if (numbers.lane != plan.lane) continue;
+        plan.cycle = Cut(numbers.cut).parts();
+        const int64_t count = Cut(numbers.cut).count(0) / numbers.chunks;
+        plan.chunk_bytes.push_back(encoded_bytes(numbers.wire, count, stages[s].master));
+      }
+      if (plan.lane == Lane::kEvaluation) {
+        const auto width = static_cast<int64_t>(c10::elementSize(stages[s].master));
+        plan.chunk_bytes.push_back(stage_parameters(stages[s]) * width);
+      }
+    }
+    return plan;
+  };
+  std::vector<LanePlan> lanes;
+  if (averaging.method != AveragingMethod::kNone) {
+    LanePlan main = common;
+    main.interval = round_interval(recipe);
+    const auto limit = stability_limit(stability_options(recipe, 0));
+    if (averaging.guard && !fixed && limit) {
+      main.lag_limit = *limit * static_cast<double>(averaging.interval) / averaging.fraction;
+    }
+    main.gradients = averaging.method == AveragingMethod::kAllreduce;
+    main.needs_every = averaging.method == AveragingMethod::kLowbit;
+    main.rotates = !main.needs_every;  // what an owner could not say yet stays with its chunk
+    lanes.push_back(with_bytes(main));
+  }
+  if (repairs(averaging)) {
+    LanePlan repair = common;
+    repair.lane = Lane::kRepair;
+    repair.interval = averaging.repair_every;
+    lanes.push_back(with_bytes(repair));
+  }
+  LanePlan evaluation = common;
+  evaluation.lane = Lane::kEvaluation;
+  evaluation.lag.reset();
+  lanes.push_back(with_bytes(evaluation));
+  return lanes;
+}
+
+StabilityOptions stability_options(const Recipe& recipe, double lag) {
+  const AveragingOptions& averaging = recipe.averaging;
+  return {.lag = lag,
+          .fraction = averaging.fraction,
+          .interval = averaging.interval,
+          .correction = correction_of(averaging.correction),
+          .ema_start = averaging.ema_start};
+}
+
+double allreduce_bytes(int64_t parameters, int64_t replicas, int64_t updates) {
+  return 2.0 * static_cast<double>(replicas - 1) * static_cast<double>(parameters) * sizeof(float) *
+         static_cast<double>(updates);
+}
+
+}  // namespace leeway

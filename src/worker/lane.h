@@ -1,0 +1,39 @@
+// What the replicas of a stage agree on about one kind of round, before the run. Pure data.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "events/work.h"
+
+namespace leeway {
+
+// More owners than this would only make chunks small.
+inline constexpr int64_t kOwnersMax = 8;
+
+struct LanePlan {
+  Lane lane = Lane::kMain;
+  int64_t replicas = 1;
+  int64_t interval = 1;                // updates between two rounds
+  int64_t cycle = 1;                   // rounds until every coordinate has been exchanged
+  std::optional<int64_t> lag = {};     // merges so many updates after sending; none: on arrival
+  std::optional<Nanos> deadline = {};  // from a chunk's first arrival; none: waits for everybody
+  double lag_limit = 0;                // guard: above this lag rounds are held less often; 0: none
+  bool gradients = false;    // rounds come before the update, and the update waits for them
+  bool needs_every = false;  // of steps: every answer counts, and a missing one is asked for again
+  bool rotates = true;       // owners move on from round to round
+  std::vector<int64_t> chunk_bytes = {};  // by stage, where there are no numbers to count
+
+  int64_t chunks() const { return lane == Lane::kEvaluation ? 1 : std::min(replicas, kOwnersMax); }
+  // Who adds a chunk up. The recipe's replicas count, never those that live.
+  ReplicaId owner(int64_t round, int64_t chunk) const {
+    if (lane == Lane::kEvaluation) return {0};
+    return {(chunk + (rotates ? round % replicas : 0)) % replicas};
+  }
+};
+
+}  // namespace leeway

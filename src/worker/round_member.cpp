@@ -1,0 +1,182 @@
+#include "worker/round_member.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace leeway {
+
+RoundMember::RoundMember(const LanePlan& plan, int64_t updates_done, int64_t next_round)
+    : plan_(plan),
+      last_update_(updates_done),
+      last_round_(next_round - 1),
+      newest_heard_(next_round - 1),
+      wanted_from_(next_round) {}
+
+void RoundMember::heard_of(int64_t round) { newest_heard_ = std::max(newest_heard_, round); }
+
+// Whether an answer is dropped depends on what this worker itself has done, not on what it has
+// heard: a replay, which hears of everything earlier, drops nothing that the run did not.
+void RoundMember::deliver(Message message) {
+  const int64_t round = message.index;
+  heard_of(round);
+  answered_ = std::max(answered_, round);
+  const auto flight = flights_.find(round);
+  const bool known = flight != flights_.end();
+  const bool given_up = round < wanted_from_ || round <= last_round_ - kFlightsMax;
+  // Where every answer counts, those that are still wanted have a flight.
+  const bool done_with = plan_.needs_every && round <= last_round_;
+  if (!known && (given_up || done_with)) return;
+  if (known && flight->second.merged[static_cast<size_t>(message.chunk)]) return;
+  if (was_merged_ahead(round, message.chunk)) return;
+  answers_.emplace(std::pair(round, message.chunk), std::move(message));
+  if (static_cast<int64_t>(answers_.size()) > kAnswersMax * plan_.chunks()) {
+    answers_.erase(answers_.begin());
+    ++missed_;
+  }
+}
+
+bool RoundMember::contributes_at(int64_t update) const {
+  return update > last_update_ && update % (plan_.interval * stretch_) == 0;
+}
+
+int64_t RoundMember::next_round() const {
+  const int64_t own = last_round_ + 1;
+  if (!plan_.deadline) return own;  // everybody is waited for: nobody falls behind
+  if (answered_ >= own) return std::max(answered_ + 1, newest_heard_);
+  return newest_heard_ > own + kSlack ? newest_heard_ : own;
+}
+
+// Who has just followed for a cycle counts again, however far the fleet has got meanwhile: else one
+// that is slower by more than a cycle a round would follow for ever.
+bool RoundMember::follows() const {
+  const int64_t next = next_round();
+  if (last_round_ < follow_until_) return next < follow_until_;
+  return next - last_round_ > plan_.cycle + kSlack;
+}
+
+std::optional<RoundMember::Due> RoundMember::merge_due(int64_t updates_done, bool flush) const {
+  if (!plan_.lag) {
+    if (answers_.empty()) return std::nullopt;
+    const auto [round, chunk] = answers_.begin()->first;
+    const auto flight = flights_.find(round);
+    const bool sent = flight != flights_.end() && flight->second.sent;
+    return Due{.round = round,
+               .chunk = chunk,
+               .lag = sent ? updates_done - flight->second.update : 0,
+               .sent = sent,
+               .arrived = true};
+  }
+  for (const auto& [round, flight] : flights_) {
+    if (!flush && flight.update + *plan_.lag > updates_done) return std::nullopt;
+    const auto open = std::find(flight.merged.begin(), flight.merged.end(), false);
+    const int64_t chunk = open - flight.merged.begin();
+    return Due{.round = round,
+               .chunk = chunk,
+               .lag = updates_done - flight.update,
+               .sent = true,
+               .arrived = answers_.contains({round, chunk})};
+  }
+  return std::nullopt;
+}
+
+bool RoundMember::was_merged_ahead(int64_t round, int64_t chunk) const {
+  const auto ahead = merged_ahead_.find(round);
+  return ahead != merged_ahead_.end() && ahead->second[static_cast<size_t>(chunk)];
+}
+
+void RoundMember::open(int64_t round, int64_t update, bool sent) {
+  std::vector<bool> merged(static_cast<size_t>(plan_.chunks()), false);
+  // What was answered before it was asked for is merged by now, or waits in answers_.
+  if (const auto ahead = merged_ahead_.extract(round); ahead) merged = ahead.mapped();
+  if (std::find(merged.begin(), merged.end(), false) == merged.end()) return;
+  flights_[round] = {.update = update, .sent = sent, .merged = merged, .asked_at = round};
+}
+
+void RoundMember::contributed(int64_t round, int64_t update, bool sent) {
+  if (!sent && round >= follow_until_) follow_until_ = round + plan_.cycle;
+  if (plan_.needs_every) {
+    const int64_t first = std::max(last_round_ + 1, round - kFlightsMax + 1);
+    missed_ += (first - last_round_ - 1) * plan_.chunks();
+    for (int64_t skipped = first; skipped < round; ++skipped) open(skipped, update, false);
+  }
+  if (sent || plan_.needs_every) open(round, update, sent);
+  merged_ahead_.erase(merged_ahead_.begin(), merged_ahead_.upper_bound(round));
+  last_round_ = round;
+  last_update_ = update;
+  heard_of(round);
+  // What came in meanwhile of rounds that are long past would take the weights back to them.
+  const auto recent = answers_.lower_bound({round - kFlightsMax + 1, 0});
+  missed_ += std::distance(answers_.begin(), recent);
+  answers_.erase(answers_.begin(), recent);
+}
+
+void RoundMember::merged(int64_t round, int64_t chunk, int64_t lag) {
+  constexpr double kFading = 0.9;
+  answers_.erase({round, chunk});
+  if (plan_.lag_limit > 0) {
+    recent_lag_ = kFading * recent_lag_ + (1 - kFading) * static_cast<double>(lag);
+    stretch_ = std::max<int64_t>(1, std::llround(std::ceil(recent_lag_ / plan_.lag_limit)));
+  }
+  const auto flight = flights_.find(round);
+  if (flight == flights_.end()) {
+    if (!plan_.needs_every || round <= last_round_) return;
+    std::vector<bool>& ahead = merged_ahead_[round];
+    ahead.resize(static_cast<size_t>(plan_.chunks()), false);
+    ahead[static_cast<size_t>(chunk)] = true;
+    return;
+  }
+  flight->second.merged[static_cast<size_t>(chunk)] = true;
+  const auto& merged = flight->second.merged;
+  if (std::find(merged.begin(), merged.end(), false) == merged.end()) flights_.erase(flight);
+}
+
+std::vector<std::pair<int64_t, int64_t>> RoundMember::take_missed(int64_t newest_round) {
+  std::vector<std::pair<int64_t, int64_t>> missed;
+  if (!plan_.needs_every) return missed;
+  for (auto& [round, flight] : flights_) {
+    if (flight.asked_at + kAskAfter > newest_round) continue;
+    flight.asked_at = newest_round;
+    for (int64_t chunk = 0; chunk < plan_.chunks(); ++chunk) {
+      const bool merged = flight.merged[static_cast<size_t>(chunk)];
+      if (!merged && !answers_.contains({round, chunk})) missed.emplace_back(round, chunk);
+    }
+  }
+  return missed;
+}
+
+std::vector<int64_t> RoundMember::stale(int64_t next_round) const {
+  std::vector<int64_t> stale;
+  if (plan_.lag) return stale;  // waits for its answers: nothing gets old
+  for (const auto& [round, flight] : flights_) {
+    if (round <= next_round - kFlightsMax) stale.push_back(round);
+  }
+  return stale;
+}
+
+std::vector<int64_t> RoundMember::in_flight() const {
+  std::vector<int64_t> rounds;
+  for (const auto& [round, flight] : flights_) rounds.push_back(round);
+  return rounds;
+}
+
+void RoundMember::forget(int64_t round) {
+  const auto node = flights_.extract(round);
+  LEEWAY_CHECK(!node.empty(), "a round in flight is forgotten once");
+  const std::vector<bool>& merged = node.mapped().merged;
+  missed_ += std::count(merged.begin(), merged.end(), false);
+  // An answer that came in just now is too late as well: the part that it answers is forgotten.
+  answers_.erase(answers_.lower_bound({round, 0}), answers_.lower_bound({round + 1, 0}));
+}
+
+void RoundMember::flush() {
+  dropped_ += static_cast<int64_t>(flights_.size());
+  flights_.clear();
+  wanted_from_ = last_round_ + 1;
+  // Later rounds, of who is ahead, are not in flight here: whether they have come by now must not
+  // matter, for a replay hears of them earlier.
+  answers_.erase(answers_.begin(), answers_.lower_bound({wanted_from_, 0}));
+}
+
+}  // namespace leeway

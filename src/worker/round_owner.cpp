@@ -1,0 +1,120 @@
+#include "worker/round_owner.h"
+
+#include <algorithm>
+
+namespace leeway {
+
+RoundOwner::RoundOwner(const LanePlan& plan)
+    : plan_(plan), newest_from_(static_cast<size_t>(plan.replicas), -1) {}
+
+// Rounds up to this one need not be remembered: nothing of them is taken any more. Evaluations are
+// numbered by updates, and may be far apart: they are over when their one owner has gone past them.
+int64_t RoundOwner::newest_over() const {
+  if (plan_.lane == Lane::kEvaluation) return newest_from_[0] - 1;
+  return newest_closed_ - kRememberedRounds;
+}
+
+// Answers stand for the chunks that are closed.
+bool RoundOwner::closed(const ChunkId& id) const {
+  if (chunks_.contains(id)) return false;
+  return answers_.contains(id) || id.round <= newest_over();
+}
+
+void RoundOwner::deliver(Message message) {
+  const ChunkId id = {message.index, message.chunk};
+  if (message.kind == MessageKind::kDeadline) {
+    if (const auto found = chunks_.find(id); found != chunks_.end()) found->second.expired = true;
+    return;
+  }
+  const ReplicaId from = message.from.replica;
+  if (message.kind == MessageKind::kAskAgain) {
+    const auto found = answers_.find(id);
+    if (found != answers_.end() && !found->second.replicas.empty()) asked_.push_back({id, from});
+    return;
+  }
+  int64_t& newest = newest_from_[static_cast<size_t>(from.value)];
+  newest = std::max(newest, id.round);
+  const bool counts = message.replicas.contains(from);
+  if (closed(id)) {
+    late_ += counts ? 1 : 0;
+    return;
+  }
+  Chunk& chunk = chunks_[id];
+  if (chunk.arrived.contains(from)) return;  // a link that says things twice
+  chunk.arrived.add(from);
+  if (!counts) return;
+  chunk.weighted.add(from);
+  chunk.parts.emplace(from.value, std::move(message.payload));
+}
+
+bool RoundOwner::closable(const ChunkId& id, const Chunk& chunk) const {
+  if (chunk.expired) return true;
+  for (int64_t r = 0; r < plan_.replicas; ++r) {
+    const bool gone_on = plan_.deadline && newest_from_[static_cast<size_t>(r)] > id.round;
+    if (!chunk.arrived.contains({r}) && !gone_on) return false;
+  }
+  return true;
+}
+
+std::optional<RoundOwner::ChunkId> RoundOwner::to_reduce() const {
+  for (const auto& [id, chunk] : chunks_) {
+    if (closable(id, chunk)) return id;
+  }
+  return std::nullopt;
+}
+
+std::optional<RoundOwner::ChunkId> RoundOwner::to_await() const {
+  if (!plan_.deadline) return std::nullopt;
+  for (const auto& [id, chunk] : chunks_) {
+    if (!chunk.awaited) return id;
+  }
+  return std::nullopt;
+}
+
+std::optional<RoundOwner::Repeat> RoundOwner::to_repeat() const {
+  if (asked_.empty()) return std::nullopt;
+  return asked_.back();
+}
+
+bool RoundOwner::has(const ChunkId& id, const ReplicaSet& replicas) const {
+  const auto chunk = chunks_.find(id);
+  if (chunk == chunks_.end()) return false;
+  for (const ReplicaId replica : replicas.members()) {
+    if (!chunk->second.weighted.contains(replica)) return false;
+  }
+  return true;
+}
+
+std::vector<at::Tensor> RoundOwner::contributions(const ChunkId& id,
+                                                  const ReplicaSet& replicas) const {
+  std::vector<at::Tensor> parts;
+  for (const auto& [replica, part] : chunks_.at(id).parts) {
+    if (replicas.contains({replica})) parts.push_back(part);
+  }
+  return parts;
+}
+
+void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas, const at::Tensor& answer) {
+  const auto node = chunks_.extract(id);
+  // What has arrived since the mean was made was too late for it.
+  const int64_t overtaken = node.mapped().weighted.size() - replicas.size();
+  late_ += overtaken;
+  missing_ += plan_.replicas - node.mapped().arrived.size() + overtaken;
+  // Only steps are asked for again: of other answers nothing but the fact is remembered.
+  answers_[id] = {replicas, plan_.needs_every ? answer : at::Tensor()};
+  newest_closed_ = std::max(newest_closed_, id.round);
+  const int64_t over = newest_over();
+  std::erase_if(asked_, [&](const Repeat& repeat) { return repeat.id.round <= over; });
+  std::erase_if(answers_, [&](const auto& entry) { return entry.first.round <= over; });
+}
+
+const RoundOwner::Answer* RoundOwner::answer(const ChunkId& id) const {
+  const auto found = answers_.find(id);
+  return found == answers_.end() ? nullptr : &found->second;
+}
+
+void RoundOwner::repeated(const ChunkId& id, ReplicaId replica) {
+  std::erase(asked_, Repeat{id, replica});
+}
+
+}  // namespace leeway

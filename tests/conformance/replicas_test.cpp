@@ -1,0 +1,190 @@
+// Replicas with arithmetic: a run on threads that merged as it came is repeated bit for bit, and a
+// checkpoint goes on with the bits of the run that never stopped.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "../support/worker_testing.h"
+#include "config/averaging_rules.h"
+#include "config/words.h"
+#include "drivers/sim/replay.h"
+#include "drivers/sim/simulation.h"
+#include "drivers/threads/threads.h"
+#include "worker/mesh.h"
+
+namespace leeway {
+namespace {
+
+class Recorder final : public Books {
+ public:
+  void worked(const WorkRecord& record) override { records.push_back(record); }
+  void updated(const StageUpdate&) override {}
+  void predicted(const Prediction&) override {}
+  void evaluated(const StageEvaluation&) override {}
+  void saved(StageState state) override { states.push_back(std::move(state)); }
+  bool abandoned() const override { return false; }
+  bool stop_wanted() const override { return records.size() >= stop_after; }
+
+  std::vector<StageState> states_at(int64_t update) const {
+    std::vector<StageState> found;
+    for (const StageState& state : states) {
+      if (state.update == update) found.push_back(state);
+    }
+    std::sort(found.begin(), found.end(),
+              [](const StageState& a, const StageState& b) { return a.worker < b.worker; });
+    return found;
+  }
+
+  std::vector<WorkRecord> records;
+  std::vector<StageState> states;
+  size_t stop_after = SIZE_MAX;
+};
+
+Recipe recipe_of(AveragingMethod method) {
+  Recipe recipe = tiny_recipe();
+  recipe.run.updates = 24;
+  recipe.run.checkpoint_every = 8;
+  recipe.run.evaluate_every = 6;
+  recipe.run.evaluate_windows = 4;
+  recipe.data.batch = 2;
+  recipe.pipeline.update_every = 2;
+  recipe.pipeline.lookahead = Lookahead::kNone;
+  recipe.mesh.stages = 2;
+  recipe.mesh.replicas = 3;
+  recipe.averaging = averaging_defaults(method);
+  recipe.averaging.granularity = 4;
+  if (method == AveragingMethod::kSparse) recipe.averaging.fraction = 0.25;
+  if (method == AveragingMethod::kDiloco) recipe.averaging.interval = 4;
+  if (method == AveragingMethod::kLowbit) recipe.averaging.repair_every = 3;
+  return recipe;
+}
+
+void expect_same_weights(const Workers& a, const Workers& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t w = 0; w < a.size(); ++w) {
+    EXPECT_TRUE(at::equal(a[w]->numbers()->stage().weights(), b[w]->numbers()->stage().weights()))
+        << "worker " << w;
+  }
+}
+
+class Replicas : public testing::TestWithParam<AveragingMethod> {
+ protected:
+  MeshData data() const { return {tokens_.file(), &tokens_.file(), kVocabulary}; }
+
+  // As `leeway replay` does it: without evaluations, without checkpoints, which are only flush
+  // points.
+  void expect_replay(const Recipe& recipe, const Workers& workers, const Recorder& books) {
+    RunPlan plan = make_plan(recipe, data());
+    plan.evaluation_batches = 0;
+    plan.saves = false;
+    plan.last_update = workers.front()->counts().updates;
+    const Workers again = make_workers(recipe, data(), plan);
+    Recorder replayed;
+    const Status status = sim::replay(again, books.records, replayed);
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    expect_same_weights(workers, again);
+  }
+
+  Tokens tokens_{801};
+};
+
+TEST_P(Replicas, WhatThreadsMergedOnArrivalIsRepeated) {
+  for (const double deadline_ms : {1000.0, 0.01}) {
+    for (int repeat = 0; repeat < 5; ++repeat) {  // each time another order
+      SCOPED_TRACE(fmt::format("deadline {} ms, repeat {}", deadline_ms, repeat));
+      Recipe recipe = recipe_of(GetParam());
+      recipe.averaging.merge = MergePolicy::kOnArrival;
+      recipe.averaging.deadline_ms = deadline_ms;
+      const RunPlan plan = make_plan(recipe, data());
+      const Workers workers = make_workers(recipe, data(), plan);
+      Recorder books;
+      ASSERT_TRUE(threads::Threads(1).run(workers, books).ok());
+      expect_replay(recipe, workers, books);
+    }
+  }
+}
+
+// Links that are slow beside the work, a replica that stands still: merges with long lags, rounds
+// without everybody, followers.
+TEST_P(Replicas, WhatVirtualTimeMergedOnArrivalIsRepeated) {
+  Recipe recipe = recipe_of(GetParam());
+  recipe.run.updates = 60;
+  recipe.run.checkpoint_every = 25;
+  recipe.averaging.merge = MergePolicy::kOnArrival;
+  recipe.averaging.deadline_ms = 0.002;
+  const RunPlan plan = make_plan(recipe, data());
+  const Workers workers = make_workers(recipe, data(), plan);
+  sim::SimulationOptions options = {
+      .costs = std::vector<sim::StageCosts>(6, {{100}, {200}, {50}, {10}, {90}, {10}}),
+      .links = {.seed = 4, .all = {.latency = {700}, .jitter = {3000}}, .exceptions = {}}};
+  for (int64_t s = 0; s < 2; ++s) {
+    options.pauses.push_back({.worker = {{1}, {s}}, .begin = {8000}, .length = {15'000}});
+    options.costs[static_cast<size_t>(4 + s)] = sim::at_speed(options.costs[0], 0.4);
+  }
+  Recorder books;
+  ASSERT_TRUE(sim::Simulation(options).run(workers, books).ok());
+  expect_replay(recipe, workers, books);
+}
+
+TEST_P(Replicas, ACheckpointGoesOnWithTheBitsOfTheWholeRun) {
+  for (const int64_t lag : {0, 1, 3}) {
+    SCOPED_TRACE(fmt::format("lag {}", lag));
+    Recipe recipe = recipe_of(GetParam());
+    recipe.averaging.merge = MergePolicy::kFixedLag;
+    recipe.averaging.lag = lag;
+    const RunPlan plan = make_plan(recipe, data());
+    const Workers whole = make_workers(recipe, data(), plan);
+    Recorder books;
+    ASSERT_TRUE(threads::Threads(1).run(whole, books).ok());
+
+    const ModelState state = join(books.states_at(16), /*stages=*/2);
+    RunPlan rest = plan;
+    rest.first_update = 16;
+    for (const ReplicaState& replica : state.replicas) {
+      rest.starts.push_back({.update = 16, .rounds = replica.rounds});
+    }
+    const Workers resumed = make_workers(recipe, data(), rest);
+    ASSERT_TRUE(restore(resumed, state).ok());
+    Recorder books_of_rest;
+    sim::SimulationOptions options = {
+        .costs = std::vector<sim::StageCosts>(6, {{100}, {200}, {50}, {10}, {90}, {10}}),
+        .links = {.seed = 4, .all = {.latency = {70}, .jitter = {900}}, .exceptions = {}}};
+    ASSERT_TRUE(sim::Simulation(options).run(resumed, books_of_rest).ok());
+    expect_same_weights(whole, resumed);
+  }
+}
+
+// Replicas that never wait for each other end each where it can; and each soon.
+TEST_P(Replicas, AWishToStopEndsEveryReplica) {
+  for (const MergePolicy merge : {MergePolicy::kOnArrival, MergePolicy::kFixedLag}) {
+    Recipe recipe = recipe_of(GetParam());
+    recipe.run.updates = 100'000;
+    recipe.averaging.merge = merge;
+    const RunPlan plan = make_plan(recipe, data());
+    const Workers workers = make_workers(recipe, data(), plan);
+    Recorder books;
+    books.stop_after = 200;
+    ASSERT_TRUE(threads::Threads(1).run(workers, books).ok());
+    for (const auto& worker : workers) {
+      EXPECT_TRUE(worker->done());
+      EXPECT_LT(worker->counts().updates, 1000);
+      EXPECT_EQ(worker->counts().updates,
+                workers[static_cast<size_t>(worker->id().replica.value) * 2]->counts().updates);
+      if (merge == MergePolicy::kFixedLag) {
+        EXPECT_EQ(worker->counts().updates, workers[0]->counts().updates);
+      }
+    }
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<AveragingMethod>& method) {
+  return std::string(word_of(method.param));
+}
+INSTANTIATE_TEST_SUITE_P(Methods, Replicas,
+                         testing::Values(AveragingMethod::kSparse, AveragingMethod::kLowbit,
+                                         AveragingMethod::kDiloco),
+                         name_of);
+
+}  // namespace
+}  // namespace leeway

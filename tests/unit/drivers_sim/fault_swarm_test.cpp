@@ -1,0 +1,266 @@
+// Faults of the data axis: slow links, links that lose everything for a while, replicas that stand
+// still or are gone for good. Nobody waits for them, and who comes back has a say again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "round_plans.h"
+
+namespace leeway::sim {
+namespace {
+
+constexpr Nanos kDeadline = {10'000'000};
+
+struct FaultScenario {
+  RunPlan plan;
+  SimulationOptions sound;  // without the fault
+  SimulationOptions options;
+  int64_t victim = 0;
+};
+
+Mesh mesh_of_plan(const RunPlan& plan) {
+  return {.stages = plan.shape.stages, .replicas = plan.replicas};
+}
+
+RunPlan random_plan(Dice& dice) {
+  const std::array<int64_t, 3> replicas = {2, 3, 5};
+  const std::array<Method, 3> methods = {Method::kSparse, Method::kLowbit, Method::kDiloco};
+  RunPlan plan = plan_of({.order = dice.one_in(3) ? Order::k1f1b : Order::kAsync,
+                          .stages = dice(1, 4),
+                          .update_every = dice(1, 3)},
+                         dice(30, 90));
+  plan.evaluate_every = dice.one_in(2) ? 0 : dice(5, 20);
+  plan.evaluation_batches = dice.one_in(2) ? 0 : 2;
+  plan.checkpoint_every = dice.one_in(2) ? 0 : dice(5, 40);
+  plan.activation_bytes = 1000;
+  plan.replicas = replicas[static_cast<size_t>(dice(0, 2))];
+  plan.lanes = lanes_of({.method = methods[static_cast<size_t>(dice(0, 2))],
+                         .replicas = plan.replicas,
+                         .cycle = dice(1, 10),
+                         .lag = {},
+                         .deadline = kDeadline},
+                        plan.shape.stages);
+  return plan;
+}
+
+void add_fault(Dice& dice, FaultScenario& scenario) {
+  const Mesh mesh = mesh_of_plan(scenario.plan);
+  const ReplicaId victim = {scenario.victim};
+  const WorkerId worker = {.replica = victim, .stage = {dice(0, mesh.stages - 1)}};
+  const Nanos begin = dice(5, 60) * kMillisecond;
+  const Nanos length = dice(1, 100) * kMillisecond;
+  SimulationOptions& options = scenario.options;
+  switch (dice(0, 4)) {
+    case 0:  // slow both ways
+      for (int64_t r = 0; r < mesh.replicas; ++r) {
+        const WorkerId other = {.replica = {r}, .stage = worker.stage};
+        const LinkOptions slow = {.latency = length};
+        if (other == worker) continue;
+        options.links.exceptions.push_back({.from = worker, .to = other, .options = slow});
+        options.links.exceptions.push_back({.from = other, .to = worker, .options = slow});
+      }
+      return;
+    case 1:
+      options.outages = cut_off(mesh, worker, {begin, begin + length});
+      return;
+    case 2:  // for long
+      for (int64_t s = 0; s < mesh.stages; ++s) {
+        options.pauses.push_back(
+            {.worker = {.replica = victim, .stage = {s}}, .begin = begin, .length = 3 * length});
+      }
+      return;
+    case 3:
+      options.departures = departures_of(mesh, victim, begin);
+      return;
+    default:  // one of its stages: the others of the replica stay, and still own chunks
+      options.departures = {{.worker = worker, .at = begin}};
+      return;
+  }
+}
+
+FaultScenario random_scenario(uint64_t seed) {
+  Dice dice(seed);
+  FaultScenario scenario = {.plan = random_plan(dice), .sound = {}, .options = {}};
+  const Mesh mesh = mesh_of_plan(scenario.plan);
+  for (size_t i = 0; i < mesh.count(); ++i) {
+    scenario.sound.costs.push_back(random_costs(dice, /*slowness=*/1));
+  }
+  scenario.sound.links = {
+      .seed = seed,
+      .all = {.latency = dice(0, 2000) * kMicrosecond, .jitter = dice(0, 1000) * kMicrosecond},
+      .exceptions = {}};
+  scenario.options = scenario.sound;
+  scenario.victim = dice(0, mesh.replicas - 1);
+  add_fault(dice, scenario);
+  return scenario;
+}
+
+// When the last update of each replica was done; none: it has not come so far.
+std::vector<std::optional<Nanos>> ends_of(const RunPlan& plan, const SimulationOptions& options) {
+  const IdleWorkers workers = make_mesh(plan, plan.replicas);
+  Simulation simulation(options);
+  Notebook books;
+  EXPECT_TRUE(simulation.run(workers, books).ok());
+  std::vector<std::optional<Nanos>> ends(static_cast<size_t>(plan.replicas));
+  for (const WorkRecord& record : books.records()) {
+    if (record.work.kind != WorkKind::kUpdate || record.work.index != plan.last_update) continue;
+    auto& end = ends[static_cast<size_t>(record.worker.replica.value)];
+    end = std::max(end.value_or(Nanos{0}), record.times.end);
+  }
+  return ends;
+}
+
+class FaultSwarm : public SeededTest {};
+
+// Replicas never wait for each other. What a fault can cost the others is an owner's extra work,
+// and at replica 0 the deadlines of evaluations that a copy is missing for.
+TEST_P(FaultSwarm, TheOthersFinishAsIfNothingHadHappened) {
+  SCOPED_TRACE(repeat_command.data());
+  const FaultScenario scenario = random_scenario(seed());
+  const auto sound = ends_of(scenario.plan, scenario.sound);
+  const auto ends = ends_of(scenario.plan, scenario.options);
+  const int64_t evaluations = scenario.plan.evaluate_every == 0
+                                  ? 1
+                                  : scenario.plan.last_update / scenario.plan.evaluate_every + 1;
+  for (size_t r = 0; r < ends.size(); ++r) {
+    if (static_cast<int64_t>(r) == scenario.victim) continue;
+    ASSERT_TRUE(ends[r].has_value()) << "replica " << r;
+    const Nanos tenth = {sound[r]->count / 10};
+    EXPECT_LE(*ends[r], *sound[r] + tenth + (2 + evaluations) * kDeadline) << "replica " << r;
+  }
+  if (scenario.options.departures.empty()) {
+    EXPECT_TRUE(ends[static_cast<size_t>(scenario.victim)].has_value());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, FaultSwarm, testing::Range(0, 2 * seed_count()));
+
+// Three replicas of two stages, sparse rounds in cycles of five.
+struct Trio {
+  explicit Trio(Method method, int64_t updates) : plan(plan_of({.stages = 2}, updates)) {
+    plan.replicas = 3;
+    plan.lanes = lanes_of({.method = method, .replicas = 3, .deadline = kDeadline}, 2);
+    const StageCosts costs = {.forward = kMillisecond,
+                              .backward = 2 * kMillisecond,
+                              .update = 100 * kMicrosecond,
+                              .round = 10 * kMicrosecond};
+    options = {
+        .costs = std::vector<StageCosts>(6, costs),
+        .links = {.seed = 3, .all = {.latency = 300 * kMicrosecond, .jitter = 200 * kMicrosecond}}};
+  }
+  void slow_down(size_t replica, double speed) {
+    for (const size_t worker : {2 * replica, 2 * replica + 1}) {
+      options.costs[worker] = at_speed(options.costs[worker], speed);
+    }
+  }
+
+  RunPlan plan;
+  SimulationOptions options;
+};
+
+bool is_main(const WorkRecord& record, WorkKind kind) {
+  return record.work.kind == kind && record.work.lane == Lane::kMain;
+}
+
+// Rounds of the main lane in whose mean the replica was, each once.
+std::vector<int64_t> counted_rounds(const Notebook& books, ReplicaId replica) {
+  std::vector<int64_t> rounds;
+  for (const WorkRecord& record : books.records()) {
+    const bool counted =
+        is_main(record, WorkKind::kReduce) && record.work.replicas.contains(replica);
+    if (counted && record.worker.stage.value == 0) rounds.push_back(record.work.index);
+  }
+  std::sort(rounds.begin(), rounds.end());
+  rounds.erase(std::unique(rounds.begin(), rounds.end()), rounds.end());
+  return rounds;
+}
+
+// Of the other replicas of stage 0: the round that they had begun at this time.
+int64_t fleet_round(const Notebook& books, Nanos time) {
+  int64_t newest = 0;
+  for (const WorkRecord& record : books.records()) {
+    if (record.times.end > time || !is_main(record, WorkKind::kContribute)) continue;
+    if (record.worker.stage.value == 0) newest = std::max(newest, record.work.index);
+  }
+  return newest;
+}
+
+class FaultMethods : public testing::TestWithParam<Method> {};
+
+TEST_P(FaultMethods, WhoWasPausedCountsAgainWithinTwoCycles) {
+  Trio trio(GetParam(), 200);
+  const Nanos begin = 100 * kMillisecond;
+  const Nanos length = 250 * kMillisecond;  // some seventy updates of the others
+  for (int64_t s = 0; s < 2; ++s) {
+    trio.options.pauses.push_back(
+        {.worker = {.replica = {1}, .stage = {s}}, .begin = begin, .length = length});
+  }
+  Finished run(trio.plan, trio.options, /*replicas=*/3);
+  const int64_t awake = fleet_round(run.books, begin + length);
+  const int64_t cycle = trio.plan.lanes[0].cycle;
+  const auto counted = counted_rounds(run.books, {1});
+  const auto again = std::upper_bound(counted.begin(), counted.end(), awake);
+  ASSERT_NE(again, counted.end());
+  EXPECT_LE(*again, awake + 2 * cycle + 4);
+  // And goes on so: of the rounds that were left, almost all.
+  const int64_t last = counted.back();
+  EXPECT_GE(std::distance(again, counted.end()), (last - *again) * 8 / 10);
+}
+
+TEST_P(FaultMethods, WhoWasCutOffCountsAgainWithinTwoCycles) {
+  Trio trio(GetParam(), 200);
+  const Window window = {100 * kMillisecond, 350 * kMillisecond};
+  for (int64_t s = 0; s < 2; ++s) {
+    const auto cut = cut_off({.stages = 2, .replicas = 3}, {.replica = {1}, .stage = {s}}, window);
+    trio.options.outages.insert(trio.options.outages.end(), cut.begin(), cut.end());
+  }
+  Finished run(trio.plan, trio.options, /*replicas=*/3);
+  const int64_t back = fleet_round(run.books, window.end);
+  const auto counted = counted_rounds(run.books, {1});
+  // Rounds that it made a mean of by itself while it was alone do not count.
+  const auto again = std::upper_bound(counted.begin(), counted.end(), back);
+  ASSERT_NE(again, counted.end());
+  EXPECT_LE(*again, back + 2 * trio.plan.lanes[0].cycle + 4);
+}
+
+// At half the speed it takes part in every second round; at an eighth in every eighth, with a say
+// in at least every second one of those.
+TEST_P(FaultMethods, ASlowReplicaCountsDuringTheWholeRun) {
+  for (const double speed : {0.5, 0.125}) {
+    Trio trio(GetParam(), 240);
+    trio.slow_down(2, speed);
+    Finished run(trio.plan, trio.options, /*replicas=*/3);
+    const auto fast_end = run.books.of({{0}, {0}}, WorkKind::kUpdate).back().times.end;
+    const int64_t rounds = fleet_round(run.books, fast_end);
+    const auto counted = counted_rounds(run.books, {2});
+    for (int64_t quarter = 0; quarter < 4; ++quarter) {
+      const auto from = std::lower_bound(counted.begin(), counted.end(), quarter * rounds / 4);
+      const auto to = std::lower_bound(counted.begin(), counted.end(), (quarter + 1) * rounds / 4);
+      const double share = static_cast<double>(to - from) / (static_cast<double>(rounds) / 4);
+      EXPECT_GE(share, 0.4 * speed) << "speed " << speed << " quarter " << quarter;
+    }
+  }
+}
+
+// Every fourth of its chunks is answered when it is gone, and not one after that.
+TEST_P(FaultMethods, WhoIsGoneOwnsNothingThatOthersWaitFor) {
+  Trio trio(GetParam(), 100);
+  Finished sound(trio.plan, trio.options, /*replicas=*/3);
+  trio.options.departures = departures_of({.stages = 2, .replicas = 3}, {1}, 61 * kMillisecond);
+  Finished run(trio.plan, trio.options, /*replicas=*/3);
+  EXPECT_FALSE(run.workers[2]->done());
+  for (const int64_t r : {0, 2}) {
+    const auto last = run.books.of({{r}, {0}}, WorkKind::kUpdate).back();
+    const auto was = sound.books.of({{r}, {0}}, WorkKind::kUpdate).back();
+    EXPECT_EQ(last.work.index, 100);
+    EXPECT_LE(last.times.end, was.times.end + 2 * kDeadline);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, FaultMethods, testing::Values(Method::kSparse, Method::kLowbit),
+                         [](const auto& method) {
+                           return method.param == Method::kSparse ? "Sparse" : "Lowbit";
+                         });
+
+}  // namespace
+}  // namespace leeway::sim

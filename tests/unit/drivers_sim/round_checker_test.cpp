@@ -1,0 +1,171 @@
+// Each rule about rounds is broken once. The work is made up.
+#include "drivers/sim/round_checker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "round_plans.h"
+
+namespace leeway::sim {
+namespace {
+
+using testing::HasSubstr;
+
+// Two replicas of one stage: chunk 0 of round 0 belongs to replica 0, chunk 1 to replica 1.
+class RoundRules : public testing::Test {
+ protected:
+  static RunPlan plan(std::optional<int64_t> lag = {}) {
+    RunPlan plan = plan_of({.stages = 1}, 100);
+    plan.replicas = 2;
+    plan.lanes = lanes_of({.method = Method::kSparse, .replicas = 2, .lag = lag}, 1);
+    return plan;
+  }
+  static Work work(WorkKind kind, int64_t round, int64_t chunk = 0) {
+    return {.kind = kind, .index = round, .lane = Lane::kMain, .chunk = chunk};
+  }
+  static Work with(Work work, std::initializer_list<int64_t> replicas) {
+    for (const int64_t replica : replicas) work.replicas.add({replica});
+    return work;
+  }
+  static Message message(MessageKind kind, int64_t from, int64_t to, int64_t chunk,
+                         std::initializer_list<int64_t> replicas) {
+    Message message = {.kind = kind, .from = {{from}, {0}}, .to = {{to}, {0}}};
+    message.chunk = chunk;
+    for (const int64_t replica : replicas) message.replicas.add({replica});
+    return message;
+  }
+  std::string began(size_t worker, const Work& work, int64_t updates = 1, Nanos now = {}) {
+    return rules_.began(worker, work, {.updates = updates, .update_due = false, .now = now});
+  }
+  // Both send round 0, and replica 0 closes its chunk.
+  void hold_round() {
+    EXPECT_EQ(began(0, with(work(WorkKind::kContribute, 0), {0})), "");
+    EXPECT_EQ(began(1, with(work(WorkKind::kContribute, 0), {1})), "");
+    EXPECT_EQ(rules_.received(message(MessageKind::kContribution, 1, 0, 0, {1}), {}), "");
+    EXPECT_EQ(began(0, work(WorkKind::kAwait, 0)), "");
+    EXPECT_EQ(began(0, with(work(WorkKind::kReduce, 0), {0, 1})), "");
+  }
+
+  static constexpr Mesh kMesh = {.stages = 1, .replicas = 2};
+  RoundChecker rules_{kMesh, plan()};
+};
+
+TEST_F(RoundRules, AGoodRoundPasses) {
+  hold_round();
+  EXPECT_EQ(rules_.received(message(MessageKind::kAnswer, 0, 1, 0, {0, 1}), {}), "");
+  EXPECT_EQ(began(0, with(work(WorkKind::kMerge, 0), {0})), "");
+  EXPECT_EQ(began(1, work(WorkKind::kAwait, 0, 1)), "");
+  EXPECT_EQ(began(1, with(work(WorkKind::kMerge, 0), {1})), "");
+}
+
+TEST_F(RoundRules, MergesAreOnceAndOfWhatHasArrived) {
+  hold_round();
+  EXPECT_THAT(began(0, with(work(WorkKind::kMerge, 0, 1), {0})), HasSubstr("before its answer"));
+  EXPECT_EQ(began(0, with(work(WorkKind::kMerge, 0), {0})), "");
+  EXPECT_THAT(began(0, with(work(WorkKind::kMerge, 0), {0})), HasSubstr("merged once"));
+}
+
+TEST_F(RoundRules, OneAnswerOfOneSetFromItsOwner) {
+  hold_round();
+  EXPECT_THAT(began(0, with(work(WorkKind::kReduce, 0), {0})), HasSubstr("one answer"));
+  EXPECT_THAT(rules_.received(message(MessageKind::kAnswer, 0, 1, 0, {0}), {}),
+              HasSubstr("another set of contributors"));
+  EXPECT_THAT(rules_.received(message(MessageKind::kAnswer, 1, 0, 0, {0, 1}), {}),
+              HasSubstr("does not own it"));
+  EXPECT_THAT(rules_.received(message(MessageKind::kContribution, 0, 1, 0, {0}), {}),
+              HasSubstr("does not own it"));
+  EXPECT_THAT(rules_.received(message(MessageKind::kContribution, 1, 0, 0, {0}), {}),
+              HasSubstr("another's name"));
+}
+
+TEST_F(RoundRules, MeansAreOfWhatItsOwnerHas) {
+  EXPECT_EQ(began(0, with(work(WorkKind::kContribute, 0), {0})), "");
+  EXPECT_THAT(began(0, with(work(WorkKind::kReduce, 0), {0, 1})), HasSubstr("has not arrived"));
+  EXPECT_THAT(began(1, with(work(WorkKind::kReduce, 0), {0})), HasSubstr("does not own"));
+  EXPECT_THAT(began(0, work(WorkKind::kRepeat, 0)), HasSubstr("never given"));
+}
+
+TEST_F(RoundRules, ContributionsAscendInTheirOwnName) {
+  EXPECT_EQ(began(0, with(work(WorkKind::kContribute, 3), {0})), "");
+  EXPECT_EQ(began(0, work(WorkKind::kAwait, 3, 1)), "");
+  EXPECT_THAT(began(0, with(work(WorkKind::kContribute, 3), {0})), HasSubstr("ascending"));
+  EXPECT_THAT(began(1, with(work(WorkKind::kContribute, 3), {0})), HasSubstr("another's name"));
+}
+
+TEST_F(RoundRules, WeightsChangeAtTheBoundaryAlone) {
+  hold_round();
+  EXPECT_EQ(began(0, {.kind = WorkKind::kForward}), "");
+  EXPECT_THAT(began(0, with(work(WorkKind::kMerge, 0), {0})), HasSubstr("away from the boundary"));
+  EXPECT_THAT(began(0, with(work(WorkKind::kContribute, 1), {0})), HasSubstr("away from"));
+  EXPECT_EQ(began(0, {.kind = WorkKind::kUpdate}), "");
+  EXPECT_EQ(began(0, with(work(WorkKind::kContribute, 1), {0}), 2), "");
+}
+
+TEST_F(RoundRules, AnOwnerLooksAfterItsChunksFirst) {
+  const Nanos deadline = *plan().lanes[0].deadline;
+  const Work forward = {.kind = WorkKind::kForward};
+  EXPECT_EQ(began(0, with(work(WorkKind::kContribute, 0), {0})), "");
+  EXPECT_THAT(began(0, forward), HasSubstr("keeps round 0 chunk 0 of lane main open"));
+  EXPECT_EQ(began(0, work(WorkKind::kAwait, 0)), "");
+  EXPECT_EQ(began(0, forward, 1, deadline), "");
+  EXPECT_THAT(began(0, forward, 1, deadline + Nanos{1}), HasSubstr("keeps round 0"));
+}
+
+TEST_F(RoundRules, TheLagIsTheOneThatWasPlanned) {
+  for (const int64_t updates : {2, 3, 4}) {
+    rules_ = RoundChecker(kMesh, plan(/*lag=*/2));
+    hold_round();
+    Work merge = with(work(WorkKind::kMerge, 0), {0});
+    EXPECT_THAT(began(0, with(merge, {}), updates), HasSubstr("the lag is"));
+    rules_ = RoundChecker(kMesh, plan(/*lag=*/2));
+    hold_round();
+    merge.delay = updates - 1;
+    const std::string wrong = began(0, merge, updates);
+    EXPECT_EQ(wrong, updates <= 3 ? "" : "the lag is 3 and not 2, as planned");
+    const std::string after = began(0, {.kind = WorkKind::kForward}, updates);
+    EXPECT_EQ(after.empty(), updates != 2) << "too early, and no flush point: " << after;
+  }
+}
+
+TEST_F(RoundRules, WhatIsLongPastIsGivenUp) {
+  hold_round();
+  EXPECT_EQ(began(0, with(work(WorkKind::kContribute, 64), {0})), "");
+  Work merge = with(work(WorkKind::kMerge, 0), {0});
+  // Its own chunk of round 64 is looked after first.
+  EXPECT_EQ(began(0, work(WorkKind::kAwait, 64)), "");
+  EXPECT_THAT(began(0, merge), HasSubstr("should have been given up"));
+}
+
+// A worker that is gone takes the blame for nothing; what was sent to it is lost.
+TEST(SimulationFaults, TheRunEndsWithoutWhoIsGone) {
+  RunPlan plan = plan_of({.stages = 2}, 30);
+  plan.replicas = 2;
+  plan.lanes = lanes_of({.method = Method::kSparse, .replicas = 2}, 2);
+  const StageCosts costs = {.forward = kMillisecond, .backward = kMillisecond};
+  SimulationOptions options = {.costs = equal_costs(2, costs)};
+  options.departures = {{.worker = {{1}, {1}}, .at = 10 * kMillisecond}};
+  Finished run(plan, options, /*replicas=*/2);
+  EXPECT_TRUE(run.workers[0]->done());
+  EXPECT_TRUE(run.workers[1]->done());
+  EXPECT_FALSE(run.workers[2]->done());
+  for (const WorkRecord& record : run.books.of({{1}, {1}})) {
+    EXPECT_LT(record.times.end, 10 * kMillisecond);
+  }
+}
+
+TEST(SimulationFaults, WhatIsSentOverABrokenLinkIsLost) {
+  RunPlan plan = plan_of({.stages = 1}, 30);
+  plan.replicas = 2;
+  plan.lanes = lanes_of({.method = Method::kSparse, .replicas = 2}, 1);
+  const StageCosts costs = {.forward = kMillisecond, .backward = kMillisecond};
+  SimulationOptions options = {.costs = equal_costs(1, costs)};
+  options.outages = cut_off({.stages = 1, .replicas = 2}, {{1}, {0}}, {{0}, 1000 * kMillisecond});
+  Finished run(plan, options, /*replicas=*/2);
+  for (const WorkRecord& record : run.books.records()) {
+    if (record.work.kind != WorkKind::kReduce) continue;
+    EXPECT_EQ(record.work.replicas, ReplicaSet::of(record.worker.replica)) << "it heard of nobody";
+  }
+}
+
+}  // namespace
+}  // namespace leeway::sim

@@ -1,0 +1,78 @@
+// Rounds of every averaging method as plans, for runs without arithmetic.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "swarm_testing.h"
+
+namespace leeway::sim {
+
+enum class Method { kNone, kSparse, kLowbit, kDiloco, kAllreduce };
+inline constexpr int kMethods = 5;
+
+struct RoundOptions {
+  Method method = Method::kSparse;
+  int64_t replicas = 2;
+  int64_t cycle = 5;                // sparse: rounds until all coordinates have been exchanged
+  std::optional<int64_t> lag = {};  // none: on arrival
+  Nanos deadline = 20 * kMillisecond;
+  int64_t repair_every = 3;
+};
+
+inline std::vector<LanePlan> lanes_of(const RoundOptions& options, int64_t stages) {
+  if (options.replicas == 1) return {};
+  LanePlan common = {.replicas = options.replicas, .lag = options.lag};
+  if (!options.lag) common.deadline = options.deadline;
+  common.chunk_bytes.assign(static_cast<size_t>(stages), 1000);
+  LanePlan main = common;
+  std::vector<LanePlan> lanes;
+  switch (options.method) {
+    case Method::kNone:
+      break;
+    case Method::kSparse:
+      main.cycle = options.cycle;
+      lanes.push_back(main);
+      break;
+    case Method::kLowbit: {
+      main.needs_every = true;
+      main.rotates = false;
+      lanes.push_back(main);
+      LanePlan repair = common;
+      repair.lane = Lane::kRepair;
+      repair.interval = options.repair_every;
+      repair.cycle = options.cycle;
+      lanes.push_back(repair);
+      break;
+    }
+    case Method::kDiloco:
+      main.interval = 4;
+      lanes.push_back(main);
+      break;
+    case Method::kAllreduce:
+      main.gradients = true;
+      main.lag = 0;
+      main.deadline.reset();
+      lanes.push_back(main);
+      break;
+  }
+  LanePlan evaluation = common;
+  evaluation.lane = Lane::kEvaluation;
+  evaluation.lag.reset();
+  lanes.push_back(evaluation);
+  return lanes;
+}
+
+// Costs of one worker, drawn; the slower, the more of all.
+inline StageCosts random_costs(Dice& dice, int64_t slowness) {
+  return {.forward = slowness * dice(100, 1000) * kMicrosecond,
+          .backward = slowness * dice(100, 2000) * kMicrosecond,
+          .update = slowness * dice(0, 300) * kMicrosecond,
+          .save = dice(0, 100) * kMicrosecond,
+          .evaluate = slowness * dice(0, 1000) * kMicrosecond,
+          .round = dice(0, 50) * kMicrosecond};
+}
+
+}  // namespace leeway::sim

@@ -1,0 +1,106 @@
+// Random meshes with replicas, one per seed: every method, links that jitter, replicas of different
+// speed, pauses, wishes to stop. The checkers watch; everybody must get to its end.
+#include <gtest/gtest.h>
+
+#include "round_plans.h"
+
+namespace leeway::sim {
+namespace {
+
+struct RoundScenario {
+  RunPlan plan;
+  SimulationOptions options;
+  size_t stop_after = SIZE_MAX;
+};
+
+RoundOptions random_rounds(Dice& dice) {
+  const std::array<int64_t, 4> replicas = {1, 2, 3, 5};
+  const std::array<int64_t, 3> lags = {0, 1, 3};
+  RoundOptions rounds = {.method = static_cast<Method>(dice(0, kMethods - 1)),
+                         .replicas = replicas[static_cast<size_t>(dice(0, 3))],
+                         .cycle = dice(1, 10),
+                         .lag = {},
+                         .deadline = dice(1, 30) * kMillisecond,
+                         .repair_every = dice(1, 5)};
+  if (dice.one_in(2)) rounds.lag = lags[static_cast<size_t>(dice(0, 2))];
+  if (rounds.method == Method::kAllreduce) rounds.lag = 0;
+  return rounds;
+}
+
+RunPlan random_plan(Dice& dice) {
+  const RoundOptions rounds = random_rounds(dice);
+  RunPlan plan;
+  plan.shape = {.order = dice.one_in(3) ? Order::k1f1b : Order::kAsync,
+                .stages = dice(1, 4),
+                .update_every = dice(1, 3),
+                .extra_per_hop = dice(0, 1)};
+  plan.first_update = dice.one_in(3) ? dice(1, 5) : 0;
+  plan.last_update = plan.first_update + dice(1, 40);
+  plan.run_updates = plan.last_update + (dice.one_in(4) ? dice(1, 5) : 0);
+  plan.evaluate_every = dice.one_in(3) ? 0 : dice(1, 12);
+  plan.evaluation_batches = dice.one_in(3) ? 0 : dice(1, 5);
+  plan.checkpoint_every = dice.one_in(2) ? 0 : dice(1, 9);
+  plan.saves = !dice.one_in(4);
+  plan.activation_bytes = dice(0, 10'000);
+  plan.replicas = rounds.replicas;
+  plan.lanes = lanes_of(rounds, plan.shape.stages);
+  return plan;
+}
+
+RoundScenario random_scenario(uint64_t seed) {
+  Dice dice(seed);
+  RoundScenario scenario = {.plan = random_plan(dice), .options = {}};
+  const Mesh mesh = {.stages = scenario.plan.shape.stages, .replicas = scenario.plan.replicas};
+  for (int64_t r = 0; r < mesh.replicas; ++r) {
+    const int64_t slowness = dice.one_in(3) ? dice(1, 6) : 1;
+    for (int64_t s = 0; s < mesh.stages; ++s) {
+      scenario.options.costs.push_back(random_costs(dice, slowness));
+    }
+  }
+  scenario.options.links = {.seed = seed, .all = random_link(dice), .exceptions = {}};
+  const auto worker = [&] {
+    return mesh.id(static_cast<size_t>(dice(0, std::ssize(scenario.options.costs) - 1)));
+  };
+  for (int64_t i = dice(0, 3); i > 0; --i) {
+    scenario.options.links.exceptions.push_back(
+        {.from = worker(), .to = worker(), .options = random_link(dice)});
+  }
+  for (int64_t i = dice(0, 4); i > 0; --i) {
+    scenario.options.pauses.push_back({.worker = worker(),
+                                       .begin = dice(0, 50) * kMillisecond,
+                                       .length = dice(1, 100'000) * kMicrosecond});
+  }
+  if (dice.one_in(3)) scenario.stop_after = static_cast<size_t>(dice(0, 400));
+  return scenario;
+}
+
+class RoundSwarm : public SeededTest {
+ protected:
+  static uint64_t run(const RoundScenario& scenario) {
+    const IdleWorkers workers = make_mesh(scenario.plan, scenario.plan.replicas);
+    Simulation simulation(scenario.options);
+    Notebook books;
+    books.stop_after(scenario.stop_after);
+    EXPECT_TRUE(simulation.run(workers, books).ok());
+    for (const auto& worker : workers) {
+      EXPECT_TRUE(worker->done());
+      if (scenario.stop_after == SIZE_MAX) {
+        EXPECT_EQ(worker->counts().updates, scenario.plan.last_update);
+      }
+    }
+    return simulation.digest();
+  }
+};
+
+TEST_P(RoundSwarm, EveryWorkerGetsToItsEnd) {
+  SCOPED_TRACE(repeat_command.data());
+  const RoundScenario scenario = random_scenario(seed());
+  const uint64_t digest = run(scenario);
+  if (GetParam() % 10 != 0) return;
+  EXPECT_EQ(digest, run(scenario)) << "not the same run twice";
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RoundSwarm, testing::Range(0, 4 * seed_count()));
+
+}  // namespace
+}  // namespace leeway::sim

@@ -1,0 +1,266 @@
+#include "worker/round_member.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace leeway {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+constexpr int64_t kChunks = 2;  // of two replicas
+
+LanePlan on_arrival(int64_t cycle = 5) {
+  LanePlan plan = {.replicas = kChunks, .cycle = cycle};
+  plan.deadline = Nanos{1000};
+  return plan;
+}
+LanePlan of_steps() {
+  LanePlan plan = on_arrival(/*cycle=*/1);
+  plan.needs_every = true;
+  return plan;
+}
+
+Message answer(int64_t round, int64_t chunk) {
+  Message message = {.kind = MessageKind::kAnswer, .from = {}, .to = {}, .index = round};
+  message.chunk = chunk;
+  return message;
+}
+
+void answer_all(RoundMember& member, int64_t round) {
+  for (int64_t chunk = 0; chunk < kChunks; ++chunk) member.deliver(answer(round, chunk));
+}
+
+// All that is due now, as "round.chunk".
+std::vector<std::string> merge_all(RoundMember& member, int64_t updates) {
+  std::vector<std::string> merged;
+  while (const auto due = member.merge_due(updates, /*flush=*/false)) {
+    if (!due->arrived) break;
+    merged.push_back(std::to_string(due->round) + "." + std::to_string(due->chunk));
+    member.merged(due->round, due->chunk, due->lag);
+  }
+  return merged;
+}
+
+TEST(RoundMember, ContributesEveryIntervalOnce) {
+  LanePlan plan = on_arrival();
+  plan.interval = 3;
+  RoundMember member(plan, /*updates_done=*/3, /*next_round=*/1);
+  EXPECT_FALSE(member.contributes_at(3)) << "the sitting before has done that";
+  EXPECT_FALSE(member.contributes_at(4));
+  EXPECT_TRUE(member.contributes_at(6));
+  EXPECT_EQ(member.next_round(), 1);
+  member.contributed(1, 6, /*sent=*/true);
+  EXPECT_FALSE(member.contributes_at(6));
+  EXPECT_EQ(member.next_round(), 2);
+}
+
+TEST(RoundMember, OnArrivalMergesWhatHasComeInOrder) {
+  RoundMember member(on_arrival(), 0, 0);
+  member.contributed(0, 1, true);
+  member.contributed(1, 2, true);
+  EXPECT_FALSE(member.merge_due(2, false).has_value());
+  answer_all(member, 1);
+  member.deliver(answer(0, 1));
+  const auto due = member.merge_due(5, false);
+  ASSERT_TRUE(due.has_value());
+  EXPECT_EQ(due->round, 0);
+  EXPECT_EQ(due->chunk, 1);
+  EXPECT_EQ(due->lag, 4);
+  EXPECT_TRUE(due->sent);
+  EXPECT_THAT(merge_all(member, 5), ElementsAre("0.1", "1.0", "1.1"));
+  EXPECT_THAT(member.in_flight(), ElementsAre(0)) << "chunk 0 of it has not come";
+  member.deliver(answer(0, 1));
+  EXPECT_THAT(merge_all(member, 6), IsEmpty()) << "not twice";
+}
+
+TEST(RoundMember, AFixedLagIsWaitedFor) {
+  LanePlan plan = {.replicas = kChunks};
+  plan.lag = 2;
+  RoundMember member(plan, 0, 0);
+  member.contributed(0, 1, true);
+  answer_all(member, 0);
+  EXPECT_FALSE(member.merge_due(2, false).has_value()) << "it has arrived, but it is too early";
+  EXPECT_THAT(merge_all(member, 3), ElementsAre("0.0", "0.1"));
+  member.contributed(1, 3, true);
+  const auto due = member.merge_due(5, false);
+  ASSERT_TRUE(due.has_value());
+  EXPECT_FALSE(due->arrived) << "nothing else may come before it";
+  EXPECT_EQ(due->lag, 2);
+  EXPECT_TRUE(member.merge_due(4, /*flush=*/true).has_value()) << "nothing in flight is saved";
+}
+
+// Two rounds of slack, and less than that where the round is answered already.
+TEST(RoundMember, GoesOnWithTheFleetWhereItHasFallenBehind) {
+  RoundMember member(on_arrival(), 0, 0);
+  member.contributed(0, 1, true);
+  member.heard_of(3);
+  EXPECT_EQ(member.next_round(), 1) << "within the slack";
+  member.heard_of(4);
+  EXPECT_EQ(member.next_round(), 4);
+  RoundMember answered(on_arrival(), 0, 0);
+  answered.contributed(0, 1, true);
+  answered.deliver(answer(1, 0));
+  EXPECT_EQ(answered.next_round(), 2) << "round 1 is closed";
+  answered.heard_of(3);
+  EXPECT_EQ(answered.next_round(), 3);
+}
+
+TEST(RoundMember, WithoutADeadlineNobodyFallsBehind) {
+  LanePlan plan = {.replicas = kChunks};
+  plan.lag = 1;
+  RoundMember member(plan, 0, 0);
+  member.heard_of(50);
+  EXPECT_EQ(member.next_round(), 0);
+  EXPECT_FALSE(member.follows());
+}
+
+TEST(RoundMember, WhoMissesMoreThanACycleFollowsForOne) {
+  RoundMember member(on_arrival(/*cycle=*/5), 0, 0);
+  member.contributed(0, 1, true);
+  member.heard_of(7);
+  EXPECT_FALSE(member.follows()) << "a cycle and the slack";
+  member.heard_of(8);
+  ASSERT_EQ(member.next_round(), 8);
+  EXPECT_TRUE(member.follows());
+  for (int64_t round = 8; round < 13; ++round) {
+    EXPECT_TRUE(member.follows()) << round;
+    member.contributed(round, round, /*sent=*/false);
+  }
+  EXPECT_FALSE(member.follows()) << "a cycle later it counts again";
+}
+
+// Slower by more than a cycle a round: every second time it has a say.
+TEST(RoundMember, WhoIsVerySlowDoesNotFollowForEver) {
+  RoundMember member(on_arrival(/*cycle=*/1), 0, 0);
+  int64_t update = 0;
+  std::vector<bool> said;
+  for (int64_t round = 10; round < 60; round += 10) {
+    member.heard_of(round);
+    said.push_back(!member.follows());
+    member.contributed(round, ++update, said.back());
+  }
+  EXPECT_THAT(said, ElementsAre(false, true, false, true, false));
+}
+
+TEST(RoundMember, MergesWithoutAFlightWhatItHadNoSayIn) {
+  RoundMember member(on_arrival(), 0, 0);
+  answer_all(member, 3);
+  const auto due = member.merge_due(7, false);
+  ASSERT_TRUE(due.has_value());
+  EXPECT_FALSE(due->sent);
+  EXPECT_EQ(due->lag, 0);
+  EXPECT_THAT(merge_all(member, 7), ElementsAre("3.0", "3.1"));
+}
+
+TEST(RoundMember, GivesUpAfter64Rounds) {
+  RoundMember member(on_arrival(), 0, 0);
+  for (int64_t round = 0; round < 64; ++round) {
+    EXPECT_THAT(member.stale(round), IsEmpty());
+    member.contributed(round, round + 1, true);
+  }
+  EXPECT_EQ(member.in_flight().size(), 64U);
+  member.deliver(answer(0, 0));  // while the next contribution is made
+  ASSERT_THAT(member.stale(64), ElementsAre(0));
+  member.forget(0);
+  member.contributed(64, 65, true);
+  EXPECT_EQ(member.in_flight().size(), 64U);
+  EXPECT_EQ(member.missed(), kChunks);
+  answer_all(member, 0);
+  EXPECT_THAT(merge_all(member, 65), IsEmpty()) << "that came too late";
+}
+
+TEST(RoundMember, AnswersFromBeforeAJumpAreDropped) {
+  RoundMember member(on_arrival(), 0, 0);
+  answer_all(member, 3);
+  member.contributed(100, 1, /*sent=*/false);
+  EXPECT_FALSE(member.merge_due(1, false).has_value());
+  EXPECT_EQ(member.missed(), kChunks);
+}
+
+TEST(RoundMember, StepsAreAskedForAgain) {
+  RoundMember member(of_steps(), 0, 0);
+  for (int64_t round = 0; round < 17; ++round) {
+    member.contributed(round, round + 1, true);
+    if (round != 2 && round != 5) answer_all(member, round);
+    if (round == 5) member.deliver(answer(5, 1));
+    merge_all(member, round + 1);
+  }
+  EXPECT_THAT(member.take_missed(17), IsEmpty()) << "sixteen rounds are no time";
+  EXPECT_THAT(member.take_missed(18), ElementsAre(Pair(2, 0), Pair(2, 1)));
+  EXPECT_THAT(member.take_missed(21), ElementsAre(Pair(5, 0))) << "round 2 was asked for just now";
+  EXPECT_THAT(member.take_missed(34), ElementsAre(Pair(2, 0), Pair(2, 1))) << "and once more";
+}
+
+TEST(RoundMember, OnlyStepsAreAskedForAgain) {
+  RoundMember member(on_arrival(), 0, 0);
+  member.contributed(0, 1, true);
+  EXPECT_THAT(member.take_missed(40), IsEmpty());
+}
+
+// What it skips it awaits, but for what it has merged before it got there.
+TEST(RoundMember, StepsOfSkippedRoundsAreAwaitedOnce) {
+  RoundMember member(of_steps(), 0, 0);
+  member.contributed(0, 1, true);
+  answer_all(member, 1);
+  member.deliver(answer(2, 0));
+  EXPECT_THAT(merge_all(member, 1), ElementsAre("1.0", "1.1", "2.0"));
+  member.contributed(4, 2, true);
+  EXPECT_THAT(member.in_flight(), ElementsAre(0, 2, 3, 4));
+  EXPECT_THAT(member.take_missed(19),
+              ElementsAre(Pair(0, 0), Pair(0, 1), Pair(2, 1), Pair(3, 0), Pair(3, 1)));
+  answer_all(member, 1);
+  answer_all(member, 2);
+  EXPECT_THAT(merge_all(member, 3), ElementsAre("2.1"));
+}
+
+TEST(RoundMember, SkippedStepsAreBoundedToo) {
+  RoundMember member(of_steps(), 0, 0);
+  member.contributed(0, 1, true);
+  ASSERT_THAT(member.stale(500), ElementsAre(0));
+  member.forget(0);
+  member.contributed(500, 2, true);
+  EXPECT_EQ(member.in_flight().size(), 64U);
+  EXPECT_EQ(member.in_flight().front(), 437);
+}
+
+TEST(RoundMember, AnswersForWhoStandsStillAreBounded) {
+  RoundMember member(on_arrival(), 0, 0);
+  for (int64_t round = 0; round < 300; ++round) answer_all(member, round);
+  EXPECT_EQ(member.missed(), 44 * kChunks);
+  EXPECT_EQ(member.merge_due(0, false)->round, 44) << "the newest 256 rounds are kept";
+}
+
+TEST(RoundMember, AFlushDropsWhatIsInFlight) {
+  RoundMember member(on_arrival(), 0, 0);
+  member.contributed(0, 1, true);
+  member.contributed(1, 2, true);
+  member.deliver(answer(0, 0));
+  member.deliver(answer(2, 0));
+  member.flush();
+  EXPECT_EQ(member.dropped(), 2);
+  EXPECT_THAT(member.in_flight(), IsEmpty());
+  answer_all(member, 1);
+  EXPECT_THAT(merge_all(member, 9), ElementsAre("2.0")) << "others are ahead, and it follows";
+  EXPECT_EQ(member.rounds_begun(), 2);
+}
+
+TEST(RoundMember, ALongLagStretchesTheInterval) {
+  LanePlan plan = on_arrival();
+  plan.lag_limit = 4;
+  RoundMember member(plan, 0, 0);
+  for (int64_t round = 0; round < 60; ++round) {
+    member.contributed(round, round + 1, true);
+    answer_all(member, round);
+    while (const auto due = member.merge_due(round + 9, false)) {
+      member.merged(due->round, due->chunk, due->lag);
+    }
+  }
+  EXPECT_FALSE(member.contributes_at(61));
+  EXPECT_TRUE(member.contributes_at(62)) << "a lag of eight where four are allowed: every second";
+}
+
+}  // namespace
+}  // namespace leeway

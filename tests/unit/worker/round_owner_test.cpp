@@ -1,0 +1,204 @@
+#include "worker/round_owner.h"
+
+#include <gtest/gtest.h>
+
+namespace leeway {
+namespace {
+
+using ChunkId = RoundOwner::ChunkId;
+
+LanePlan plan_of(int64_t replicas, bool on_arrival) {
+  LanePlan plan = {.replicas = replicas};
+  if (on_arrival) plan.deadline = Nanos{1000};
+  return plan;
+}
+
+Message message(MessageKind kind, int64_t replica, const ChunkId& id) {
+  return {.kind = kind,
+          .from = {.replica = {replica}, .stage = {0}},
+          .to = {},
+          .index = id.round,
+          .payload = at::scalar_tensor(replica),
+          .chunk = id.chunk};
+}
+Message part(int64_t replica, const ChunkId& id) {
+  Message part = message(MessageKind::kContribution, replica, id);
+  part.replicas = ReplicaSet::of({replica});
+  return part;
+}
+Message weightless(int64_t replica, const ChunkId& id) {
+  Message part = message(MessageKind::kContribution, replica, id);
+  part.payload = at::Tensor();
+  return part;
+}
+
+ReplicaSet set_of(std::initializer_list<int64_t> replicas) {
+  ReplicaSet set;
+  for (const int64_t replica : replicas) set.add({replica});
+  return set;
+}
+
+void close(RoundOwner& owner, const ChunkId& id) {
+  owner.reduced(id, owner.contributors(id), at::scalar_tensor(id.round));
+}
+
+TEST(RoundOwner, ClosesWhenEverybodyHasSent) {
+  for (const bool on_arrival : {false, true}) {
+    RoundOwner owner(plan_of(3, on_arrival));
+    for (const int64_t replica : {2, 0}) {
+      owner.deliver(part(replica, {4, 1}));
+      EXPECT_FALSE(owner.to_reduce().has_value());
+    }
+    owner.deliver(part(1, {4, 1}));
+    ASSERT_EQ(owner.to_reduce(), (ChunkId{4, 1}));
+    const ReplicaSet all = set_of({0, 1, 2});
+    EXPECT_EQ(owner.contributors({4, 1}), all);
+    const auto parts = owner.contributions({4, 1}, all);
+    ASSERT_EQ(parts.size(), 3U);
+    for (size_t r = 0; r < 3; ++r) EXPECT_EQ(parts[r].item<int64_t>(), static_cast<int64_t>(r));
+    close(owner, {4, 1});
+    EXPECT_FALSE(owner.to_reduce().has_value());
+    EXPECT_EQ(owner.open_count(), 0U);
+    EXPECT_EQ(owner.missing(), 0);
+    EXPECT_EQ(owner.late(), 0);
+  }
+}
+
+TEST(RoundOwner, TheOldestGoesFirst) {
+  RoundOwner owner(plan_of(1, false));
+  for (const ChunkId& id : {ChunkId{3, 0}, ChunkId{2, 1}, ChunkId{2, 0}})
+    owner.deliver(part(0, id));
+  EXPECT_EQ(owner.to_reduce(), (ChunkId{2, 0}));
+}
+
+TEST(RoundOwner, ClosesAtItsDeadlineWithWhoeverCame) {
+  RoundOwner owner(plan_of(3, true));
+  EXPECT_FALSE(owner.to_await().has_value());
+  owner.deliver(part(1, {0, 0}));
+  ASSERT_EQ(owner.to_await(), (ChunkId{0, 0}));
+  owner.awaits({0, 0});
+  EXPECT_FALSE(owner.to_await().has_value()) << "one deadline is enough";
+  EXPECT_FALSE(owner.to_reduce().has_value());
+  owner.deliver(message(MessageKind::kDeadline, 0, {0, 0}));
+  ASSERT_EQ(owner.to_reduce(), (ChunkId{0, 0}));
+  EXPECT_EQ(owner.contributors({0, 0}), set_of({1}));
+  close(owner, {0, 0});
+  EXPECT_EQ(owner.missing(), 2);
+  owner.deliver(part(0, {0, 0}));
+  owner.deliver(weightless(2, {0, 0}));
+  EXPECT_EQ(owner.late(), 1) << "who has no say cannot be late";
+  EXPECT_EQ(owner.open_count(), 0U) << "a closed chunk stays closed";
+  owner.deliver(message(MessageKind::kDeadline, 0, {0, 0}));
+  EXPECT_FALSE(owner.to_reduce().has_value());
+}
+
+TEST(RoundOwner, WithoutADeadlineItWaitsForEverybody) {
+  RoundOwner owner(plan_of(2, false));
+  owner.deliver(part(0, {0, 0}));
+  owner.deliver(part(0, {1, 0}));
+  owner.deliver(part(1, {1, 0}));
+  EXPECT_FALSE(owner.to_await().has_value());
+  EXPECT_EQ(owner.to_reduce(), (ChunkId{1, 0})) << "round 0 still lacks one";
+}
+
+// Links are in order: whose part of a later round is here, sends none of this one.
+TEST(RoundOwner, DoesNotWaitForWhoHasGoneOn) {
+  RoundOwner owner(plan_of(3, true));
+  owner.deliver(part(0, {5, 0}));
+  owner.deliver(part(1, {5, 0}));
+  owner.deliver(part(2, {6, 2}));
+  ASSERT_EQ(owner.to_reduce(), (ChunkId{5, 0}));
+  EXPECT_EQ(owner.contributors({5, 0}), set_of({0, 1}));
+}
+
+TEST(RoundOwner, AFollowerIsNotWaitedForAndNotCounted) {
+  RoundOwner owner(plan_of(2, true));
+  owner.deliver(weightless(1, {0, 0}));
+  owner.deliver(part(0, {0, 0}));
+  ASSERT_EQ(owner.to_reduce(), (ChunkId{0, 0}));
+  EXPECT_EQ(owner.contributors({0, 0}), set_of({0}));
+  close(owner, {0, 0});
+  EXPECT_EQ(owner.missing(), 0);
+}
+
+TEST(RoundOwner, WhatComesWhileTheMeanIsMadeIsLate) {
+  RoundOwner owner(plan_of(2, true));
+  owner.deliver(part(0, {0, 0}));
+  owner.deliver(message(MessageKind::kDeadline, 0, {0, 0}));
+  const ReplicaSet mean_of = owner.contributors({0, 0});
+  owner.deliver(part(1, {0, 0}));  // between run() and finish()
+  owner.reduced({0, 0}, mean_of, {});
+  EXPECT_EQ(owner.missing(), 1);
+  EXPECT_EQ(owner.late(), 1);
+}
+
+TEST(RoundOwner, TheSamePartTwiceCountsOnce) {
+  RoundOwner owner(plan_of(2, true));
+  owner.deliver(part(0, {0, 0}));
+  owner.deliver(part(0, {0, 0}));
+  EXPECT_FALSE(owner.to_reduce().has_value());
+  EXPECT_EQ(owner.contributions({0, 0}, set_of({0})).size(), 1U);
+}
+
+TEST(RoundOwner, RepeatsTheLastAnswersForWhoAsks) {
+  LanePlan plan = plan_of(1, true);
+  plan.needs_every = true;
+  RoundOwner owner(plan);
+  for (int64_t round = 0; round < 100; ++round) {
+    owner.deliver(part(0, {round, 0}));
+    close(owner, {round, 0});
+  }
+  owner.deliver(message(MessageKind::kAskAgain, 3, {35, 0}));
+  EXPECT_FALSE(owner.to_repeat().has_value()) << "64 rounds are remembered";
+  owner.deliver(message(MessageKind::kAskAgain, 3, {100, 0}));
+  EXPECT_FALSE(owner.to_repeat().has_value()) << "there is no answer yet";
+  owner.deliver(message(MessageKind::kAskAgain, 3, {36, 0}));
+  ASSERT_EQ(owner.to_repeat(), (RoundOwner::Repeat{{36, 0}, {3}}));
+  EXPECT_EQ(owner.answer({36, 0})->payload.item<int64_t>(), 36);
+  owner.repeated({36, 0}, {3});
+  EXPECT_FALSE(owner.to_repeat().has_value());
+  owner.deliver(part(0, {20, 0}));
+  EXPECT_EQ(owner.open_count(), 0U) << "what is older than all answers is closed";
+}
+
+TEST(RoundOwner, ForgetsAQuestionTogetherWithItsAnswer) {
+  LanePlan plan = plan_of(1, true);
+  plan.needs_every = true;
+  RoundOwner owner(plan);
+  owner.deliver(part(0, {0, 0}));
+  close(owner, {0, 0});
+  owner.deliver(message(MessageKind::kAskAgain, 0, {0, 0}));
+  ASSERT_TRUE(owner.to_repeat().has_value());
+  owner.deliver(part(0, {64, 0}));
+  close(owner, {64, 0});
+  EXPECT_FALSE(owner.to_repeat().has_value());
+}
+
+TEST(RoundOwner, OfAnswersThatNobodyAsksForOnlyTheFactIsKept) {
+  RoundOwner owner(plan_of(1, true));
+  owner.deliver(part(0, {0, 0}));
+  close(owner, {0, 0});
+  ASSERT_NE(owner.answer({0, 0}), nullptr);
+  EXPECT_FALSE(owner.answer({0, 0})->payload.defined());
+}
+
+// Evaluations are numbered by updates, hundreds apart. That of update 100 must be held although the
+// other replica's copy was lost and its copy of 200 has been waited for in vain.
+TEST(RoundOwner, AnEvaluationThatItsOwnerComesToLateIsStillHeld) {
+  LanePlan plan = plan_of(2, true);
+  plan.lane = Lane::kEvaluation;
+  RoundOwner owner(plan);
+  owner.deliver(part(1, {200, 0}));
+  owner.deliver(message(MessageKind::kDeadline, 0, {200, 0}));
+  close(owner, {200, 0});
+  owner.deliver(part(0, {100, 0}));
+  EXPECT_EQ(owner.to_reduce(), (ChunkId{100, 0})) << "the other has gone on";
+  close(owner, {100, 0});
+  owner.deliver(part(0, {200, 0}));
+  EXPECT_FALSE(owner.to_reduce().has_value()) << "that has been held already";
+  owner.deliver(part(1, {150, 0}));
+  EXPECT_EQ(owner.open_count(), 0U) << "nobody will evaluate it any more";
+}
+
+}  // namespace
+}  // namespace leeway
