@@ -294,26 +294,42 @@ def clipped(gradient, limit, square=None):
     return gradient * min(1.0, limit / (math.sqrt(square) + 1e-6)) if limit else gradient
 
 
-def train(case, constants, slices, ids, targets):
-    """Stages with their whole past, and the losses; `slices` are the initial weights by name."""
-    stages = [Stage(case, c, parameters) for c, parameters in zip(constants, slices)]
-    count = sum(stage.decaying.numel() for stage in stages)
-    for stage in stages:  # by its own norm, where nobody waits for that of all
-        share = 1.0 if case.synchronous else stage.decaying.numel() / count
-        stage.clip = case.clip * math.sqrt(share)
-    gradients_of = gradients_with_stash if case.stash else gradients_without_stash
-    losses = []
-    for n in range(case.updates):
-        microbatches = range(n * case.every, (n + 1) * case.every)
-        losses.append(0.0)
-        for m in microbatches:
-            loss, gradients = gradients_of(stages, m, ids[m], targets[m])
-            losses[-1] += loss / case.every
-            for stage, gradient in zip(stages, gradients):
+class Pipeline:
+    """All stages of a replica; takes one update at a time."""
+
+    def __init__(self, case, constants, slices, ids, targets):
+        """`slices` are the initial weights by name, one for each stage."""
+        self.case, self.ids, self.targets = case, ids, targets
+        self.stages = [Stage(case, c, parameters) for c, parameters in zip(constants, slices)]
+        self.losses = []  # of each update
+        count = sum(stage.decaying.numel() for stage in self.stages)
+        for stage in self.stages:  # by its own norm, where nobody waits for that of all
+            share = 1.0 if case.synchronous else stage.decaying.numel() / count
+            stage.clip = case.clip * math.sqrt(share)
+
+    def gradients(self):
+        """Of the next update: the mean over its microbatches, for each stage."""
+        case, n = self.case, len(self.losses)
+        gradients_of = gradients_with_stash if case.stash else gradients_without_stash
+        self.losses.append(0.0)
+        for m in range(n * case.every, (n + 1) * case.every):
+            loss, gradients = gradients_of(self.stages, m, self.ids[m], self.targets[m])
+            self.losses[-1] += loss / case.every
+            for stage, gradient in zip(self.stages, gradients):
                 stage.gradients.append(gradient)
-        means = [torch.stack(stage.gradients[-case.every :]).mean(0) for stage in stages]
-        total = sum(mean.square().sum().item() for mean in means)
-        for stage, mean in zip(stages, means):
-            square = total if case.synchronous else None
-            stage.past.append(stage.step(n, clipped(mean, stage.clip, square)))
-    return stages, torch.tensor(losses, dtype=torch.float64)
+        return [torch.stack(stage.gradients[-case.every :]).mean(0) for stage in self.stages]
+
+    def update(self, gradients):
+        total = sum(gradient.square().sum().item() for gradient in gradients)
+        for stage, gradient in zip(self.stages, gradients):
+            square = total if self.case.synchronous else None
+            state = stage.step(len(stage.past) - 1, clipped(gradient, stage.clip, square))
+            stage.past.append(state)
+
+
+def train(case, constants, slices, ids, targets):
+    """Stages with their whole past, and the losses."""
+    pipeline = Pipeline(case, constants, slices, ids, targets)
+    for _ in range(case.updates):
+        pipeline.update(pipeline.gradients())
+    return pipeline.stages, torch.tensor(pipeline.losses, dtype=torch.float64)

@@ -80,10 +80,10 @@ class Case:
         )
 
     @property
-    def recipe(self):
-        """The same in TOML."""
+    def tables(self):
+        """The same in the tables of a recipe."""
         model = dataclasses.asdict(self.shape)
-        tables = {
+        return {
             "run": {**self.parts("updates", "driver", "checkpoint_every"), "precision": "fp64"},
             "model": {key: value for key, value in model.items() if key != "vocabulary"},
             "data": {"train": "made by the probe", "batch": self.batch},
@@ -99,8 +99,12 @@ class Case:
                 **self.parts("refresh", "discount_updates", "recompute", "stash"),
             },
         }
+
+    @property
+    def recipe(self):
+        """And in TOML."""
         lines = []
-        for table, keys in tables.items():
+        for table, keys in self.tables.items():
             lines.append(f"[{table}]")
             lines += [f"{key} = {json.dumps(v)}" for key, v in keys.items() if v is not None]
         return "\n".join(lines)
@@ -183,15 +187,15 @@ def pairs_in(row):
     return set(itertools.combinations(row.items(), 2))
 
 
-def pairwise_rows(seed=120):
+def pairwise_rows(factors=FACTORS, makes_sense=makes_sense, seed=120):
     """Rows in which every pair of values occurs: each has the most new ones of many drawn."""
     draw = random.Random(seed)
 
     def random_row(fixed):
-        row = {factor: draw.choice(values) for factor, values in FACTORS.items()} | dict(fixed)
+        row = {factor: draw.choice(values) for factor, values in factors.items()} | dict(fixed)
         return row if makes_sense(row) else random_row(fixed)
 
-    every_row = (dict(zip(FACTORS, values)) for values in itertools.product(*FACTORS.values()))
+    every_row = (dict(zip(factors, values)) for values in itertools.product(*factors.values()))
     missing = set().union(*(pairs_in(row) for row in every_row if makes_sense(row)))
     rows = []
     while missing:

@@ -11,13 +11,20 @@
 //   gradient_shares                 k of each stage; not a number: the optimizer's own form
 //   forwards                        a row of stage, microbatch, version and delay for each
 //   predictions                     a row of stage, update, delay and error for each
+//
+// With several replicas all of these but the constants of the stages are replica/R/..., and there
+// are the coordinates of stage S that round K exchanges:
+//
+//   subset/S/K, repair/S/K          of sparse, and of lowbit's rounds in the background
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "averaging/subset.h"
 #include "base/files.h"
 #include "base/rng.h"
 #include "checkpoint/safetensors.h"
@@ -55,6 +62,11 @@ Result<TokenFile> make_tokens(const Path& path, uint64_t count, uint64_t vocabul
   return TokenFile::open(path);
 }
 
+// What a replica's tensors are called: "" where there is only one.
+std::string prefix_of(const Recipe& recipe, ReplicaId replica) {
+  return recipe.mesh.replicas == 1 ? "" : fmt::format("replica/{}/", replica.value);
+}
+
 // Remembers what the emulation is compared with.
 class Notebook final : public Books {
  public:
@@ -62,44 +74,57 @@ class Notebook final : public Books {
     if (record.work.kind != WorkKind::kForward) return;
     for (const int64_t number :
          {record.worker.stage.value, record.work.index, record.work.version, record.work.delay}) {
-      forwards_.push_back(number);
+      pages_[record.worker.replica].forwards.push_back(number);
     }
   }
   void updated(const StageUpdate& update) override {
     applied_ = applied_ && update.applied;
-    if (update.loss) losses_.push_back(*update.loss);
+    if (update.loss) pages_[update.worker.replica].losses.push_back(*update.loss);
   }
   void predicted(const Prediction& p) override {
+    std::vector<double>& predictions = pages_[p.worker.replica].predictions;
     for (const int64_t number : {p.worker.stage.value, p.update, p.delay}) {
-      predictions_.push_back(static_cast<double>(number));
+      predictions.push_back(static_cast<double>(number));
     }
-    predictions_.push_back(p.error);
+    predictions.push_back(p.error);
   }
   void evaluated(const StageEvaluation&) override {}
   void saved(StageState state) override {
+    std::vector<NamedTensor>& saved = pages_[state.worker.replica].saved;
     const std::string prefix = fmt::format("saved/{}/{}/", state.update, state.worker.stage.value);
-    saved_.push_back({prefix + "weights", state.weights});
+    saved.push_back({prefix + "weights", state.weights});
     for (const auto& [name, buffer] : state.optimizer.buffers) {
-      saved_.push_back({prefix + name, buffer});
+      saved.push_back({prefix + name, buffer});
     }
   }
   bool abandoned() const override { return !applied_; }
   bool stop_wanted() const override { return false; }
 
   bool diverged() const { return !applied_; }
-  void write(TensorFile& out) const {
-    out.tensors.push_back({"losses", at::tensor(losses_, at::kDouble)});
-    out.tensors.push_back({"forwards", at::tensor(forwards_, at::kLong).view({-1, 4})});
-    out.tensors.push_back({"predictions", at::tensor(predictions_, at::kDouble).view({-1, 4})});
-    out.tensors.insert(out.tensors.end(), saved_.begin(), saved_.end());
+  void write(const Recipe& recipe, TensorFile& out) const {
+    for (const auto& [replica, page] : pages_) {
+      const std::string prefix = prefix_of(recipe, replica);
+      const at::Tensor forwards = at::tensor(page.forwards, at::kLong).view({-1, 4});
+      const at::Tensor predictions = at::tensor(page.predictions, at::kDouble).view({-1, 4});
+      out.tensors.push_back({prefix + "losses", at::tensor(page.losses, at::kDouble)});
+      out.tensors.push_back({prefix + "forwards", forwards});
+      out.tensors.push_back({prefix + "predictions", predictions});
+      for (const NamedTensor& saved : page.saved) {
+        out.tensors.push_back({prefix + saved.name, saved.tensor});
+      }
+    }
   }
 
  private:
+  // Of one replica.
+  struct Page {
+    std::vector<double> losses;
+    std::vector<int64_t> forwards;
+    std::vector<double> predictions;
+    std::vector<NamedTensor> saved;
+  };
   bool applied_ = true;
-  std::vector<double> losses_;
-  std::vector<int64_t> forwards_;
-  std::vector<double> predictions_;
-  std::vector<NamedTensor> saved_;
+  std::map<ReplicaId, Page> pages_;
 };
 
 // A copy of one flat buffer of a stage, cut into its parameters.
@@ -112,16 +137,65 @@ void put(const std::string& prefix, const Worker& worker, const at::Tensor& flat
   }
 }
 
-void put_weights(const std::string& prefix, const Workers& workers, TensorFile& out) {
+void put_weights(const Recipe& recipe, const std::string& kind, const Workers& workers,
+                 TensorFile& out) {
   for (const auto& worker : workers) {
-    put(prefix, *worker, worker->numbers()->stage().weights(), out);
+    const std::string prefix = prefix_of(recipe, worker->id().replica);
+    put(prefix + kind, *worker, worker->numbers()->stage().weights(), out);
   }
 }
 
-void put_moments(const Workers& workers, TensorFile& out) {
+void put_moments(const Recipe& recipe, const Workers& workers, TensorFile& out) {
   for (const auto& worker : workers) {
+    const std::string prefix = prefix_of(recipe, worker->id().replica);
     for (const auto& [name, buffer] : worker->numbers()->stage().optimizer().state().buffers) {
-      put(name, *worker, buffer, out);
+      put(prefix + name, *worker, buffer, out);
+    }
+  }
+}
+
+at::Tensor indices_of(const Subset& subset) {
+  std::vector<int64_t> indices;
+  for (size_t run = 0; run < subset.begins.size(); ++run) {
+    for (int64_t i = 0; i < subset.length(run); ++i) indices.push_back(subset.begins[run] + i);
+  }
+  return at::tensor(indices, at::kLong);
+}
+
+// What rounds there are, and how they cut a stage.
+struct Rounds {
+  std::string kind;
+  uint64_t seed = 0;
+  double fraction = 1;
+  int64_t interval = 1;
+};
+
+std::vector<Rounds> rounds_of(const Recipe& recipe) {
+  constexpr uint64_t kRepairSeed = 0x7265;
+  constexpr double kRepairFraction = 1.0 / 20;
+  const AveragingOptions& averaging = recipe.averaging;
+  const auto seed = static_cast<uint64_t>(recipe.run.seed);
+  if (recipe.mesh.replicas == 1) return {};
+  if (averaging.method == AveragingMethod::kSparse) {
+    return {{"subset", seed, averaging.fraction, averaging.interval}};
+  }
+  if (averaging.repair_every == 0) return {};
+  return {{"repair", seed ^ kRepairSeed, kRepairFraction, averaging.repair_every}};
+}
+
+void put_subsets(const Recipe& recipe, const Workers& workers, TensorFile& out) {
+  for (const Rounds& rounds : rounds_of(recipe)) {
+    for (const auto& worker : workers) {
+      if (worker->id().replica.value > 0) break;
+      const Cut cut({.seed = rounds.seed,
+                     .stage = worker->id().stage,
+                     .parameters = worker->numbers()->stage().weights().numel(),
+                     .fraction = rounds.fraction,
+                     .granularity = recipe.averaging.granularity});
+      for (int64_t k = 0; k < recipe.run.updates / rounds.interval; ++k) {
+        out.tensors.push_back({fmt::format("{}/{}/{}", rounds.kind, worker->id().stage.value, k),
+                               indices_of(cut.subset(k))});
+      }
     }
   }
 }
@@ -147,25 +221,27 @@ void put_data(const Recipe& recipe, const TokenFile& tokens, TensorFile& out) {
   const int64_t update_every = recipe.pipeline.update_every;
   const SamplerOptions sampler = {.seed = static_cast<uint64_t>(recipe.run.seed),
                                   .window_count = window_count_of(tokens.info().count, context),
-                                  .replicas = 1,
+                                  .replicas = recipe.mesh.replicas,
                                   .microbatch = recipe.data.batch / update_every};
-  std::vector<at::Tensor> ids;
-  std::vector<at::Tensor> targets;
-  for (int64_t m = 0; m < recipe.run.updates * update_every; ++m) {
-    Batch batch = read_microbatch(tokens, context, sampler, {m}, {0}, at::kCPU);
-    ids.push_back(std::move(batch.inputs));
-    targets.push_back(std::move(batch.targets));
+  for (int64_t r = 0; r < recipe.mesh.replicas; ++r) {
+    std::vector<at::Tensor> ids;
+    std::vector<at::Tensor> targets;
+    for (int64_t m = 0; m < recipe.run.updates * update_every; ++m) {
+      Batch batch = read_microbatch(tokens, context, sampler, {m}, {r}, at::kCPU);
+      ids.push_back(std::move(batch.inputs));
+      targets.push_back(std::move(batch.targets));
+    }
+    out.tensors.push_back({prefix_of(recipe, {r}) + "ids", at::stack(ids)});
+    out.tensors.push_back({prefix_of(recipe, {r}) + "targets", at::stack(targets)});
   }
-  out.tensors.push_back({"ids", at::stack(ids)});
-  out.tensors.push_back({"targets", at::stack(targets)});
 }
 
-// Stages of different speed behind links that jitter: who is first changes all the time, and must
+// Workers of different speed behind links that jitter: who is first changes all the time, and must
 // not matter.
 sim::SimulationOptions uneven_machines(const Recipe& recipe) {
   sim::SimulationOptions options;
-  for (int64_t s = 0; s < recipe.mesh.stages; ++s) {
-    const int64_t slower = 1 + s % 2;
+  for (int64_t w = 0; w < recipe.mesh.replicas * recipe.mesh.stages; ++w) {
+    const int64_t slower = 1 + (w % recipe.mesh.stages + w / recipe.mesh.stages) % 2;
     options.costs.push_back({.forward = {1000 * slower},
                              .backward = {2000 * slower},
                              .update = {300},
@@ -200,13 +276,14 @@ Status run_job(const Path& path) {
   const Workers workers = make_workers(recipe, data, plan);
   put_data(recipe, tokens, out);
   put_constants(recipe, vocabulary, out);
-  put_weights("initial", workers, out);
+  put_subsets(recipe, workers, out);
+  put_weights(recipe, "initial", workers, out);
   Notebook books;
   LEEWAY_TRY(make_driver(recipe)->run(workers, books));
   if (books.diverged()) return Error{"the run diverged: nothing to compare"};
-  put_weights("final", workers, out);
-  put_moments(workers, out);
-  books.write(out);
+  put_weights(recipe, "final", workers, out);
+  put_moments(recipe, workers, out);
+  books.write(recipe, out);
   return write_safetensors(job.at("out").get<std::string>(), out);
 }
 

@@ -1,60 +1,32 @@
 """Fifty updates of a whole pipeline, under either driver, are what the equations of the delayed
 method say: delayed_reference.py, in fp64, on the same data from the same weights.
 
-A tensor's error is the norm of the difference over the norm of what is expected (over FLOOR, where
-that is less). `make test` runs a choice of cases in which every pair of settings occurs;
-LEEWAY_PIPELINES=2 (or 3, or 4) in the environment runs all there are with so many stages.
+`make test` runs a choice of cases in which every pair of settings occurs; LEEWAY_PIPELINES=2 (or 3,
+or 4) in the environment runs all there are with so many stages.
 """
 
-import collections
 import dataclasses
 import itertools
-import json
-import math
 import os
-import subprocess
 
 import numpy as np
 import pytest
 import torch
-from places import probe_path
-from safetensors.torch import load_file
 
 import delayed_reference as delayed
-import model_reference as reference
 from pipeline_cases import LOOKAHEADS, OPTIMIZERS, Case, all_rows, case_of, name_of, pairwise_rows
+from pipeline_comparison import (
+    TOLERANCE,
+    Ours,
+    assert_constants,
+    assert_delays,
+    assert_equal,
+    assert_learned,
+    assert_predictions,
+    error_of,
+)
 
-PROBE = probe_path("pipeline_probe")
-TOKENS = 1500
-TOLERANCE, FLOOR = 1e-8, 1e-12
 STAGES = os.environ.get("LEEWAY_PIPELINES")
-
-
-class Ours:
-    """What our pipeline did with a case."""
-
-    def __init__(self, folder, case):
-        job, out = folder / "job.json", folder / "out.safetensors"
-        told = {"recipe": case.recipe, "vocabulary": case.shape.vocabulary, "tokens": TOKENS}
-        job.write_text(json.dumps({**told, "out": str(out)}))
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run([PROBE, job], capture_output=True, text=True, env=environment)
-        assert done.returncode == 0, f"{PROBE} {job}: {done.returncode} {done.stderr}"
-        self.case, self.tensors = case, load_file(out)
-
-    def __getitem__(self, name):
-        return self.tensors[name]
-
-    def under(self, prefix):
-        return {name: t for name, t in self.tensors.items() if name.split("/")[0] == prefix}
-
-    def slices(self):
-        """The initial weights of each stage, by name."""
-        found = collections.defaultdict(dict)
-        for name, tensor in self.under("initial").items():
-            _, stage, parameter = name.split("/")
-            found[int(stage)][parameter] = tensor
-        return [found[stage] for stage in range(self.case.stages)]
 
 
 def emulate(ours, constants=None, **mistakes):
@@ -62,81 +34,6 @@ def emulate(ours, constants=None, **mistakes):
     case = dataclasses.replace(ours.case, **mistakes)
     constants = constants or delayed.constants_of(case)
     return delayed.train(case, constants, ours.slices(), ours["ids"], ours["targets"])
-
-
-def error_of(actual, expected):
-    assert actual.shape == expected.shape
-    return ((actual - expected).norm() / expected.norm().clamp(min=FLOOR)).item()
-
-
-def assert_equal(ours, stages, losses):
-    """Losses, final weights and moments; returns the worst error."""
-    expected = {"losses": losses}
-    for s, stage in enumerate(stages):
-        last = stage.past[-1]
-        kinds = {"final": last.weights, "momentum": last.momentum}
-        if stage.case.rule != "sgd":
-            kinds["variance"] = last.variance
-        for kind, flat in kinds.items():
-            expected |= {f"{kind}/{s}/{name}": t for name, t in stage.split(flat).items()}
-    errors = {name: error_of(ours[name], tensor) for name, tensor in expected.items()}
-    far = {name: error for name, error in errors.items() if not error <= TOLERANCE}
-    worst = max(errors, key=lambda name: math.inf if math.isnan(errors[name]) else errors[name])
-    assert not far, (
-        f"{len(far)} of {len(errors)} tensors are beyond {TOLERANCE}, "
-        f"worst {worst}: {errors[worst]:.1e}; {ours.case}"
-    )
-    return errors[worst]
-
-
-def assert_constants(ours, constants):
-    """W_s, k and h that the recipe came to are those of the equations."""
-    nan = float("nan")
-    shares = [nan if c.share is None else c.share for c in constants]
-    assert ours["gradient_shares"].tolist() == pytest.approx(shares, rel=1e-12, nan_ok=True)
-    assert ours["horizons"].tolist() == pytest.approx([c.horizon for c in constants], abs=1e-12)
-    if ours.case.schedule != "gpipe":  # which forwards a whole update, whatever its depth
-        assert ours["warmups"].tolist() == [c.warmup for c in constants]
-
-
-def assert_delays(ours, constants):
-    """Every stage forwarded every microbatch once, with the weights that the formula names."""
-    expected = []
-    for s, c in enumerate(constants):
-        for m in range(ours.case.updates * ours.case.every):
-            version = delayed.version_of(ours.case, c, m)
-            expected.append([s, m, version, m // ours.case.every - version])
-    assert sorted(ours["forwards"].tolist()) == expected
-
-
-def assert_predictions(ours, stages):
-    """The quality of look-ahead that a run reports is the ratio of distances that it should be."""
-    for *numbers, error in ours["predictions"].tolist():
-        s, update, delay = map(int, numbers)
-        stage, version = stages[s], update - 1 - delay
-        late = (
-            m
-            for m in range((update - 1) * ours.case.every, update * ours.case.every)
-            if delayed.version_of(ours.case, stage.constants, m) == version
-        )
-        start, end = stage.past[version].weights, stage.past[update - 1].weights
-        expected = (stage.weights_for(next(late)) - end).norm() / (start - end).norm()
-        assert error == pytest.approx(expected.item(), rel=1e-7), f"stage {s}, update {update}"
-    late = {s for s, _, _, delay in ours["forwards"].tolist() if delay > 0}
-    assert {int(row[0]) for row in ours["predictions"].tolist()} == late
-
-
-def assert_learned(ours, stages):
-    """What was compared was training: the loss of the model on the whole data has come down."""
-
-    def loss(update):
-        x = ours["ids"].flatten(0, 1)
-        for stage in stages:
-            x = stage.forward(stage.past[update].weights, x)
-        return reference.loss_of(x, ours["targets"].flatten()).item()
-
-    before, after = loss(0), loss(-1)
-    assert after < before - 0.05, f"{before:.3f} -> {after:.3f}"
 
 
 def compare(folder, case):
@@ -158,15 +55,15 @@ def test_async_equals_the_equations(tmp_path, row):
 
 
 SYNCHRONOUS = {
-    "gpipe-adamw-P2": Case("matched", "adamw", 4, stages=2, clip=0.5),
+    "gpipe-adamw-P2": Case("none", "adamw", 4, stages=2, clip=0.5),
     "gpipe-nadamw-P4": Case("nesterov", "nadamw", "auto", stages=4, architecture="gpt2"),
-    "gpipe-muon-P3": Case("predict", "muon", 2, driver="sim", decay=0.1, clip=0.5),
+    "gpipe-muon-P3": Case("none", "muon", 2, driver="sim", decay=0.1, clip=0.5),
     "gpipe-sgd-P4": Case("none", "sgd", 4, extra=1, stages=4, nesterov=False, clip=0.5),
-    "1f1b-adamw-P4": Case("tentative", "adamw", 4, stages=4, gradient_share=0.2, clip=0.5),
-    "1f1b-adamw-P2": Case("lr_discount", "adamw", 2, stages=2, driver="sim", clip=0.5),
+    "1f1b-adamw-P4": Case("none", "adamw", 4, stages=4, gradient_share=0.2, clip=0.5),
+    "1f1b-adamw-P2": Case("none", "adamw", 2, stages=2, driver="sim", clip=0.5),
     "1f1b-nadamw-P2": Case("nesterov", "adamw", 1, stages=2, clip=0.5, decay=0.1),
-    "1f1b-muon-P4": Case("matched", "muon", "auto", extra=1, stages=4, clip=0.5),
-    "1f1b-sgd-P3": Case("matched", "sgd", 2, architecture="gpt2", driver="sim", clip=0.5),
+    "1f1b-muon-P4": Case("none", "muon", "auto", extra=1, stages=4, clip=0.5),
+    "1f1b-sgd-P3": Case("none", "sgd", 2, architecture="gpt2", driver="sim", clip=0.5),
     "async-muon-P1": Case("tentative", "muon", 2, stages=1, clip=0.5, decay=0.1),
 }
 

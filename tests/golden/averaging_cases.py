@@ -1,0 +1,176 @@
+"""The runs of several replicas that test_averaging.py compares: what both sides are told, and which
+runs there are."""
+
+import dataclasses
+import itertools
+import math
+import random
+
+from pipeline_cases import OPTIMIZERS, Case, pairwise_rows
+
+# The keys of [averaging] that a method looks at; those that it does not are refused.
+LATE = ("interval", "merge", "lag", "wire")
+MERGING = (*LATE, "correction", "outer_rate", "outer_momentum", "ema_start", "ema_end")
+KEYS = {
+    "sparse": (*MERGING, "fraction", "granularity"),
+    "diloco": MERGING,
+    "lowbit": (*LATE, "smoothing", "gain", "gain_smoothing", "repair_every"),
+    "weights": ("interval",),
+    "allreduce": (),
+}
+REPAIR_FRACTION = 1 / 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Replicas(Case):
+    """A tiny run of several replicas, in the words of a recipe."""
+
+    replicas: int = 2
+    method: str = "sparse"
+    fraction: float = 1.0
+    interval: int = 1
+    correction: str = "delta"
+    ema_start: float = 0.5
+    ema_end: float = 0.99
+    outer_rate: float = 1.0
+    outer_momentum: float = 0.0
+    merge: str = "fixed_lag"
+    lag: int = 0
+    granularity: int = 64
+    wire: str = "f32"
+    smoothing: float = 0.0
+    gain: float = 0.0
+    gain_smoothing: float = 0.0
+    repair_every: int = 0
+    lookahead: str = "none"
+    stages: int = 1
+    update_every: int | str = 1
+    updates: int = 60
+    sequences: int = 4  # per update and replica, or the next multiple of K
+
+    @property
+    def batch(self):
+        return math.ceil(self.sequences / self.every) * self.every
+
+    @property
+    def tables(self):
+        if self.replicas == 1:  # whatever the method: there is nobody to average with
+            return super().tables
+        keys = [key for key in KEYS[self.method] if key != "granularity" or self.fraction < 1]
+        keys = [key for key in keys if not key.startswith("ema_") or self.correction == "ema"]
+        return super().tables | {
+            "mesh": self.parts("stages", "replicas"),
+            "averaging": self.parts("method", *keys),
+        }
+
+    @property
+    def rounds(self):
+        return self.updates // self.interval
+
+    @property
+    def repair(self):
+        """The sparse rounds that lowbit has in the background, as a case of their own."""
+        changes = {"method": "sparse", "fraction": REPAIR_FRACTION, "correction": "delta"}
+        changes |= {"outer_rate": 1.0, "outer_momentum": 0.0, "interval": self.repair_every}
+        changes |= {"granularity": 64}  # the recipe's default: lowbit has no choice
+        return dataclasses.replace(self, **changes)
+
+
+    @property
+    def whole_batch(self):
+        """One replica that reads what all of them read, in as many microbatches."""
+        return dataclasses.replace(self, replicas=1, sequences=self.replicas * self.batch)
+
+
+# What is merged. `memory`: what was merged before has a say; `part`: weights travel in parts.
+RULES = {
+    "none": {"method": "sparse", "correction": "none"},
+    "delta": {"method": "sparse", "correction": "delta"},
+    "ema": {"method": "sparse", "correction": "ema"},
+    "lowbit": {"method": "lowbit", "wire": "f32"},
+    "ternary": {"method": "lowbit", "wire": "ternary"},
+}
+MEMORY = {
+    "sparse": {"outer_rate": 1.0, "outer_momentum": 0.5},
+    "lowbit": {"smoothing": 0.95, "gain": 1.0, "gain_smoothing": 0.95},
+}
+PART = {
+    "sparse": {"fraction": 0.05},
+    "lowbit": {"repair_every": 2},
+}
+PIPELINES = {
+    "P1": {"stages": 1},
+    "none": {"stages": 3},
+    "predict": {"stages": 3, "update_every": 2, "lookahead": "predict"},
+    "tentative": {"stages": 3, "update_every": "auto", "lookahead": "tentative"},
+    "1f1b": {"stages": 3, "update_every": 2, "schedule": "1f1b"},
+}
+MERGES = {
+    "rule": list(RULES),
+    "memory": [False, True],
+    "part": [True, False],
+    "lag": [0, 1, 10],
+    "interval": [1, 3],
+}
+AROUND = {
+    "pipeline": list(PIPELINES),
+    "optimizer": ["adamw", "muon", "sgd"],
+    "replicas": [2, 3],
+    "driver": ["threads", "sim"],
+    "guarded": [False, True],  # weight decay and clipping
+    "granularity": [64, 7],
+}
+FACTORS = MERGES | AROUND
+
+
+def case_of(row):
+    """A row has a value for each factor."""
+    rule = RULES[row["rule"]]
+    method = rule["method"]
+    changes = rule | PIPELINES[row["pipeline"]] | OPTIMIZERS[row["optimizer"]]
+    if row["memory"]:
+        changes |= MEMORY[method]
+    if row["part"]:
+        changes |= PART[method]
+    if row["guarded"]:
+        changes |= {"decay": 0.1, "clip": 0.5}
+    same = {key: row[key] for key in ("lag", "interval", "optimizer", "replicas", "driver")}
+    return Replicas(granularity=row["granularity"], **same, **changes)
+
+
+def name_of(row):
+    case = case_of(row)
+    words = [row["rule"], *["memory"] * row["memory"]]
+    words += [f"lag{row['lag']}", f"every{row['interval']}"]
+    if case.method == "lowbit":
+        words += ["repair"] * row["part"]
+    else:
+        words += [f"part{row['granularity']}"] if row["part"] else ["whole"]
+    words += [f"R{row['replicas']}", row["pipeline"], row["optimizer"], row["driver"]]
+    return "-".join(words + ["guarded"] * row["guarded"])
+
+
+def makes_sense(row):
+    """Corrections of steps that have long been merged add up, and replicas drift apart."""
+    in_flight = row["lag"] / row["interval"]
+    return row["part"] or row["rule"] not in ("delta", "ema") or in_flight <= 1
+
+
+def few_rows():
+    """Every pair of values occurs."""
+    return pairwise_rows(FACTORS, makes_sense, seed=9)
+
+
+def many_rows(replicas):
+    """Every combination of what merging depends on, in turn with all that is around it."""
+    draw = random.Random(replicas)
+    around = list(itertools.product(AROUND["pipeline"], AROUND["optimizer"]))
+    draw.shuffle(around)
+    merges = itertools.product(*MERGES.values())
+    rows = []
+    for values, (pipeline, optimizer) in zip(merges, itertools.cycle(around)):
+        row = dict(zip(MERGES, values)) | {f: draw.choice(v) for f, v in AROUND.items()}
+        row |= {"pipeline": pipeline, "optimizer": optimizer, "replicas": replicas}
+        if makes_sense(row):
+            rows.append(row)
+    return rows

@@ -1,0 +1,233 @@
+"""Averaging among replicas from its equations (DESIGN section 2, data axis), deliberately simple:
+every replica makes update n, then all of them merge what is due. No rounds, no messages, no chunks:
+what was sent at update n is in the list of past weights.
+
+At the boundary of update n: the update; merges of what was sent at n - lag; new contributions (lag
+0: their merges); then forwards see the result. Of the replicas nothing but weights, steps or
+gradients is averaged. Nothing is shared with the C++ code but the subsets, which it names and
+`assert_cut` checks. A `case` is one of averaging_cases.py.
+"""
+
+import dataclasses
+import itertools
+import math
+
+import torch
+
+import delayed_reference as delayed
+
+TERNARY_BLOCK = 512
+
+
+def mean_of(tensors):
+    return torch.stack(list(tensors)).mean(0)
+
+
+def ema_constant(case, k):
+    """m of round k: constant for a thousand rounds, then half a cosine that ends with the run."""
+    if k <= 1000:
+        return case.ema_start
+    progress = (k - 1000) / (case.rounds - 1 - 1000)
+    return case.ema_end + (case.ema_start - case.ema_end) * (1 + math.cos(math.pi * progress)) / 2
+
+
+def sent_at(case, n):
+    """The updates at which was sent what is merged at update n, ascending.
+
+    At a checkpoint, and at the end, everything that is under way is merged, also what is sent then.
+    """
+    every = case.checkpoint_every
+
+    def merged_at(sent):
+        checkpoint = -(-sent // every) * every if every else case.updates
+        return min(sent + case.lag, checkpoint, case.updates)
+
+    rounds = range(case.interval, n + 1, case.interval)
+    return [sent for sent in rounds if merged_at(sent) == n]
+
+
+def merged(stage, subset, values):
+    """Writes the stage's newest weights; the last update stays what the optimizer made of it."""
+    weights = stage.past[-1].weights.clone()
+    weights[subset] = values
+    stage.past[-1] = dataclasses.replace(stage.past[-1], weights=weights)
+
+
+class Weights:
+    """sparse, weights and diloco, for one stage of all replicas: the mean of weights comes late."""
+
+    def __init__(self, case, stages, subsets):
+        """`subsets`: the coordinates of each round."""
+        self.case, self.stages, self.subsets = case, stages, subsets
+        start = stages[0].past[0].weights
+        assert all(torch.equal(stage.past[0].weights, start) for stage in stages)
+        self.ema = [torch.zeros_like(start) for _ in stages]  # e
+        self.anchor = start.clone()  # x: the same in all replicas, like the means
+        self.outer = torch.zeros_like(start)  # b
+
+    def buffers(self, r):
+        """What replica r keeps, by the names of a checkpoint."""
+        return {"ema": self.ema[r], "anchor": self.anchor, "outer": self.outer}
+
+    def boundary(self, n):
+        for sent in sent_at(self.case, n):
+            k = sent // self.case.interval - 1
+            subset = self.subsets[k]
+            old = [stage.past[sent].weights[subset] for stage in self.stages]
+            target = self.outer_step(subset, mean_of(old))
+            for stage, own, ema in zip(self.stages, old, self.ema):
+                steps = stage.past[n].weights[subset] - own  # u
+                merged(stage, subset, target + self.correction(k, subset, steps, ema))
+
+    def outer_step(self, subset, mean):
+        rate, mu = self.case.outer_rate, self.case.outer_momentum
+        if rate == 1 and mu == 0:
+            return mean
+        g = self.anchor[subset] - mean
+        self.outer[subset] = mu * self.outer[subset] + g
+        self.anchor[subset] = self.anchor[subset] - rate * (g + mu * self.outer[subset])
+        return self.anchor[subset]
+
+    def correction(self, k, subset, steps, ema):
+        if self.case.correction == "none":
+            return torch.zeros_like(steps)
+        if self.case.correction == "delta":
+            return steps
+        m = ema_constant(self.case, k)
+        ema[subset] = m * ema[subset] + (1 - m) * steps
+        return ema[subset]
+
+
+def ternary_block(values):
+    """Sign and mean size of those that stand out; the size travels as fp32."""
+    kept = values.abs() > 0.6 * values.square().mean().sqrt()
+    if not kept.any():
+        return torch.zeros_like(values)
+    scale = values[kept].abs().mean().float().double()
+    return torch.where(kept, values.sign() * scale, 0.0)
+
+
+def compressed(case, values):
+    """C. Owners add up chunks of a stage, and chunks consist of whole blocks."""
+    if case.wire == "f32":
+        return values.clone()
+    assert case.wire == "ternary"
+    return torch.cat([ternary_block(block) for block in values.split(TERNARY_BLOCK)])
+
+
+class Steps:
+    """lowbit, for one stage of all replicas: what was done is averaged, not where it has led."""
+
+    def __init__(self, case, stages):
+        self.case, self.stages = case, stages
+        zero = torch.zeros_like(stages[0].past[0].weights)
+        self.unsent = [zero.clone() for _ in stages]  # acc
+        self.pending = [zero.clone() for _ in stages]  # s
+        self.momentum = zero.clone()  # ub: the same in all replicas, like the answers
+        self.residual = zero.clone()  # res, of all owners
+        self.sent = {}  # q of each replica and Q, by update
+
+    def buffers(self, r):
+        """What replica r keeps, by the names of a checkpoint; the residual is its owners'."""
+        return {
+            "unsent": self.unsent[r],
+            "pending": self.pending[r],
+            "momentum": self.momentum,
+        }
+
+    def boundary(self, n):
+        for r, stage in enumerate(self.stages):
+            self.unsent[r] += stage.past[n].last_update
+        if n % self.case.interval == 0:
+            self.contribute(n)
+        for sent in sent_at(self.case, n):
+            self.merge(*self.sent.pop(sent))
+
+    def contribute(self, n):
+        parts = [compressed(self.case, unsent) for unsent in self.unsent]
+        for unsent, part in zip(self.unsent, parts):
+            unsent -= part
+        wanted = mean_of(parts) + self.residual
+        answer = compressed(self.case, wanted)
+        self.residual = wanted - answer
+        self.sent[n] = parts, answer
+
+    def merge(self, parts, answer):
+        case = self.case
+        y = case.gain_smoothing
+        self.momentum = y * self.momentum + (1 - y) * answer
+        for r, stage in enumerate(self.stages):
+            self.pending[r] = case.smoothing * self.pending[r] + answer - parts[r]
+            moved = (1 - case.smoothing) * self.pending[r] + case.gain * self.momentum
+            merged(stage, slice(None), stage.past[-1].weights + moved)
+
+
+def averagers_of(case, stages, subsets, repairs):
+    """What happens at each boundary, in order, to one stage of all replicas.
+
+    Steps do not depend on weights, so it does not matter that they are sent before merges in the
+    background; with a lag of 0 the weights for those are sent after the steps have been merged.
+    """
+    if case.method == "allreduce":
+        return []
+    if case.method == "lowbit":
+        steps = [Steps(case, stages)]
+        return steps + ([Weights(case.repair, stages, repairs)] if case.repair_every else [])
+    everything = [slice(None)] * case.rounds
+    return [Weights(case, stages, subsets if case.fraction < 1 else everything)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """What a run begins with and reads."""
+
+    slices: list  # initial weights by name, for each stage: the same in all replicas
+    ids: list  # [microbatches, sequences, context], for each replica
+    targets: list
+    subsets: list | None = None  # for each stage, coordinates for each round
+    repairs: list | None = None  # likewise, of the rounds in the background
+
+
+def train(case, constants, start):
+    """One pipeline for each replica, with its whole past, and for each stage what averages it."""
+    data = zip(start.ids, start.targets)
+    pipelines = [delayed.Pipeline(case, constants, start.slices, *read) for read in data]
+    averagers = []
+    for s in range(case.stages):
+        stages = [pipeline.stages[s] for pipeline in pipelines]
+        subsets, repairs = (kind and kind[s] for kind in (start.subsets, start.repairs))
+        averagers.append(averagers_of(case, stages, subsets, repairs))
+    for n in range(1, case.updates + 1):
+        gradients = [pipeline.gradients() for pipeline in pipelines]  # by replica and stage
+        if case.method == "allreduce":
+            gradients = [[mean_of(stage) for stage in zip(*gradients)]] * case.replicas
+        for pipeline, own in zip(pipelines, gradients):
+            pipeline.update(own)
+        for averager in itertools.chain(*averagers):
+            averager.boundary(n)
+    return pipelines, averagers
+
+
+def assert_cut(case, subsets, parameters):
+    """In every cycle, each group of neighbouring runs deals them out by a rotation of its own."""
+    parts, length = math.ceil(1 / case.fraction), case.granularity
+    runs = math.ceil(parameters / length)
+    rotations = set()
+    for first in range(0, len(subsets), parts):
+        rotation = {}  # by group
+        for j, subset in enumerate(subsets[first : first + parts]):
+            taken = sorted({index // length for index in subset.tolist()})
+            whole = [i for run in taken for i in range(run * length, (run + 1) * length)]
+            assert subset.tolist() == [i for i in whole if i < parameters]
+            for run in taken:
+                group, place = divmod(run, parts)
+                turn = (place - j) % parts
+                assert rotation.setdefault(group, turn) == turn
+            groups = [run // parts for run in taken]
+            assert len(groups) == len(set(groups)) and len(groups) >= runs // parts
+        cycle = subsets[first : first + parts]
+        if len(cycle) == parts:
+            assert torch.equal(torch.cat(cycle).sort().values, torch.arange(parameters))
+        rotations |= {(first, group, turn) for group, turn in rotation.items()}
+    if len(rotations) > 3 and parts > 1:
+        assert len({turn for *_, turn in rotations}) > 1, "all groups of all cycles turn alike"
