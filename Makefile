@@ -13,7 +13,7 @@ CTEST := ctest --output-on-failure -j2
 .PHONY: help setup build demo test test-long bench asan tsan format clean
 
 help:
-	@echo 'make demo       train a small model on an asynchronous pipeline, see it write (2 min)'
+	@echo 'make demo       train a small model on two asynchronous pipelines, see it write (2 min)'
 	@echo 'make test       set up, build, run every test'
 	@echo 'make build      set up and build build/leeway'
 	@echo 'make test-long  the tests above and those that are too slow for every change'

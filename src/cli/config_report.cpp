@@ -1,10 +1,12 @@
 #include "cli/config_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "cli/averaging_report.h"
 #include "cli/depth_report.h"
 #include "cli/memory_check.h"
 #include "cli/progress.h"
@@ -83,20 +85,26 @@ std::string stages_table(const Recipe& recipe, const std::vector<StageMemory>& m
 Row memory_row(const std::string& name, const StageMemory& need) {
   Row row = {name};
   for (const double bytes :
-       {need.weights, need.gradients, need.optimizer, need.last_update, need.versions,
-        need.activations, need.evaluation, need.passing, need.total()}) {
+       {need.weights, need.gradients, need.optimizer, need.last_update, need.averaging,
+        need.versions, need.activations, need.evaluation, need.passing, need.total()}) {
     row.push_back(bytes == 0 ? "-" : shown_bytes(bytes));
   }
   return row;
 }
 
-std::string memory_table(const std::vector<StageMemory>& plan) {
-  const Row heading = {"memory",   "weights",     "gradients",  "optimizer", "last update",
-                       "versions", "activations", "evaluation", "passing",   "total"};
+std::string memory_table(const std::vector<StageMemory>& plan, int64_t replicas) {
+  const Row heading = {"memory",      "weights",   "gradients", "optimizer",
+                       "last update", "averaging", "versions",  "activations",
+                       "evaluation",  "passing",   "total"};
   std::vector<Row> rows;
   for (size_t s = 0; s < plan.size(); ++s)
     rows.push_back(memory_row(fmt::format("{}", s), plan[s]));
-  return table(heading, rows, plan.size() > 1 ? memory_row("all", together(plan)) : Row());
+  const bool several = plan.size() > 1 || replicas > 1;
+  return table(heading, rows, several ? memory_row("all", together(plan, replicas)) : Row());
+}
+
+std::string notes_text(const std::vector<std::string>& notes) {
+  return notes.empty() ? "" : fmt::format("\n{}\n", fmt::join(notes, "\n"));
 }
 
 }  // namespace
@@ -105,26 +113,27 @@ std::string recipe_summary(const Recipe& recipe) {
   const ModelOptions& model = recipe.model;
   const RunOptions& run = recipe.run;
   const PipelineOptions& pipeline = recipe.pipeline;
-  const int64_t tokens_per_update = recipe.data.batch * model.context;
   const bool late = recipe.mesh.stages > 1 && pipeline.schedule == PipelineSchedule::kAsync;
   const std::string lookahead =
       late ? fmt::format(", look-ahead {}", word_of(pipeline.lookahead)) : std::string();
   return fmt::format(
       "  model  {}, {} layers, width {}, {} heads, context {}\n"
       "  run    {} updates of {} tokens, {}, {} on {}, seed {}\n"
-      "  mesh   {} stage{}, {} microbatch{} per update, {}{}\n",
+      "  mesh   {} stage{}, {} replica{}, {} microbatch{} per update, {}{}\n",
       word_of(model.architecture), model.layers, model.width, model.heads, model.context,
-      run.updates, tokens_per_update, word_of(recipe.optimizer.name), word_of(run.precision),
-      run.device, run.seed, recipe.mesh.stages, recipe.mesh.stages == 1 ? "" : "s",
-      pipeline.update_every, pipeline.update_every == 1 ? "" : "es", word_of(pipeline.schedule),
-      lookahead);
+      run.updates, tokens_per_update(recipe), word_of(recipe.optimizer.name),
+      word_of(run.precision), run.device, run.seed, recipe.mesh.stages,
+      recipe.mesh.stages == 1 ? "" : "s", recipe.mesh.replicas,
+      recipe.mesh.replicas == 1 ? "" : "s", pipeline.update_every,
+      pipeline.update_every == 1 ? "" : "es", word_of(pipeline.schedule), lookahead);
 }
 
 Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int64_t>& vocabulary) {
   const Recipe& recipe = loaded.recipe;
   if (!vocabulary.ok()) {
-    return fmt::format("\n{}\nparameters and memory are not shown: {}\n",
-                       stages_table(recipe, {}, {}), vocabulary.error().message);
+    return fmt::format("\n{}\nparameters and memory are not shown: {}\n{}",
+                       stages_table(recipe, {}, {}), vocabulary.error().message,
+                       notes_text(averaging_notes(loaded, std::nullopt)));
   }
   LEEWAY_TRY(check_memory(recipe, *vocabulary));
   LEEWAY_TRY(check_simulated_time(recipe, *vocabulary));
@@ -133,10 +142,11 @@ Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int
   for (const StageOptions& stage : stage_options(recipe, *vocabulary))
     slices.push_back(stage.slice);
   const auto parameters = static_cast<uint64_t>(together(plan).parameters);
-  return fmt::format("  size   {} parameters, a vocabulary of {} tokens\n\n{}\n{}{}",
-                     human_count(parameters), human_count(static_cast<uint64_t>(*vocabulary)),
-                     stages_table(recipe, plan, slices), memory_table(plan),
-                     depth_report(loaded, *vocabulary));
+  return fmt::format(
+      "  size   {} parameters, a vocabulary of {} tokens\n\n{}\n{}{}{}{}", human_count(parameters),
+      human_count(static_cast<uint64_t>(*vocabulary)), stages_table(recipe, plan, slices),
+      memory_table(plan, recipe.mesh.replicas), averaging_report(recipe, *vocabulary),
+      notes_text(averaging_notes(loaded, *vocabulary)), depth_report(loaded, *vocabulary));
 }
 
 }  // namespace leeway::cli

@@ -30,7 +30,7 @@ sim::SimulationOptions simulation_options(const Recipe& recipe, int64_t vocabula
 
 int threads_per_worker(const Recipe& recipe) {
   if (recipe.run.threads_per_worker > 0) return static_cast<int>(recipe.run.threads_per_worker);
-  return recipe.mesh.stages > 1 ? 1 : static_cast<int>(core_count());
+  return recipe.mesh.stages * recipe.mesh.replicas > 1 ? 1 : static_cast<int>(core_count());
 }
 
 std::unique_ptr<Driver> make_driver(const Recipe& recipe, int64_t vocabulary) {

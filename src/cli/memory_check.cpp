@@ -8,6 +8,7 @@
 
 #include "base/process.h"
 #include "cli/progress.h"
+#include "worker/averaging_costs.h"
 #include "worker/recipe_parts.h"
 
 namespace leeway::cli {
@@ -20,6 +21,7 @@ std::pair<std::string, double> largest_part(const StageMemory& all) {
       {"the optimizer", all.optimizer + all.last_update},
       {"versions of the weights", all.versions + all.evaluation},
       {"activations", all.activations},
+      {"averaging", all.averaging},
       {"what passes", all.passing}};
   return *std::max_element(std::begin(parts), std::end(parts),
                            [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -33,6 +35,8 @@ std::string advice(const Recipe& recipe) {
   if (!pipeline.recompute) ways.push_back("set pipeline.recompute = true");
   if (recipe.data.batch > pipeline.update_every)
     ways.push_back(fmt::format("lower data.batch ({})", recipe.data.batch));
+  if (recipe.mesh.replicas > 1)
+    ways.push_back(fmt::format("lower mesh.replicas ({})", recipe.mesh.replicas));
   ways.push_back("make the model smaller");
   const std::string last = std::move(ways.back());
   ways.pop_back();
@@ -52,10 +56,16 @@ std::vector<StageMemory> planned_memory(const Recipe& recipe, int64_t vocabulary
   const RunOptions& run = recipe.run;
   const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
   const bool often = run.evaluate_every > 0 && run.evaluate_every < run.updates;
-  return plan_memory(stage_options(recipe, vocabulary), pipeline_shape(recipe),
+  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary);
+  std::vector<AveragingMemory> averaging;
+  for (const StageOptions& stage : stages)
+    averaging.push_back(averaging_memory(recipe, stage, {std::ssize(averaging)}));
+  return plan_memory(stages, pipeline_shape(recipe),
                      {.microbatch_tokens = recipe.data.batch / update_every * recipe.model.context,
                       .run_microbatches = run.updates * update_every,
                       .evaluations_pending = often ? 2 : 1,
+                      .replicas = recipe.mesh.replicas,
+                      .averaging = averaging,
                       .guesses = tentative ? recipe.pipeline.refresh : 0});
 }
 
@@ -66,7 +76,7 @@ Status check_memory(const Recipe& recipe, int64_t vocabulary) {
 }
 
 Status check_memory(const Recipe& recipe, const std::vector<StageMemory>& plan, double available) {
-  const StageMemory all = together(plan);
+  const StageMemory all = together(plan, recipe.mesh.replicas);
   if (all.total() <= available) return {};
   const auto [part, bytes] = largest_part(all);
   return usage_error(fmt::format(

@@ -107,16 +107,21 @@ Result<Recording> read_recording(const Path& run) {
 // Looks at every update as it is made again.
 class ReplayBooks final : public Books {
  public:
-  ReplayBooks(const Recording& recording, Progress& progress)
-      : recording_(recording), progress_(progress) {}
+  ReplayBooks(const Recording& recording, int64_t replicas, Progress& progress)
+      : recording_(recording), replicas_(replicas), progress_(progress) {}
 
   void worked(const WorkRecord&) override {}
   void updated(const StageUpdate& update) override {
     if (!update.loss) return;
+    auto& losses = losses_[update.update];
+    losses[update.worker.replica] = *update.loss;
+    if (std::ssize(losses) < replicas_) return;
+    const double loss = mean_loss(losses);
+    losses_.erase(update.update);
     const auto found = recording_.losses.find(update.update);
-    const bool same = found != recording_.losses.end() && found->second == *update.loss;
+    const bool same = found != recording_.losses.end() && found->second == loss;
     if (!same && !first_difference_) first_difference_ = update.update;
-    progress_.show(static_cast<uint64_t>(update.update), fmt::format("loss {:.4f}", *update.loss));
+    progress_.show(static_cast<uint64_t>(update.update), fmt::format("loss {:.4f}", loss));
   }
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
@@ -128,6 +133,8 @@ class ReplayBooks final : public Books {
 
  private:
   const Recording& recording_;
+  int64_t replicas_;
+  std::map<int64_t, std::map<ReplicaId, double>> losses_;  // by update, of those not complete
   Progress& progress_;
   std::optional<int64_t> first_difference_;
 };
@@ -182,7 +189,7 @@ Status run(const Path& folder) {
   const Workers workers = make_workers(recipe, mesh, plan);
 
   Progress progress(clock, "replaying", static_cast<uint64_t>(recording.updates));
-  ReplayBooks books(recording, progress);
+  ReplayBooks books(recording, recipe.mesh.replicas, progress);
   LEEWAY_TRY(sim::replay(workers, recording.work, books));
   if (interrupted()) return Error{"stopped; the run is as it was"};
   progress.finish(fmt::format("{} updates", recording.updates));

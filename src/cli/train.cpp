@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/process.h"
+#include "cli/averaging_report.h"
 #include "cli/commands.h"
 #include "cli/depth_report.h"
 #include "cli/device.h"
@@ -85,6 +86,26 @@ Result<TrainingSummary> train_watched(const TrainingRequest& request, const Data
   return summary;
 }
 
+// What the replicas sent each other, beside what would be usual, and what became of it.
+void print_averaging(const nlohmann::json& json) {
+  const auto sent = json["bytes_averaging"].get<uint64_t>();
+  const auto usual = json["bytes_allreduce"].get<uint64_t>();
+  if (sent == 0 || usual == 0) return;
+  fmt::print("averaging sent {}, gradient all-reduce would have sent {}: {:.1f} %\n",
+             human_bytes(sent), human_bytes(usual),
+             100 * static_cast<double>(sent) / static_cast<double>(usual));
+  std::string line = fmt::format("{} rounds", human_count(json["rounds"].get<uint64_t>()));
+  if (!json["lag_mean"].is_null()) {
+    line += fmt::format(", merged {:.1f} updates after sending (at most {})",
+                        json["lag_mean"].get<double>(), json["lag_max"].get<int64_t>());
+  }
+  if (!json["consensus"].is_null()) {
+    line +=
+        fmt::format(", replicas {:.2g} % from their mean", 100 * json["consensus"].get<double>());
+  }
+  fmt::print("{}\n", line);
+}
+
 void print_summary(const TrainingSummary& summary, const Path& folder) {
   const auto json = nlohmann::json::parse(summary.json);
   const auto number = [&](const char* key) {
@@ -97,6 +118,7 @@ void print_summary(const TrainingSummary& summary, const Path& folder) {
              human_seconds(json["seconds"].get<double>()),
              human_count(static_cast<uint64_t>(json["tokens_per_second"].get<double>())));
   fmt::print("train loss {}, validation loss {}\n", number("train_loss"), number("valid_loss"));
+  if (json["replicas"].get<int64_t>() > 1) print_averaging(json);
   fmt::print("run folder {}\n", folder.string());
 }
 
@@ -125,6 +147,8 @@ Status run(const TrainArguments& arguments) {
   LEEWAY_ASSIGN(const Dataset data, open_data(recipe, folder, clock));
   LEEWAY_TRY(check_memory(recipe, data.vocabulary));
   LEEWAY_TRY(check_simulated_time(recipe, data.vocabulary));
+  for (const std::string& note : averaging_notes(loaded, data.vocabulary))
+    fmt::print(stderr, "{}\n", note);
   if (earlier_run) {  // moved only now that nothing is known to be in the way of the new one
     LEEWAY_ASSIGN(const Path aside, move_run_aside(folder));
     fmt::print(stderr, "the earlier run in {} is now {}\n", folder.string(), aside.string());

@@ -16,9 +16,9 @@ std::optional<TimeSpan> clipped(const WorkRecord& record, const TimeSpan& window
 
 // Makes the last box stand for this piece too.
 void join(Box& box, const WorkRecord& record, const TimeSpan& span) {
-  if (box.record != nullptr) ++box.counts[static_cast<size_t>(box.record->work.kind)];
+  if (box.record != nullptr) ++box.counts[static_cast<size_t>(shown_kind(box.record->work))];
   box.record = nullptr;
-  ++box.counts[static_cast<size_t>(record.work.kind)];
+  ++box.counts[static_cast<size_t>(shown_kind(record.work))];
   const Nanos begin = std::max(span.begin, box.span.end);
   if (span.end > begin) box.busy = box.busy + (span.end - begin);
   box.span.end = std::max(box.span.end, span.end);
@@ -40,7 +40,7 @@ Picture picture_of(const WorkHistory& history, const Window& window, size_t lane
                    Nanos resolution) {
   Picture picture{.window = window, .lanes = {}};
   for (size_t i = 0; i < lanes; ++i) {
-    const Lane& lane = history.lanes[i];
+    const WorkerHistory& lane = history.lanes[i];
     picture.lanes.push_back({lane.worker, boxes_of(lane, window.span, resolution)});
   }
   return picture;
@@ -59,7 +59,7 @@ void count_kinds(Drawing& drawing) {
         if (box.record == nullptr) {
           ++drawing.merged;
         } else {
-          drawing.kinds[static_cast<size_t>(box.record->work.kind)] = true;
+          drawing.kinds[static_cast<size_t>(shown_kind(box.record->work))] = true;
         }
       }
     }
@@ -73,7 +73,7 @@ double Box::share() const {
   return length > 0 ? static_cast<double>(busy.count) / static_cast<double>(length) : 1.0;
 }
 
-std::vector<Box> boxes_of(const Lane& lane, const TimeSpan& window, Nanos resolution) {
+std::vector<Box> boxes_of(const WorkerHistory& lane, const TimeSpan& window, Nanos resolution) {
   std::vector<Box> boxes;
   bool open = false;  // the last box is narrow and may grow
   for (const WorkRecord& record : lane.records) {

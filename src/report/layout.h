@@ -21,7 +21,7 @@ struct Box {
 // Pieces shorter than `resolution` are drawn together with such neighbours while all of them fit
 // into one `resolution`: what is drawn is then no wider than what could be seen, and gaps that are
 // longer stay gaps.
-std::vector<Box> boxes_of(const Lane& lane, const TimeSpan& window, Nanos resolution);
+std::vector<Box> boxes_of(const WorkerHistory& lane, const TimeSpan& window, Nanos resolution);
 
 struct DrawnLane {
   WorkerId worker;

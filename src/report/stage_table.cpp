@@ -8,8 +8,9 @@
 namespace leeway {
 namespace {
 
-constexpr std::array<const char*, kWorkKinds> kKindNouns = {"forwards", "backwards", "updates",
-                                                            "saves", "evaluations"};
+constexpr std::array<const char*, kWorkKinds> kKindNouns = {
+    "forwards",      "backwards",  "updates", "saves", "evaluations",
+    "contributions", "reductions", "merges",  "waits", "repeats"};
 
 // `records` in the order of beginnings.
 double covered_ns(std::span<const WorkRecord> records, const TimeSpan& window) {
@@ -30,7 +31,7 @@ bool trains(WorkKind kind) {
 }
 
 void count(StageRow& row, const WorkRecord& record) {
-  ++row.counts[static_cast<size_t>(record.work.kind)];
+  ++row.counts[static_cast<size_t>(shown_kind(record.work))];
   row.bytes_sent += static_cast<double>(record.bytes_sent);
   if (record.work.kind == WorkKind::kBackward) {
     row.delay_max = std::max(row.delay_max, record.work.delay);
@@ -39,7 +40,7 @@ void count(StageRow& row, const WorkRecord& record) {
 
 // After a flush point it takes as many updates as gradients are late, and at least one, until they
 // are: those are left out.
-void add_delays(StageRow& row, const Lane& lane, const std::vector<int64_t>& flushes) {
+void add_delays(StageRow& row, const WorkerHistory& lane, const std::vector<int64_t>& flushes) {
   const int64_t filling = std::max<int64_t>(row.delay_max, 1);
   for (const WorkRecord& record : lane.records) {
     if (record.work.kind != WorkKind::kBackward) continue;
@@ -97,13 +98,13 @@ BusyTime& BusyTime::operator+=(const BusyTime& other) {
   return *this;
 }
 
-BusyTime busy_in(const Lane& lane, const TimeSpan& window) {
+BusyTime busy_in(const WorkerHistory& lane, const TimeSpan& window) {
   double busy = 0;
   for (size_t i = 0; i < lane.sittings(); ++i) busy += covered_ns(lane.sitting(i), window);
   return {.busy_ns = busy, .whole_ns = static_cast<double>(window.length().count)};
 }
 
-BusyTime busy_after_warmup(const Lane& lane) {
+BusyTime busy_after_warmup(const WorkerHistory& lane) {
   BusyTime sum;
   for (size_t i = 0; i < lane.sittings(); ++i) {
     const auto records = lane.sitting(i);
@@ -141,7 +142,7 @@ StageRow& StageRow::operator+=(const StageRow& other) {
 std::vector<StageRow> measure_stages(const WorkHistory& history,
                                      const std::vector<TimeSpan>& windows) {
   std::map<StageId, StageRow> by_stage;
-  for (const Lane& lane : history.lanes) {
+  for (const WorkerHistory& lane : history.lanes) {
     StageRow row;
     for (const TimeSpan& window : windows) row.drawn.push_back(busy_in(lane, window));
     row.after_warmup = busy_after_warmup(lane);

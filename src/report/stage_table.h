@@ -21,11 +21,11 @@ struct BusyTime {
 };
 
 // Overlapping pieces count once: they share one worker.
-BusyTime busy_in(const Lane& lane, const TimeSpan& window);
+BusyTime busy_in(const WorkerHistory& lane, const TimeSpan& window);
 
 // In each sitting from the first backward to the end of the last forward, backward or update:
 // before the first there is nothing to do but to wait for it, and after the last the run is over.
-BusyTime busy_after_warmup(const Lane& lane);
+BusyTime busy_after_warmup(const WorkerHistory& lane);
 
 struct StageRow {
   StageId stage;

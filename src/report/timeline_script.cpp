@@ -60,13 +60,14 @@ const std::string_view kTimelineScript = R"js(
       const replica = lane.dataset.worker.split(',')[0].replace(/^stage.*/, '');
       const top = lane.transform.baseVal[0].matrix.f;
       for (const rect of lane.children) {
-        const kind = rect.getAttribute('class');
-        if (kind !== 'forward' && kind !== 'backward' && kind !== 'evaluate') continue;
+        let kind = rect.classList[0];
+        if (kind === 'several' || kind === 'update' || kind === 'save') continue;
+        if (rect.classList.contains('evaluation')) kind = 'evaluate';
         const index = rect.dataset.w.split(' ')[0];
         const x = rect.x.baseVal.value, width = rect.width.baseVal.value;
         const y = top + rect.y.baseVal.value + rect.height.baseVal.value / 2 + 4;
         this.labels.push({x, width, y, kind, text: index});
-        if (kind === 'evaluate') continue;
+        if (kind !== 'forward' && kind !== 'backward') continue;
         const key = replica + '/' + index;
         if (!this.paths.has(key)) this.paths.set(key, []);
         this.paths.get(key).push(rect);
@@ -176,10 +177,13 @@ const std::string_view kTimelineScript = R"js(
       lines.push(`microbatch ${index} of update ${update}`);
     } else if (kind === 'evaluate') {
       lines.push(`batch ${index}, weights of update ${update}`);
+    } else if (rect.dataset.round) {
+      lines.push(rect.dataset.round);
+      lines.push(`after update ${update}`);
     } else {
       lines.push(`update ${update}`);
     }
-    lines.push(`version ${version}, delay ${delay}`);
+    if (!rect.dataset.round) lines.push(`version ${version}, delay ${delay}`);
     lines.push(`took ${timeText(took)}, from ${timeText(begin)}`);
     lines.push(`sent ${bytes.toLocaleString('en')} bytes`);
     return lines.join('\n');

@@ -21,10 +21,14 @@ const std::string_view kTimelineStyle = R"css(
 .timeline .backward { fill: #e69f00; stroke: #9c6b00; }
 .timeline .update { fill: #009e73; stroke: #00664a; }
 .timeline .save { fill: #d55e00; stroke: #8c3d00; }
-.timeline .evaluate { fill: #cc79a7; stroke: #8a4a6d; }
+.timeline .contribute { fill: #f0e442; stroke: #98900f; }
+.timeline .reduce { fill: #56b4e9; stroke: #1f6f9c; }
+.timeline .merge { fill: #33383f; stroke: #0c0e10; }
+.timeline .repeat { fill: #a0784a; stroke: #65481f; }
+.timeline .evaluate, .timeline .evaluation { fill: #cc79a7; stroke: #8a4a6d; }
 .timeline .several { fill: #6b7480; stroke: none; shape-rendering: crispEdges; }
-.timeline .numbers .on-forward { fill: #ffffff; }
-.timeline .numbers .on-backward, .timeline .numbers .on-evaluate { fill: #14181d; }
+.timeline .numbers text { fill: #14181d; }
+.timeline .numbers .on-forward, .timeline .numbers .on-merge { fill: #ffffff; }
 @media (prefers-color-scheme: dark) {
   .timeline text { fill: #b9c1ca; }
   .timeline .title, .timeline .heading { fill: #f0f3f6; }
@@ -36,10 +40,14 @@ const std::string_view kTimelineStyle = R"css(
   .timeline .backward { fill: #e69f00; stroke: #ffcf6b; }
   .timeline .update { fill: #19b88c; stroke: #7fe3c6; }
   .timeline .save { fill: #e8702a; stroke: #ffb389; }
-  .timeline .evaluate { fill: #d98fb8; stroke: #f5cbe2; }
+  .timeline .contribute { fill: #f0e442; stroke: #fff9b0; }
+  .timeline .reduce { fill: #a5daf7; stroke: #dff3ff; }
+  .timeline .merge { fill: #e8ebef; stroke: #ffffff; }
+  .timeline .repeat { fill: #b98f5f; stroke: #e3c9a5; }
+  .timeline .evaluate, .timeline .evaluation { fill: #d98fb8; stroke: #f5cbe2; }
   .timeline .several { fill: #98a2ae; }
-  .timeline .numbers .on-forward { fill: #0b0d10; }
-  .timeline .numbers .on-backward, .timeline .numbers .on-evaluate { fill: #0b0d10; }
+  .timeline .numbers text, .timeline .numbers .on-forward, .timeline .numbers .on-merge {
+    fill: #0b0d10; }
 }
 )css";
 

@@ -54,8 +54,47 @@ std::string several_text(const Box& box) {
   return text;
 }
 
-const char* index_name(WorkKind kind) {
-  return kind == WorkKind::kEvaluate ? "batch" : "microbatch";
+// Its class: the kind, and after it what changes its colour.
+std::string style_of(const Work& work) {
+  const std::string_view word = work_kind_word(work.kind);
+  const bool copy = work.lane == Lane::kEvaluation;
+  return copy ? fmt::format("{} evaluation", word) : std::string(word);
+}
+
+// What a piece of a round has to say about it.
+std::string round_text(const Work& work) {
+  if (work.lane == Lane::kEvaluation) {
+    return work.kind == WorkKind::kReduce
+               ? fmt::format("mean of replicas {} for evaluation", replicas_text(work.replicas))
+               : "a copy for evaluation";
+  }
+  std::string text = fmt::format("round {}", work.index);
+  if (work.lane == Lane::kRepair) text += " of repair";
+  if (work.kind != WorkKind::kContribute) add(text, ", chunk {}", work.chunk);
+  if (work.kind == WorkKind::kReduce) {
+    add(text, ", of replicas {}", replicas_text(work.replicas));
+  } else if (work.kind == WorkKind::kRepeat) {
+    add(text, ", for replica {}", replicas_text(work.replicas));
+  } else if (work.replicas.empty()) {
+    text += ", follows without a part of its own";
+  } else if (work.kind == WorkKind::kMerge) {
+    add(text, ", lag {}", work.delay);
+  }
+  return text;
+}
+
+// What is different about this piece: microbatch, batch or round.
+std::string piece_text(const Work& work) {
+  if (is_of_round(work.kind)) {
+    return fmt::format("{}, update {}, version {}", round_text(work), work.update, work.version);
+  }
+  std::string text;
+  if (work.kind == WorkKind::kEvaluate) text = fmt::format("batch {}, ", work.index);
+  if (work.kind == WorkKind::kForward || work.kind == WorkKind::kBackward) {
+    text = fmt::format("microbatch {}, ", work.index);
+  }
+  add(text, "update {}, version {}, delay {}", work.update, work.version, work.delay);
+  return text;
 }
 
 bool has_index(WorkKind kind) { return kind != WorkKind::kUpdate && kind != WorkKind::kSave; }
@@ -67,11 +106,8 @@ std::string box_title(const Box& box) {
     return fmt::format("{} in {}, busy {:.0f} %", several_text(box), took, box.share() * 100.0);
   }
   const Work& work = box.record->work;
-  std::string text(work_kind_word(work.kind));
-  if (has_index(work.kind)) add(text, ", {} {}", index_name(work.kind), work.index);
-  add(text, ", update {}, version {}, delay {}, {}, {} bytes", work.update, work.version,
-      work.delay, took, box.record->bytes_sent);
-  return text;
+  return fmt::format("{}, {}, {}, {} bytes", work_kind_word(work.kind), piece_text(work), took,
+                     box.record->bytes_sent);
 }
 
 class SvgWriter {
@@ -195,12 +231,12 @@ class SvgWriter {
     const bool several = box.record == nullptr;
     // Evaluations are lower than training, so that they differ by more than their colour. Several
     // pieces stand on the row's lower edge, as high as the share of the time that they fill.
-    const bool low = !several && box.record->work.kind == WorkKind::kEvaluate;
+    const bool low = !several && is_evaluation(box.record->work);
     const double height = rows_.box * (several ? box.share() : low ? 0.6 : 1.0);
     const double y = several ? rows_.box - height : (rows_.box - height) / 2;
     add(out, "<rect class=\"{}\" x=\"{}\" width=\"{}\" height=\"{}\"",
-        several ? std::string_view("several") : work_kind_word(box.record->work.kind),
-        number_text(x), number_text(width), number_text(height));
+        several ? "several" : style_of(box.record->work), number_text(x), number_text(width),
+        number_text(height));
     if (y > 0) add(out, " y=\"{}\"", number_text(y));
     if (use_ == SvgUse::kFile) {
       add(out, "><title>{}</title></rect>\n", box_title(box));
@@ -210,9 +246,11 @@ class SvgWriter {
     } else {
       const Work& work = box.record->work;
       // Microbatch, update, version, delay, bytes, begin and duration in nanoseconds.
-      add(out, " data-w=\"{} {} {} {} {} {} {}\"/>\n", work.index, work.update, work.version,
+      add(out, " data-w=\"{} {} {} {} {} {} {}\"", work.index, work.update, work.version,
           work.delay, box.record->bytes_sent, box.record->times.begin.count,
           (box.record->times.end - box.record->times.begin).count);
+      if (is_of_round(work.kind)) add(out, " data-round=\"{}\"", round_text(work));
+      out += "/>\n";
     }
   }
 
@@ -225,7 +263,8 @@ class SvgWriter {
       const double width = x_of(box.span.end, window) - x;
       if (width < kDigit * static_cast<double>(text.size()) + 3) continue;
       add(out, "<text class=\"on-{}\" x=\"{}\" y=\"{}\">{}</text>\n",
-          work_kind_word(box.record->work.kind), number_text(x + width / 2), number_text(y), text);
+          work_kind_word(shown_kind(box.record->work)), number_text(x + width / 2), number_text(y),
+          text);
     }
   }
 

@@ -16,8 +16,7 @@ enum class SvgUse {
 // How to read it, in one sentence.
 inline constexpr std::string_view kHowToRead =
     "One row is one worker and time goes to the right: a box is a piece of work, with the number "
-    "of "
-    "its microbatch where there is room, and a gap is a worker that waits.";
+    "of its microbatch or round where there is room, and a gap is a worker that waits.";
 
 // `title` heads the file. Well-formed XML; asks nobody for anything.
 std::string timeline_svg(const Drawing& drawing, std::string_view title, SvgUse use);

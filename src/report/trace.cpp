@@ -62,9 +62,26 @@ bool is_training(WorkKind kind) {
   return kind == WorkKind::kForward || kind == WorkKind::kBackward;
 }
 
+// What there is to say about a piece beside where and when it was.
+std::string arguments_of(const Work& work) {
+  if (is_of_round(work.kind)) {
+    const std::string lag =
+        work.kind == WorkKind::kMerge ? fmt::format(R"("lag":{},)", work.delay) : "";
+    return fmt::format(
+        R"("round":{},"lane":"{}","chunk":{},"replicas":"{}",{}"update":{},"version":{})",
+        work.index, lane_word(work.lane), work.chunk, replicas_text(work.replicas), lag,
+        work.update, work.version);
+  }
+  std::string index;
+  if (work.kind == WorkKind::kEvaluate) index = fmt::format(R"("batch":{},)", work.index);
+  if (is_training(work.kind)) index = fmt::format(R"("microbatch":{},)", work.index);
+  return fmt::format(R"({}"update":{},"version":{},"delay":{})", index, work.update, work.version,
+                     work.delay);
+}
+
 Status add_names(TraceFile& file, const WorkHistory& history) {
-  const Lane* before = nullptr;
-  for (const Lane& lane : history.lanes) {
+  const WorkerHistory* before = nullptr;
+  for (const WorkerHistory& lane : history.lanes) {
     const int64_t pid = lane.worker.replica.value;
     const int64_t tid = lane.worker.stage.value;
     if (before == nullptr || before->worker.replica != lane.worker.replica) {
@@ -85,17 +102,12 @@ Status add_names(TraceFile& file, const WorkHistory& history) {
 Status add_work(TraceFile& file, const WorkRecord& record) {
   const Work& work = record.work;
   const auto word = work_kind_word(work.kind);
-  const bool evaluates = work.kind == WorkKind::kEvaluate;
-  std::string index;
-  if (is_training(work.kind) || evaluates) {
-    index = fmt::format("\"{}\":{},", evaluates ? "batch" : "microbatch", work.index);
-  }
   return file.add(R"({{"name":"{} {}","cat":"{}","ph":"X","pid":{},"tid":{},"ts":{},"dur":{},)"
-                  R"("args":{{{}"update":{},"version":{},"delay":{},"bytes":{}}}}})",
+                  R"("args":{{{},"bytes":{}}}}})",
                   word, work.index, word, record.worker.replica.value, record.worker.stage.value,
                   microseconds(record.times.begin),
-                  microseconds(record.times.end - record.times.begin), index, work.update,
-                  work.version, work.delay, record.bytes_sent);
+                  microseconds(record.times.end - record.times.begin), arguments_of(work),
+                  record.bytes_sent);
 }
 
 // One stop on the way of a microbatch: a forward or a backward.
@@ -137,7 +149,7 @@ Result<int64_t> write_trace(const Path& path, const WorkHistory& history,
   int64_t written = 0;
   std::vector<Stop> stops;
   for (size_t i = 0; i < history.lanes.size(); ++i) {
-    const Lane& lane = history.lanes[i];
+    const WorkerHistory& lane = history.lanes[i];
     for (const WorkRecord& record : lane.records) {
       const WorkTimes& times = record.times;
       if (window && (times.begin >= window->end || times.end < window->begin)) continue;

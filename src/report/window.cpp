@@ -22,12 +22,17 @@ std::optional<int64_t> whole_number(std::string_view text) {
   return value;
 }
 
-// Evaluation of an update goes on beside later ones and does not belong to its stretch of time.
+// Evaluation of an update goes on beside later ones and does not belong to its stretch of time; nor
+// does what an owner does for others, whenever it is asked.
+bool is_beside(const Work& work) {
+  return is_evaluation(work) || work.kind == WorkKind::kReduce || work.kind == WorkKind::kRepeat;
+}
+
 std::optional<TimeSpan> span_of(const WorkHistory& history, const UpdateRange& range) {
   std::optional<TimeSpan> span;
-  for (const Lane& lane : history.lanes) {
+  for (const WorkerHistory& lane : history.lanes) {
     for (const WorkRecord& record : lane.records) {
-      if (record.work.kind == WorkKind::kEvaluate) continue;
+      if (is_beside(record.work)) continue;
       if (record.work.update < range.first || record.work.update > range.last) continue;
       if (!span) span = {record.times.begin, record.times.end};
       span->begin = std::min(span->begin, record.times.begin);
@@ -64,20 +69,27 @@ Result<Window> window_between(const WorkHistory& history, const WindowRequest& r
   if (request.to_seconds) {
     span.end.count = static_cast<int64_t>(std::min(*request.to_seconds, kSecondsMax) * kNanos);
   }
-  const bool any = std::any_of(history.lanes.begin(), history.lanes.end(), [&](const Lane& lane) {
-    return std::any_of(lane.records.begin(), lane.records.end(), [&](const WorkRecord& record) {
-      return record.times.begin < span.end && record.times.end > span.begin;
-    });
-  });
+  const bool any =
+      std::any_of(history.lanes.begin(), history.lanes.end(), [&](const WorkerHistory& lane) {
+        return std::any_of(lane.records.begin(), lane.records.end(), [&](const WorkRecord& record) {
+          return record.times.begin < span.end && record.times.end > span.begin;
+        });
+      });
   if (any) return Window{"a part of the run", span};
   return usage_error(fmt::format("no work from {} to {}; the run's work goes from {} to {}",
                                  time_text(span.begin), time_text(span.end),
                                  time_text(history.span.begin), time_text(history.span.end)));
 }
 
+// Pieces of the fullest row; those of rounds are short and need no room of their own.
 size_t longest_lane(const WorkHistory& history) {
-  size_t longest = 0;
-  for (const Lane& lane : history.lanes) longest = std::max(longest, lane.records.size());
+  size_t longest = 1;
+  for (const WorkerHistory& lane : history.lanes) {
+    const auto pieces =
+        std::count_if(lane.records.begin(), lane.records.end(),
+                      [](const WorkRecord& record) { return !is_of_round(record.work.kind); });
+    longest = std::max(longest, static_cast<size_t>(pieces));
+  }
   return longest;
 }
 
@@ -85,10 +97,10 @@ size_t longest_lane(const WorkHistory& history) {
 std::set<int64_t> disturbed_updates(const WorkHistory& history) {
   std::set<int64_t> found;
   for (const int64_t update : history.flushes) found.insert({update, update + 1});  // drains, fills
-  for (const Lane& lane : history.lanes) {
+  for (const WorkerHistory& lane : history.lanes) {
     int64_t running = 0;
     for (const WorkRecord& record : lane.records) {
-      if (record.work.kind == WorkKind::kEvaluate) found.insert({running, running + 1});
+      if (is_evaluation(record.work)) found.insert({running, running + 1});
       running = std::max(running, record.work.update);
     }
   }

@@ -26,7 +26,7 @@ std::string_view complaint_about(const WorkRecord& record) {
   const bool counts = is_count(record.worker.replica.value) &&
                       is_count(record.worker.stage.value) && is_count(work.index) &&
                       is_count(work.update) && is_count(work.version) && is_count(work.delay) &&
-                      is_count(record.bytes_sent);
+                      is_count(work.chunk) && is_count(record.bytes_sent);
   if (!counts) return "a piece of work has a number below zero, or beyond all bounds";
   if (record.times.end < record.times.begin) return "a piece of work ends before it begins";
   if (record.times.begin.count < 0) return "a piece of work begins before the run";
@@ -59,7 +59,7 @@ class LaneBuilder {
     lane_.records.push_back(record);
   }
 
-  Lane finish(WorkerId worker) && {
+  WorkerHistory finish(WorkerId worker) && {
     lane_.worker = worker;
     for (size_t i = 0; i < lane_.sittings(); ++i) {
       const auto begin =
@@ -73,24 +73,55 @@ class LaneBuilder {
   }
 
  private:
-  Lane lane_;
+  WorkerHistory lane_;
   size_t last_sitting_ = 0;
 };
 
-void widen(WorkHistory& history, const WorkRecord& record, bool first) {
-  if (first) {
-    history.span = {record.times.begin, record.times.end};
-    history.first_update = history.last_update = record.work.update;
+// The updates that a log is about, and its time. An owner of a round works for others, maybe before
+// its own first update: rounds count where there is nothing else.
+class Extent {
+ public:
+  void add(const WorkRecord& record) {
+    const bool first = all_.last == kNone;
+    span_.begin = first ? record.times.begin : std::min(span_.begin, record.times.begin);
+    span_.end = first ? record.times.end : std::max(span_.end, record.times.end);
+    all_.add(record.work.update);
+    if (!is_of_round(record.work.kind)) own_.add(record.work.update);
   }
-  history.span.begin = std::min(history.span.begin, record.times.begin);
-  history.span.end = std::max(history.span.end, record.times.end);
-  history.first_update = std::min(history.first_update, record.work.update);
-  history.last_update = std::max(history.last_update, record.work.update);
-}
+
+  void write(WorkHistory& history) const {
+    const Updates& updates = own_.last == kNone ? all_ : own_;
+    history.span = span_;
+    history.first_update = updates.first;
+    history.last_update = updates.last;
+  }
+
+ private:
+  static constexpr int64_t kNone = -1;
+  struct Updates {
+    int64_t first = kNone;
+    int64_t last = kNone;
+    void add(int64_t update) {
+      first = last == kNone ? update : std::min(first, update);
+      last = std::max(last, update);
+    }
+  };
+  TimeSpan span_;
+  Updates all_;
+  Updates own_;
+};
 
 }  // namespace
 
-std::span<const WorkRecord> Lane::sitting(size_t index) const {
+std::string replicas_text(const ReplicaSet& replicas) {
+  std::string text;
+  for (const ReplicaId replica : replicas.members()) {
+    text += fmt::format("{}{}", text.empty() ? "" : " ", replica.value);
+  }
+  return text;
+}
+
+std::span<const WorkRecord> WorkerHistory::sitting(size_t index) const {
   const size_t begin = sitting_begins[index];
   const size_t end = index + 1 < sittings() ? sitting_begins[index + 1] : records.size();
   return std::span(records).subspan(begin, end - begin);
@@ -98,19 +129,19 @@ std::span<const WorkRecord> Lane::sitting(size_t index) const {
 
 size_t WorkHistory::records() const {
   size_t sum = 0;
-  for (const Lane& lane : lanes) sum += lane.records.size();
+  for (const WorkerHistory& lane : lanes) sum += lane.records.size();
   return sum;
 }
 
 int64_t WorkHistory::replicas() const {
   std::set<ReplicaId> found;
-  for (const Lane& lane : lanes) found.insert(lane.worker.replica);
+  for (const WorkerHistory& lane : lanes) found.insert(lane.worker.replica);
   return static_cast<int64_t>(found.size());
 }
 
 int64_t WorkHistory::stages() const {
   std::set<StageId> found;
-  for (const Lane& lane : lanes) found.insert(lane.worker.stage);
+  for (const WorkerHistory& lane : lanes) found.insert(lane.worker.stage);
   return static_cast<int64_t>(found.size());
 }
 
@@ -119,6 +150,7 @@ Result<WorkHistory> work_history(std::vector<Event> events, const std::string& n
   WorkHistory history;
   std::map<WorkerId, LaneBuilder> lanes;
   std::set<int64_t> flushes = {0};
+  Extent extent;
   size_t sitting = 0;
   for (const Event& event : drop_superseded(std::move(events))) {
     if (event.kind() == "resumed") {
@@ -129,7 +161,7 @@ Result<WorkHistory> work_history(std::vector<Event> events, const std::string& n
     }
     if (event.kind() != kWorkEvent) continue;
     const WorkRecord record = *work_of(event);
-    widen(history, record, lanes.empty());
+    extent.add(record);
     if (record.work.kind == WorkKind::kSave) flushes.insert(record.work.update);
     lanes[record.worker].add(record, sitting);
   }
@@ -139,6 +171,7 @@ Result<WorkHistory> work_history(std::vector<Event> events, const std::string& n
                     "its first microbatch; train again to have something to draw",
                     name)};
   }
+  extent.write(history);
   history.flushes.assign(flushes.begin(), flushes.end());
   for (auto& [worker, lane] : lanes) history.lanes.push_back(std::move(lane).finish(worker));
   return history;

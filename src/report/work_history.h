@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/files.h"
@@ -20,8 +21,21 @@ struct TimeSpan {
   bool operator==(const TimeSpan&) const = default;
 };
 
+// Copies of weights that are on their way to an evaluation are part of it.
+inline bool is_evaluation(const Work& work) {
+  return work.kind == WorkKind::kEvaluate || work.lane == Lane::kEvaluation;
+}
+
+// As what a piece is counted and coloured.
+inline WorkKind shown_kind(const Work& work) {
+  return is_evaluation(work) ? WorkKind::kEvaluate : work.kind;
+}
+
+// "0 2 3"; "" for nobody.
+std::string replicas_text(const ReplicaSet& replicas);
+
 // All the work of one worker.
-struct Lane {
+struct WorkerHistory {
   WorkerId worker;
   std::vector<WorkRecord> records;  // sitting by sitting, each in the order of beginnings
   // Where each sitting of the run begins in `records`; a sitting without work of this worker has
@@ -33,10 +47,10 @@ struct Lane {
 };
 
 struct WorkHistory {
-  std::vector<Lane> lanes;         // ascending replica, then stage; never empty
-  TimeSpan span;                   // from the first beginning to the last end
-  int64_t first_update = 0;        // of the work that is recorded
-  int64_t last_update = 0;         //
+  std::vector<WorkerHistory> lanes;  // ascending replica, then stage; never empty
+  TimeSpan span;                     // from the first beginning to the last end
+  int64_t first_update = 0;          // of the training that is recorded
+  int64_t last_update = 0;           //
   std::vector<int64_t> flushes{};  // updates after which nothing was in flight: start, checkpoints
   bool cut = false;                // the log ended in half a line, which is left out
 

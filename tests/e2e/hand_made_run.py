@@ -3,17 +3,20 @@
 import json
 
 KINDS = ("forward", "backward", "update", "save", "evaluate")
+ROUNDS = ("contribute", "reduce", "merge")
 MICROSECOND = 1000
 FORWARD, BACKWARD, UPDATE = 10 * MICROSECOND, 20 * MICROSECOND, 3 * MICROSECOND
 
 
 def work(kind, stage, begin, end, update, microbatch=None, **more):
-    """One line of the log; `delay`, `version`, `bytes`, `replica` and `batch` as given."""
+    """One line of the log; `delay`, `version`, `bytes`, `replica`, `batch`, `lane` as given."""
     line = {"event": "work", "kind": kind, "replica": more.pop("replica", 0), "stage": stage}
     if kind in ("forward", "backward"):
         line["microbatch"] = microbatch
     elif kind == "evaluate":
         line["batch"] = more.pop("batch", 0)
+    elif kind in ROUNDS:
+        line.update({"round": microbatch, "lane": "main", "chunk": 0, "replicas": "0 1"})
     rest = {"update": update, "version": 0, "delay": 0, "begin": begin, "end": end, "bytes": 0}
     return {**line, **rest, **more}
 
@@ -72,12 +75,12 @@ def write_run(place, lines, name="r"):
 
 
 def busy_share(lines, stage, begin, end):
-    """Of one stage and one replica in this time."""
-    covered = sum(
-        max(0, min(line["end"], end) - max(line["begin"], begin))
-        for line in lines
-        if line["stage"] == stage
-    )
+    """Of one stage and one replica in this time; pieces that overlap count once."""
+    covered, until = 0, begin
+    for line in sorted(lines, key=lambda line: line["begin"]):
+        if line["stage"] == stage:
+            covered += max(0, min(line["end"], end) - max(line["begin"], until))
+            until = max(until, line["end"])
     return covered / (end - begin)
 
 

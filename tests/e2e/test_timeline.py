@@ -104,6 +104,56 @@ def test_replicas_have_rows_of_their_own(place):
     assert table(root)["1"]["forwards"] == "6"
 
 
+def with_rounds(lines):
+    """Every worker exchanges something after its updates, in two replicas."""
+    found = []
+    for line in lines + [{**line, "replica": 1} for line in lines]:
+        found.append(line)
+        if line["kind"] != "update":
+            continue
+        n, at, where = line["update"], line["end"], {"replica": line["replica"]}
+        found += [
+            work("merge", line["stage"], at, at + 300, n, n - 1, delay=1, **where),
+            work("contribute", line["stage"], at + 300, at + 500, n, n, bytes=1000, **where),
+            work("reduce", line["stage"], at + 600, at + 900, n - 1, n, bytes=500, **where),
+            work("contribute", line["stage"], at + 900, at + 950, n, n, lane="evaluation", **where),
+        ]
+    return found
+
+
+def test_rounds_are_drawn_counted_and_no_gap(place):
+    lines = pipeline(stages=2, updates=3, update_every=2)
+    # Stage 0 waits for the gradient of its last microbatch, and has time for others.
+    gap = work("reduce", 0, 186 * MICROSECOND, 191 * MICROSECOND, 2, 3)
+    all_lines = [*with_rounds(lines), gap, {**gap, "replica": 1}]
+    write_run(place, all_lines)
+    done = place.ok("timeline", "r", "--trace", "t.json")
+    assert "2 stages, 2 replicas, 3 updates" in done.stdout
+    root = parse(place.folder / "r/timeline.html")
+    assert boxes(root) == {
+        "forward": 24, "backward": 24, "update": 12, "merge": 12, "contribute": 12, "reduce": 14,
+        "contribute evaluation": 12,
+    }  # fmt: skip
+    legend = next(g for g in root.iter(f"{SVG}g") if g.get("class") == "legend")
+    assert [text.text for text in legend.iter(f"{SVG}text")] == [
+        "forward", "backward", "update", "evaluate", "contribute", "reduce", "merge", "waits",
+    ]  # fmt: skip
+    rounds = [line for line in all_lines if line["replica"] == 0]
+    for stage, reductions in enumerate(("8", "6")):
+        row = table(root)[str(stage)]
+        assert (row["contributions"], row["reductions"], row["merges"]) == ("6", reductions, "6")
+        assert row["evaluations"] == "6"
+        assert row["after warm-up"] == percent(after_warmup(rounds, stage))
+    assert after_warmup(rounds, 0) > after_warmup(lines, 0)
+    words = [rect.get("data-round") for rect in root.iter(f"{SVG}rect")]
+    assert words.count("round 2, chunk 0, of replicas 0 1") == 4
+    assert words.count("round 2, chunk 0, lag 1") == 4
+    assert words.count("a copy for evaluation") == 12
+    trace = json.loads((place.folder / "t.json").read_text())["traceEvents"]
+    merge = next(event for event in trace if event["name"] == "merge 2")
+    assert merge["args"]["lag"] == 1 and merge["args"]["lane"] == "main"
+
+
 def test_a_picture_alone_and_a_trace(place):
     lines = pipeline(stages=2, updates=4, update_every=2)
     lines += [
@@ -255,27 +305,44 @@ def test_what_training_writes_can_be_drawn(place):
     assert table(root)["0"]["max"] == "1" and table(root)["1"]["max"] == "0"
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium here")
-def test_the_page_works_in_a_browser(place):
-    """Zooms with a button, points at a box, and looks at what became of the page."""
-    write_run(place, pipeline(stages=2, updates=4, update_every=2))
+def shown_in_browser(place, box):
+    """Zooms with a button, points at a box, and returns what became of the page."""
     place.ok("timeline", "r")
     page = place.folder / "r/timeline.html"
     act = """<script>addEventListener('load', () => {
       document.querySelector('[data-action=in]').click();
-      const box = document.querySelectorAll('.lane')[1].children[3];
+      const box = %s;
       const at = box.getBoundingClientRect();
       box.dispatchEvent(new PointerEvent('pointermove',
         {bubbles: true, clientX: at.x + 1, clientY: at.y + 1}));
-    });</script></body>"""
+    });</script></body>""" % box
     page.write_text(page.read_text().replace("</body>", act))
     command = [
         "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
         f"--user-data-dir={place.folder}/browser", "--virtual-time-budget=2000", "--dump-dom",
         page.as_uri(),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert 'transform="scale(2,1) translate(' in done.stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+
+
+needs_browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium here")
+
+
+@needs_browser
+def test_the_page_works_in_a_browser(place):
+    write_run(place, pipeline(stages=2, updates=4, update_every=2))
+    shown = shown_in_browser(place, "document.querySelectorAll('.lane')[1].children[3]")
+    assert 'transform="scale(2,1) translate(' in shown
     assert re.search(r'<div id="tip" style="[^"]*">backward, stage 1\nmicrobatch 1 of update 1\n',
-                     done.stdout)  # fmt: skip
-    assert done.stdout.count('class="backward on-path"') == 2
+                     shown)  # fmt: skip
+    assert shown.count('class="backward on-path"') == 2
+
+
+@needs_browser
+def test_pointing_at_a_merge_says_whose_it_is(place):
+    write_run(place, with_rounds(pipeline(stages=2, updates=4, update_every=2)))
+    shown = shown_in_browser(place, "document.querySelectorAll('.lane')[2].querySelector('.merge')")
+    assert re.search(
+        r'<div id="tip" style="[^"]*">merge, replica 1, stage 0\n'
+        r"round 0, chunk 0, lag 1\nafter update 1\ntook 300 ns, from ", shown
+    )  # fmt: skip

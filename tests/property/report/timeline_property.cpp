@@ -48,7 +48,7 @@ RC_GTEST_PROP(Boxes, KeepBusyTimeAndOrderWhateverTheResolution, ()) {
   const WorkHistory history = any_history();
   const TimeSpan window = any_window(history);
   const Nanos resolution{between(0, 200)};
-  for (const Lane& lane : history.lanes) {
+  for (const WorkerHistory& lane : history.lanes) {
     const auto boxes = boxes_of(lane, window, resolution);
     int64_t busy = 0;
     Nanos until = window.begin;
@@ -68,7 +68,7 @@ RC_GTEST_PROP(Boxes, LoseNoPiece, ()) {
   const WorkHistory history = any_history();
   const Nanos resolution{between(0, 200)};
   const TimeSpan all{{0}, history.span.end + Nanos{1}};
-  for (const Lane& lane : history.lanes) {
+  for (const WorkerHistory& lane : history.lanes) {
     int64_t pieces = 0;
     for (const Box& box : boxes_of(lane, all, resolution)) {
       pieces += box.record != nullptr

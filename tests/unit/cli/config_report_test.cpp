@@ -29,7 +29,14 @@ TEST(RecipeSummary, IsThreeLines) {
   EXPECT_EQ(recipe_summary(loaded_from({"mesh.stages=2"}).recipe),
             "  model  llama, 4 layers, width 128, 4 heads, context 128\n"
             "  run    1000 updates of 2048 tokens, muon, fp32 on cpu, seed 1\n"
-            "  mesh   2 stages, 2 microbatches per update, async, look-ahead tentative\n");
+            "  mesh   2 stages, 1 replica, 2 microbatches per update, async, look-ahead "
+            "tentative\n");
+}
+
+TEST(RecipeSummary, CountsTheTokensOfAllReplicas) {
+  const std::string summary = recipe_summary(loaded_from({"mesh.replicas=3"}).recipe);
+  EXPECT_THAT(summary, HasSubstr("1000 updates of 6144 tokens"));
+  EXPECT_THAT(summary, HasSubstr("  mesh   1 stage, 3 replicas, "));
 }
 
 TEST(PipelineReport, ShowsTheCutAndItsDelays) {
@@ -50,10 +57,12 @@ TEST(PipelineReport, ShowsTheCutAndItsDelays) {
 
 TEST(PipelineReport, ShowsMemoryPerStageAndInAll) {
   const std::string report = report_of({"mesh.stages=2"});
-  EXPECT_THAT(report, HasSubstr("\n  memory  weights  gradients  optimizer  last update  versions  "
-                                "activations  evaluation  passing"));
+  EXPECT_THAT(report,
+              HasSubstr("\n  memory  weights  gradients  optimizer  last update  averaging  "
+                        "versions  activations  evaluation  passing"));
   EXPECT_THAT(report, HasSubstr("\n     all  "));
-  EXPECT_THAT(report_of({}), Not(HasSubstr("     all  ")));  // one stage is all
+  EXPECT_THAT(report_of({}), Not(HasSubstr("     all  ")));  // one worker is all
+  EXPECT_THAT(report_of({"mesh.replicas=2"}), HasSubstr("\n     all  "));
 }
 
 TEST(PipelineReport, EveryLineOfATableIsAsLongAsItsHeading) {

@@ -62,6 +62,31 @@ TEST(CheckMemory, CountsWhatTheRecipeAsksFor) {
   EXPECT_GT(plain.optimizer, memory({"mesh.stages=4", "optimizer.name=sgd"}).optimizer);
 }
 
+TEST(CheckMemory, CountsReplicasAndWhatTheyKeep) {
+  const auto memory = [](std::vector<std::string> sets) {
+    sets.push_back("mesh.stages=2");
+    const Recipe recipe = recipe_of(sets);
+    return together(planned_memory(recipe, 257), recipe.mesh.replicas);
+  };
+  const StageMemory one = memory({});
+  const StageMemory three = memory({"mesh.replicas=3"});
+  EXPECT_EQ(three.parameters, one.parameters);
+  EXPECT_EQ(three.weights, 3 * one.weights);
+  EXPECT_EQ(three.activations, 3 * one.activations);
+  EXPECT_EQ(one.averaging, 0);
+  // ema, anchor and outer momentum of every replica, and rounds of a twentieth.
+  EXPECT_GT(three.averaging, 3 * three.weights);
+  EXPECT_LT(three.averaging, 3.5 * three.weights);
+  // Of what is evaluated the first replica alone has copies: one of each replica, two means.
+  EXPECT_EQ(three.evaluation, one.evaluation + 3 * one.weights);
+  EXPECT_EQ(memory({"mesh.replicas=3", "averaging.method=none"}).averaging, 0);
+  const std::vector<std::string> slow = {"mesh.replicas=3", "averaging.merge=fixed_lag"};
+  EXPECT_GT(memory({slow[0], slow[1], "averaging.lag=40"}).averaging,
+            memory({slow[0], slow[1], "averaging.lag=1"}).averaging);
+  EXPECT_THAT(refusal_of({"mesh.replicas=3", "data.batch=1"}, 1e6),
+              HasSubstr("lower mesh.replicas (3) or make the model smaller"));
+}
+
 TEST(CheckMemory, LeavesGpusAlone) {
   EXPECT_TRUE(check_memory(recipe_of({"run.device=cuda", "data.batch=1000000"}), 257).ok());
   EXPECT_FALSE(check_memory(recipe_of({"data.batch=1000000", "model.context=1000000"}), 257).ok());

@@ -37,7 +37,7 @@ TEST(Boxes, NarrowNeighboursBecomeOneAndWideOnesStay) {
   EXPECT_EQ(found[0].record, nullptr);
   EXPECT_EQ(found[0].span, (TimeSpan{{0}, {10}}));
   EXPECT_DOUBLE_EQ(found[0].share(), 0.7);
-  EXPECT_THAT(found[0].counts, ElementsAre(2, 1, 0, 0, 0));
+  EXPECT_THAT(found[0].counts, ElementsAre(2, 1, 0, 0, 0, 0, 0, 0, 0, 0));
   EXPECT_EQ(found[1].record->work.kind, kBackward);
   EXPECT_EQ(found[2].record->work.kind, kUpdate);  // alone, however narrow
 }
@@ -77,7 +77,23 @@ TEST(LayOut, DrawsAllOfASmallRun) {
   EXPECT_EQ(drawing.pictures[0].lanes[1].boxes.size(), 5u);
   EXPECT_EQ(drawing.merged, 0u);
   EXPECT_EQ(drawing.lanes_left_out, 0u);
-  EXPECT_THAT(drawing.kinds, ElementsAre(true, true, true, false, false));
+  EXPECT_THAT(drawing.kinds,
+              ElementsAre(true, true, true, false, false, false, false, false, false, false));
+}
+
+TEST(LayOut, CountsCopiesForEvaluationAsEvaluations) {
+  using enum WorkKind;
+  const WorkHistory history = history_of(two_stages_and_a_round());
+  const Drawing drawing = lay_out(history, *choose_windows(history, {}), {});
+  std::vector<WorkKind> kinds;
+  for (size_t i = 0; i < drawing.kinds.size(); ++i) {
+    if (drawing.kinds[i]) kinds.push_back(static_cast<WorkKind>(i));
+  }
+  EXPECT_THAT(kinds,
+              ElementsAre(kForward, kBackward, kUpdate, kEvaluate, kContribute, kReduce, kMerge));
+  const auto together = boxes_of(history.lanes[0], {{95}, {105}}, Nanos{10});
+  ASSERT_EQ(together.size(), 1u);
+  EXPECT_THAT(together[0].counts, ElementsAre(0, 0, 0, 0, 1, 1, 1, 1, 0, 0));
 }
 
 TEST(LayOut, NeverDrawsMoreThanItMay) {

@@ -15,11 +15,14 @@ struct Piece {
   int64_t stage = 0;
   int64_t begin = 0;
   int64_t end = 0;
-  int64_t microbatch = 0;  // or batch
+  int64_t microbatch = 0;  // or batch, or round
   int64_t update = 1;
   int64_t delay = 0;
   int64_t bytes = 0;
   int64_t replica = 0;
+  Lane lane = Lane::kMain;
+  int64_t chunk = 0;
+  std::vector<int64_t> replicas = {};
 };
 
 inline Event event_of(const Piece& piece) {
@@ -29,7 +32,10 @@ inline Event event_of(const Piece& piece) {
                  .index = piece.microbatch,
                  .update = piece.update,
                  .version = piece.update - 1 - piece.delay,
-                 .delay = piece.delay};
+                 .delay = piece.delay,
+                 .lane = piece.lane,
+                 .chunk = piece.chunk};
+  for (const int64_t replica : piece.replicas) record.work.replicas.add({replica});
   if (record.work.version < 0) record.work.version = 0;
   record.times = {Nanos{piece.begin}, Nanos{piece.end}};
   record.bytes_sent = piece.bytes;
@@ -63,6 +69,34 @@ inline std::vector<Piece> two_stages() {
       {.kind = kBackward, .stage = 0, .begin = 70, .end = 90, .microbatch = 1},
       {.kind = kUpdate, .stage = 0, .begin = 90, .end = 95},
   };
+}
+
+// The same, and after its update stage 0 takes part in round 7 with replica 2 and merges chunk 1 of
+// round 5; a copy of its weights goes to an evaluation. The owner of round 7 waits for nobody.
+//
+//   stage 0  .. [U 90-95][contribute 95-97][reduce 97-100][merge 100-104][copy 104-105]
+inline std::vector<Piece> two_stages_and_a_round() {
+  using enum WorkKind;
+  std::vector<Piece> pieces = two_stages();
+  pieces.push_back(
+      {.kind = kContribute, .begin = 95, .end = 97, .microbatch = 7, .bytes = 30, .replicas = {0}});
+  pieces.push_back(
+      {.kind = kReduce, .begin = 97, .end = 100, .microbatch = 7, .bytes = 40, .replicas = {0, 2}});
+  pieces.push_back({.kind = kMerge,
+                    .begin = 100,
+                    .end = 104,
+                    .microbatch = 5,
+                    .delay = 2,
+                    .chunk = 1,
+                    .replicas = {0}});
+  pieces.push_back({.kind = kContribute,
+                    .begin = 104,
+                    .end = 105,
+                    .microbatch = 1,
+                    .bytes = 80,
+                    .lane = Lane::kEvaluation,
+                    .replicas = {0}});
+  return pieces;
 }
 
 }  // namespace leeway

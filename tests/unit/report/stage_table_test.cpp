@@ -32,6 +32,24 @@ TEST(BusyTime, WhatFollowsTheLastUpdateIsNoBubble) {
   EXPECT_DOUBLE_EQ(*busy_after_warmup(history_of(pieces).lanes[1]).share(), 1.0);
 }
 
+TEST(BusyTime, RoundsAreWorkAndAfterTheLastUpdateNobodysGap) {
+  auto pieces = two_stages();
+  // Stage 0 reduces in the gap that it has from 20 to 40 and in that from 60 to 70.
+  const Piece reduce = {.kind = WorkKind::kReduce, .replicas = {0, 1}};
+  for (const auto& [begin, end] : {std::pair(38, 40), std::pair(62, 68)}) {
+    pieces.push_back(reduce);
+    pieces.back().begin = begin;
+    pieces.back().end = end;
+  }
+  EXPECT_DOUBLE_EQ(*busy_in(history_of(pieces).lanes[0], {{0}, {95}}).share(), 73.0 / 95.0);
+  EXPECT_DOUBLE_EQ(*busy_after_warmup(history_of(pieces).lanes[0]).share(), 51.0 / 55.0);
+  // What an owner does for others when it has nothing left to train does not make its run longer.
+  pieces.push_back(reduce);
+  pieces.back().begin = 900;
+  pieces.back().end = 910;
+  EXPECT_DOUBLE_EQ(*busy_after_warmup(history_of(pieces).lanes[0]).share(), 51.0 / 55.0);
+}
+
 TEST(BusyTime, EverySittingWarmsUpAnew) {
   std::vector<Event> events;
   for (const Piece& piece : two_stages()) events.push_back(event_of(piece));
@@ -77,7 +95,7 @@ TEST(MeasureStages, AddsReplicasUp) {
   EXPECT_DOUBLE_EQ(*rows[0].after_warmup.share(), 45.0 / 55.0);
   EXPECT_EQ(rows[0].bytes_sent, 400.0);
   EXPECT_EQ(rows[1].bytes_sent, 200.0);
-  EXPECT_THAT(rows[1].counts, ElementsAre(4, 4, 2, 0, 0));
+  EXPECT_THAT(rows[1].counts, ElementsAre(4, 4, 2, 0, 0, 0, 0, 0, 0, 0));
   EXPECT_DOUBLE_EQ(*total(rows).after_warmup.share(), 100.0 / 110.0);
 }
 
@@ -119,6 +137,17 @@ TEST(StageText, IsATableOfWords) {
   EXPECT_EQ(table.rows[2][0], "all");
   const TextTable brief = stage_text(rows, {"busy, drawn"}, TableWidth::kShort);
   EXPECT_EQ(brief.header.back(), "sent, bytes");
+}
+
+TEST(StageText, CountsPiecesOfRoundsAndCopiesAsEvaluations) {
+  const WorkHistory history = history_of(two_stages_and_a_round());
+  const TextTable table = stage_text(measure_stages(history, {}), {}, TableWidth::kWithCounts);
+  EXPECT_THAT(table.header, ElementsAre("stage", "after warm-up", "bubbles", "delay", "max",
+                                        "sent, bytes", "forwards", "backwards", "updates",
+                                        "evaluations", "contributions", "reductions", "merges"));
+  // A merge's lag is no delay of a gradient.
+  EXPECT_THAT(table.rows[0], ElementsAre("0", "81.8 %", "18.2 %", "-", "0", "350", "2", "2", "1",
+                                         "1", "1", "1", "1"));
 }
 
 TEST(StageText, AColumnHasOneUnit) {

@@ -1,4 +1,5 @@
 // What the SVG and the page are made of; tests/e2e/test_timeline.py takes them apart as XML.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -80,6 +81,53 @@ TEST(TimelineSvg, ReplicasAreNamedWhereThereAreSeveral) {
   pieces.push_back({.begin = 0, .end = 10, .replica = 1});
   const std::string svg = timeline_svg(drawn(pieces)->drawing, "run", SvgUse::kPage);
   EXPECT_THAT(svg, HasSubstr(">replica 1, stage 0</text>"));
+}
+
+TEST(TimelineSvg, RoundsHaveColoursAndNamesOfTheirOwn) {
+  const auto made = drawn(two_stages_and_a_round());
+  const std::string page = timeline_svg(made->drawing, "run", SvgUse::kPage);
+  for (const char* kind : {"contribute", "reduce", "merge"}) {
+    EXPECT_THAT(page, HasSubstr(fmt::format("<rect class=\"key {}\"", kind)));
+    EXPECT_THAT(page, HasSubstr(fmt::format(">{}</text>", kind)));
+    EXPECT_THAT(page, HasSubstr(fmt::format("<rect class=\"{}\" x=", kind)));
+    EXPECT_EQ(count(page, fmt::format(".timeline .{} {{", kind)), 2u) << "light and dark";
+  }
+  EXPECT_THAT(page, Not(HasSubstr("await")));
+  EXPECT_THAT(page, HasSubstr("data-w=\"7 1 0 0 30 95 2\" data-round=\"round 7\"/>"));
+  EXPECT_THAT(page, HasSubstr("data-round=\"round 7, chunk 0, of replicas 0 2\""));
+  EXPECT_THAT(page, HasSubstr("data-round=\"round 5, chunk 1, lag 2\""));
+  // Like an evaluation: its colour, its height, its entry in the legend.
+  EXPECT_THAT(page, HasSubstr("<rect class=\"contribute evaluation\" x="));
+  EXPECT_THAT(page, HasSubstr("data-round=\"a copy for evaluation\""));
+  EXPECT_THAT(page, HasSubstr(">evaluate</text>"));
+}
+
+TEST(TimelineSvg, ATitleSaysWhatAPieceOfARoundWas) {
+  auto pieces = two_stages_and_a_round();
+  pieces.push_back({.kind = WorkKind::kMerge, .begin = 110, .end = 111, .microbatch = 6});
+  pieces.push_back({.kind = WorkKind::kReduce,
+                    .begin = 112,
+                    .end = 113,
+                    .microbatch = 1,
+                    .lane = Lane::kEvaluation,
+                    .replicas = {0, 1}});
+  pieces.push_back({.kind = WorkKind::kRepeat,
+                    .begin = 114,
+                    .end = 115,
+                    .microbatch = 3,
+                    .lane = Lane::kRepair,
+                    .replicas = {1}});
+  const std::string svg = timeline_svg(drawn(pieces)->drawing, "run", SvgUse::kFile);
+  for (const char* title :
+       {"contribute, round 7, update 1, version 0, 2 ns, 30 bytes",
+        "reduce, round 7, chunk 0, of replicas 0 2, update 1, version 0, 3 ns, 40 bytes",
+        "merge, round 5, chunk 1, lag 2, update 1, version 0, 4 ns, 0 bytes",
+        "contribute, a copy for evaluation, update 1,",
+        "merge, round 6, chunk 0, follows without a part of its own, update 1,",
+        "reduce, mean of replicas 0 1 for evaluation, update 1,",
+        "repeat, round 3 of repair, chunk 0, for replica 1, update 1,"}) {
+    EXPECT_THAT(svg, HasSubstr(fmt::format("<title>{}", title)));
+  }
 }
 
 TEST(TimelinePage, NeedsNothingFromAnywhere) {

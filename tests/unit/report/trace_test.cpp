@@ -49,6 +49,30 @@ TEST(Trace, HasEveryPieceWithItsTimesInMicroseconds) {
             (json{{"microbatch", 12}, {"update", 4}, {"version", 2}, {"delay", 1}, {"bytes", 99}}));
 }
 
+TEST(Trace, SaysWhatAPieceOfARoundWas) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(
+      write_trace(folder / "t.json", history_of(two_stages_and_a_round()), std::nullopt).ok());
+  std::map<std::string, json> arguments;
+  for (const json& event : events_of(folder / "t.json", "X")) {
+    arguments[event["name"]] = event["args"];
+    EXPECT_THAT(event["name"].get<std::string>(), testing::StartsWith(event["cat"]));
+  }
+  EXPECT_EQ(arguments.at("merge 5"), (json{{"round", 5},
+                                           {"lane", "main"},
+                                           {"chunk", 1},
+                                           {"replicas", "0"},
+                                           {"lag", 2},
+                                           {"update", 1},
+                                           {"version", 0},
+                                           {"bytes", 0}}));
+  EXPECT_EQ(arguments.at("reduce 7")["replicas"], "0 2");
+  EXPECT_FALSE(arguments.at("reduce 7").contains("lag"));
+  EXPECT_EQ(arguments.at("contribute 7")["bytes"], 30);
+  EXPECT_EQ(arguments.at("contribute 1")["lane"], "evaluation");
+  EXPECT_EQ(events_of(folder / "t.json", "s").size(), 2u) << "arrows are for microbatches alone";
+}
+
 TEST(Trace, NamesItsProcessesAndThreads) {
   const TemporaryFolder folder;
   ASSERT_TRUE(write_trace(folder / "t.json", history_of(two_stages()), std::nullopt).ok());

@@ -63,6 +63,38 @@ TEST(ChooseWindows, TheMiddleIsWithoutCheckpointAndEvaluation) {
   EXPECT_EQ((*windows)[1].name, "updates 502 to 525 of 1000");
 }
 
+TEST(ChooseWindows, RoundsChangeNeitherLengthNorNames) {
+  auto pieces = steady(1000);
+  // An owner is asked before its own first update, and all through the run.
+  for (int64_t n = 0; n < 1000; ++n) {
+    pieces.push_back({.kind = WorkKind::kReduce,
+                      .begin = n * 10 + 4,
+                      .end = n * 10 + 4,
+                      .microbatch = n,
+                      .update = n,
+                      .replicas = {0, 1}});
+  }
+  const WorkHistory history = history_of(pieces);
+  EXPECT_EQ(history.first_update, 1);
+  const auto windows = choose_windows(history, {});
+  ASSERT_EQ(windows->size(), 2u);
+  EXPECT_EQ((*windows)[0].name, "updates 1 to 25 of 1000");
+  EXPECT_EQ((*windows)[0].span, (TimeSpan{{0}, {250}}));
+  EXPECT_EQ((*windows)[1].span, (TimeSpan{{4990}, {5240}}));
+}
+
+TEST(ChooseWindows, CopiesForEvaluationDisturb) {
+  auto pieces = steady(1000);
+  pieces.push_back({.kind = WorkKind::kContribute,
+                    .begin = 5005,
+                    .end = 5005,
+                    .microbatch = 500,
+                    .update = 500,
+                    .lane = Lane::kEvaluation,
+                    .replicas = {0}});
+  EXPECT_EQ((*choose_windows(history_of(pieces), {}))[1].name, "updates 503 to 527 of 1000");
+}
+
 TEST(ChooseWindows, WhereEverythingIsDisturbedTheMiddleIsTaken) {
   auto pieces = steady(1000);
   for (int64_t n = 1; n <= 1000; n += 10) {

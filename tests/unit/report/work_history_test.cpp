@@ -60,7 +60,7 @@ TEST(WorkHistory, ASittingReplacesWhatItDidAgain) {
        event_of({.begin = 30, .end = 40, .update = 3})},
       "log");
   ASSERT_TRUE(history.ok());
-  const Lane& lane = history->lanes[0];
+  const WorkerHistory& lane = history->lanes[0];
   EXPECT_EQ(lane.records.size(), 3u);
   ASSERT_EQ(lane.sittings(), 2u);
   EXPECT_EQ(lane.sitting(0).size(), 1u);

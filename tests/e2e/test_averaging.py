@@ -1,0 +1,184 @@
+"""Replicas through the real binary: what is planned, what is sent, what is said, what repeats."""
+
+import json
+
+import pytest
+
+CYCLE = 4  # rounds, with a quarter of the weights in each
+MESH = {"mesh__stages": 2, "mesh__replicas": 2}
+# One round after every update, three whole cycles; the last one is merged at once.
+FIXED = {
+    **MESH, "averaging__merge": "fixed_lag", "averaging__lag": 1, "averaging__fraction": 1 / CYCLE,
+    "run__updates": 3 * CYCLE,
+}  # fmt: skip
+ARRIVAL = {**MESH, "averaging__merge": "on_arrival"}
+
+
+def allreduce(summary):
+    replicas, updates = summary["replicas"], summary["updates"]
+    return 2 * (replicas - 1) * summary["parameters"] * 4 * updates
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_what_is_sent_is_the_formula_to_the_byte(place, replicas):
+    summary = place.train("r", *place.sets(**{**FIXED, "mesh__replicas": replicas}))
+    assert summary["replicas"] == replicas and summary["rounds"] == 3 * CYCLE
+    # In a cycle every weight goes to its owner and comes back, but not to the owner itself.
+    assert summary["bytes_averaging"] == 2 * (replicas - 1) * 3 * summary["parameters"] * 4
+    assert summary["bytes_allreduce"] == allreduce(summary)
+    assert isinstance(summary["bytes_allreduce"], int)
+    assert summary["lag_mean"] == pytest.approx(1 - 1 / (3 * CYCLE)) and summary["lag_max"] == 1
+    assert 0 < summary["consensus"] < 0.5
+    for key in ("contributions_late", "contributions_missing", "answers_missed", "rounds_dropped"):
+        assert summary[key] == 0, key
+    assert summary["tokens"] == summary["updates"] * 4 * 32 * replicas
+    # Copies of the weights at updates 6 and 12, beside the activations of validation.
+    copies = 2 * (replicas - 1) * summary["parameters"] * 4
+    assert copies < summary["bytes_evaluation"] < 2 * copies
+
+
+@pytest.mark.parametrize("wire, most", [("f32", 0.051), ("bf16", 0.026)])
+def test_the_default_sends_a_twentieth(place, wire, most):
+    sets = place.sets(**MESH, averaging__wire=wire, run__updates=40, averaging__merge="fixed_lag")
+    summary = place.train("r", *sets)
+    assert summary["rounds"] == 40
+    share = summary["bytes_averaging"] / summary["bytes_allreduce"]
+    assert 0.9 * most < share <= most
+
+
+def test_the_baseline_sends_all_and_keeps_replicas_equal(place):
+    sets = place.sets(**MESH, averaging__method="allreduce", pipeline__schedule="1f1b")
+    summary = place.train("r", *sets)
+    assert summary["bytes_averaging"] == summary["bytes_allreduce"] == allreduce(summary)
+    assert summary["lag_max"] == 0
+
+
+def test_a_person_is_told_what_it_saved(place):
+    sets = place.sets(**FIXED)
+    shown = place.ok("train", "tiny.toml", "--out", "r", *sets).stdout.splitlines()
+    summary = json.loads((place.folder / "r/summary.json").read_text())
+    share = 100 * summary["bytes_averaging"] / summary["bytes_allreduce"]
+    line = next(line for line in shown if line.startswith("averaging sent "))
+    assert line.endswith(f": {share:.1f} %") and "gradient all-reduce would have sent" in line
+    line = shown[shown.index(line) + 1]
+    assert line.startswith("12 rounds, merged 0.9 updates after sending (at most 1), replicas ")
+    assert line.endswith(" % from their mean")
+    alone = place.ok("train", "tiny.toml", "--out", "alone").stdout
+    assert "averaging" not in alone
+
+
+def test_check_plans_what_is_sent(place):
+    done = place.ok("config", "check", "tiny.toml", *place.sets(**FIXED))
+    assert "  run    12 updates of 256 tokens" in done.stdout
+    assert "  mesh   2 stages, 2 replicas, " in done.stdout
+    assert "sparse, another 1/4 of the weights every update, all of them in 4 rounds" in done.stdout
+    assert ", 25 % of the " in done.stdout and "an all-reduce of fp32 gradients" in done.stdout
+    assert "0.25 rounds of each number (lag * fraction / interval)" in done.stdout
+    memory = next(line for line in done.stdout.splitlines() if line.startswith("  memory"))
+    assert "  averaging  " in memory
+    alone = place.ok("config", "check", "tiny.toml").stdout
+    assert "  mesh   1 stage, 1 replica, " in alone and "all-reduce" not in alone
+
+
+NOTED = [
+    ({"averaging__method": "sparse"},
+     'note: averaging.method = "sparse" (--set) does nothing with one replica'),
+    ({**MESH, "averaging__merge": "fixed_lag", "averaging__lag": 5, "averaging__fraction": 1},
+     "warning: a lag of 5 updates, averaging.fraction = 1 and averaging.interval = 1 keep 5 "),
+    ({**MESH, "averaging__merge": "fixed_lag", "averaging__lag": 5, "averaging__fraction": 1,
+      "averaging__guard": "true"},
+     "note: averaging.guard holds rounds 2 updates apart, not 1"),
+    ({**MESH, "run__evaluate_every": 2},
+     "note: copies for evaluation are"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sets, sentence", NOTED, ids=["one", "unstable", "guard", "evaluation"])
+def test_what_is_likely_not_meant_is_noted_once(place, sets, sentence):
+    sets = {"run__evaluate_every": 0, **sets}
+    done = place.ok("config", "check", "tiny.toml", *place.sets(**sets))
+    assert done.stderr == ""
+    notes = [line for line in done.stdout.splitlines() if line.startswith(("note", "warning"))]
+    assert len(notes) == 1 and notes[0].startswith(sentence), notes
+    done = place.ok("train", "tiny.toml", "--out", "r", *place.sets(**sets))
+    assert done.stderr.count(notes[0]) == 1
+
+
+@pytest.mark.parametrize("sets, words", [
+    (dict(averaging__fraction=0), ["averaging.fraction is 0", "a number above 0, at most 1"]),
+    (dict(averaging__fraction=1.5), ["averaging.fraction is 1.5", "at most 1"]),
+    (dict(averaging__interval=0), ["averaging.interval is 0", "a whole number from 1"]),
+    (dict(averaging__interval=13), ["averaging.interval = 13", "no round would begin"]),
+    (dict(averaging__merge="fixed_lag", averaging__lag=12),
+     ["averaging.lag = 12", "no round would be merged: shorten the lag"]),
+    (dict(averaging__lag=3), ["averaging.lag = 3", "averaging.merge", '"fixed_lag"']),
+    (dict(averaging__wire="ternary"), ["averaging.wire", "choose another wire"]),
+    (dict(averaging__method="spars"), ['did you mean "sparse"?']),
+    (dict(mesh__replicas=0), ["mesh.replicas is 0"]),
+])  # fmt: skip
+def test_averaging_that_makes_no_sense_is_refused_in_one_sentence(place, sets, words):
+    sets = {"mesh__replicas": 2, **sets}
+    for command in (["config", "check"], ["train"]):
+        sentence = place.refused(2, *command, "tiny.toml", *place.sets(**sets))
+        assert all(word in sentence for word in words), sentence
+    assert not (place.folder / "out").exists()
+
+
+@pytest.mark.parametrize("method", ["sparse", "lowbit"])
+def test_a_run_that_merged_on_arrival_replays_to_its_bits(place, method):
+    place.train("r", *place.sets(**ARRIVAL, averaging__method=method, run__updates=30))
+    assert place.ok("replay", "r").stdout.startswith("identical: 30 updates")
+
+
+def test_a_fixed_lag_gives_the_same_bits_and_replays(place):
+    first = place.train("a", *place.sets(**FIXED))
+    simulated = place.train("b", *place.sets(**FIXED, run__driver="sim", sim__latency_ms=3))
+    assert simulated["weights_hash"] == first["weights_hash"]
+    assert simulated["bytes_averaging"] == first["bytes_averaging"]
+    for run in ("a", "b"):
+        assert place.ok("replay", run).stdout.startswith("identical: 12 updates")
+
+
+@pytest.mark.parametrize("method", ["sparse", "lowbit"])
+def test_a_run_of_replicas_stops_and_resumes_to_the_bits_of_one(place, method):
+    """At a checkpoint of the recipe, which merges what is in flight before its lag is over."""
+    sets = place.sets(
+        **MESH, averaging__method=method, averaging__merge="fixed_lag", averaging__lag=2,
+        run__checkpoint_every=4,
+    )  # fmt: skip
+    whole = place.train("whole", *sets)
+    half = place.train("parts", *sets, "--stop-at", 4)
+    assert half["rounds"] == 4 and half["rounds_dropped"] == 0
+    assert half["lag_max"] == 2 and half["lag_mean"] < 2
+    resumed = place.train("parts", *sets, "--resume")
+    assert resumed["finished"] and resumed["weights_hash"] == whole["weights_hash"]
+    for key in ("valid_loss", "rounds", "bytes_averaging", "bytes_allreduce", "tokens"):
+        assert resumed[key] == whole[key], key
+    assert place.ok("replay", "parts").stdout.startswith("identical: 12 updates")
+
+
+def test_another_number_of_replicas_is_refused_on_resume(place):
+    place.train("r", *place.sets(**FIXED), "--stop-at", 4)
+    other = place.sets(**{**FIXED, "mesh__replicas": 3})
+    sentence = place.refused(2, "train", "tiny.toml", "--out", "r", "--resume", *other)
+    assert "mesh.replicas was 2 when r began and is 3 now" in sentence
+
+
+def test_the_timeline_of_a_run_of_replicas(place):
+    place.train("r", *place.sets(**FIXED))
+    done = place.ok("timeline", "r", "--out", "p.svg", "--trace", "t.json")
+    assert "2 stages, 2 replicas, 12 updates" in done.stdout
+    picture = (place.folder / "p.svg").read_text()
+    assert "replica 1, stage 1" in picture and "await" not in picture
+    trace = json.loads((place.folder / "t.json").read_text())["traceEvents"]
+    merges = [e for e in trace if e.get("cat") == "merge"]
+    # Two chunks of 12 rounds on each of four workers.
+    assert len(merges) == 2 * 12 * 4
+    assert {e["args"]["lag"] for e in merges} == {0, 1}  # the last at once
+    assert {e["args"]["lane"] for e in merges} == {"main"}
+    reductions = [e["args"] for e in trace if e.get("cat") == "reduce"]
+    assert {args["replicas"] for args in reductions} == {"0 1"}
+    sent = sum(e["args"]["bytes"] for e in trace
+               if e.get("cat") in ("contribute", "reduce") and e["args"]["lane"] == "main")
+    summary = json.loads((place.folder / "r/summary.json").read_text())
+    assert sent == summary["bytes_averaging"]
