@@ -69,7 +69,7 @@ def group_batch():
         variant("synchronous, k = 0.2", o, rate, **{"data.batch": b, "run.updates": 9600 // b})
         for o in OPTIMIZERS
         for b in (8, 32)
-        for rate in (0.5, 1)
+        for rate in (0.5, 1, 2)
     ]
 
 
