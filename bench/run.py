@@ -51,7 +51,8 @@ def megabytes(count):
 
 
 def train(build, sets, out):
-    """The summary of a run of the quickstart recipe with these changes."""
+    """The summary of a run of the quickstart recipe, one replica of it, with these changes."""
+    sets = {"mesh.replicas": 1} | sets
     command = [build / "leeway", "train", QUICKSTART, "--json", "--fresh", "--out", out]
     for key, value in sets.items():
         command += ["--set", f"{key}={value}"]
@@ -206,7 +207,10 @@ def simulator_row(build):
 
 
 def mesh_bench(build, what, folder, sets):
-    sets = {"run.updates": 20, "run.checkpoint_every": 0, "optimizer.warmup": 0} | sets
+    sets = {
+        "mesh.replicas": 1, "run.updates": 20, "run.checkpoint_every": 0, "optimizer.warmup": 0,
+        **sets,
+    }  # fmt: skip
     words = [f"{key}={value}" for key, value in sets.items()]
     return json.loads(output_of([build / "bench/mesh_bench", what, QUICKSTART, folder, *words]))
 

@@ -1,6 +1,9 @@
 #include "worker/recipe_parts.h"
 
+#include <map>
+#include <mutex>
 #include <optional>
+#include <tuple>
 
 #include "base/check.h"
 #include "optim/lookahead.h"
@@ -88,6 +91,21 @@ Order order_of(PipelineSchedule schedule) {
   LEEWAY_UNREACHABLE("the table of keys knows all schedules");
 }
 
+// The search takes tens of milliseconds for long delays, and a recipe's stages are asked for often.
+MatchedConstants matched_once(double beta1, const Schedule& schedule,
+                              std::optional<double> horizon) {
+  static std::mutex mutex;
+  static std::map<std::tuple<double, int64_t, int64_t, double>, MatchedConstants> found;
+  const std::lock_guard lock(mutex);
+  const auto [entry, fresh] = found.try_emplace(
+      {beta1, schedule.warmup(), schedule.update_every(), horizon.value_or(-1)});
+  if (fresh) {
+    const DelayMix mix = delay_mix(schedule.warmup(), schedule.update_every());
+    entry->second = matched_constants(beta1, mix, horizon);
+  }
+  return entry->second;
+}
+
 // What a stage does about gradients that come late; nothing where none does.
 void look_ahead(const Recipe& recipe, const Schedule& schedule, StageOptions& stage) {
   const PipelineOptions& pipeline = recipe.pipeline;
@@ -100,8 +118,7 @@ void look_ahead(const Recipe& recipe, const Schedule& schedule, StageOptions& st
       pipeline.horizon >= 0 ? std::optional(pipeline.horizon) : std::nullopt;
   if (pipeline.lookahead == Lookahead::kPredict) stage.horizon = given.value_or(1.0);
   if (pipeline.lookahead == Lookahead::kMatched) {
-    const DelayMix mix = delay_mix(schedule.warmup(), schedule.update_every());
-    const MatchedConstants matched = matched_constants(stage.update.beta1, mix, given);
+    const MatchedConstants matched = matched_once(stage.update.beta1, schedule, given);
     stage.update.gradient_share = matched.gradient_share;
     stage.horizon = matched.horizon;
   }

@@ -95,8 +95,14 @@ bool Worker::is_of_this_mesh(const Message& message) const {
   if (message.from.replica.value >= plan_.replicas || message.chunk >= lane->plan.chunks()) {
     return false;
   }
-  if (numbers_ == nullptr || !message.payload.defined()) return true;
-  return numbers_->fits(message.lane, message.index, message.chunk, message.payload);
+  const bool part = message.kind == MessageKind::kContribution;
+  if (part && lane->plan.owner(message.index, message.chunk) != id_.replica) return false;
+  if (numbers_ == nullptr) return true;
+  const bool has_numbers = part ? message.replicas.contains(message.from.replica)
+                                : message.kind == MessageKind::kAnswer;
+  if (!has_numbers) return true;
+  return message.payload.defined() &&
+         numbers_->fits(message.lane, message.index, message.chunk, message.payload);
 }
 
 void Worker::deliver_round(Message message) {
