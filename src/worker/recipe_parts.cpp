@@ -1,7 +1,6 @@
 #include "worker/recipe_parts.h"
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <tuple>
 
@@ -94,11 +93,9 @@ Order order_of(PipelineSchedule schedule) {
 // The search takes tens of milliseconds for long delays, and a recipe's stages are asked for often.
 MatchedConstants matched_once(double beta1, const Schedule& schedule,
                               std::optional<double> horizon) {
-  static std::mutex mutex;
-  static std::map<std::tuple<double, int64_t, int64_t, double>, MatchedConstants> found;
-  const std::lock_guard lock(mutex);
-  const auto [entry, fresh] = found.try_emplace(
-      {beta1, schedule.warmup(), schedule.update_every(), horizon.value_or(-1)});
+  thread_local std::map<std::tuple<double, int64_t, int64_t, double>, MatchedConstants> found;
+  const auto [entry, fresh] =
+      found.try_emplace({beta1, schedule.warmup(), schedule.update_every(), horizon.value_or(-1)});
   if (fresh) {
     const DelayMix mix = delay_mix(schedule.warmup(), schedule.update_every());
     entry->second = matched_constants(beta1, mix, horizon);

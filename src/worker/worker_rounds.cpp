@@ -98,8 +98,8 @@ bool Worker::is_of_this_mesh(const Message& message) const {
   const bool part = message.kind == MessageKind::kContribution;
   if (part && lane->plan.owner(message.index, message.chunk) != id_.replica) return false;
   if (numbers_ == nullptr) return true;
-  const bool has_numbers = part ? message.replicas.contains(message.from.replica)
-                                : message.kind == MessageKind::kAnswer;
+  const bool has_numbers =
+      part ? message.replicas.contains(message.from.replica) : message.kind == MessageKind::kAnswer;
   if (!has_numbers) return true;
   return message.payload.defined() &&
          numbers_->fits(message.lane, message.index, message.chunk, message.payload);
