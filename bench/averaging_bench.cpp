@@ -12,13 +12,10 @@
 //   runs of 64, bf16                5.6        8.1   0.69     2569
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -26,6 +23,7 @@
 #include "averaging/merge.h"
 #include "averaging/subset.h"
 #include "averaging/wire.h"
+#include "measure.h"
 
 namespace {
 
@@ -34,34 +32,12 @@ using namespace leeway;
 constexpr int64_t kRounds = 9;
 constexpr double kFraction = 0.05;
 
-template <class Function>
-double seconds_of(const Function& function) {
-  const auto start = std::chrono::steady_clock::now();
-  function();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 // Reads half of the bytes and writes the other half, going round in large buffers.
-void plain_copy(int64_t bytes, const at::Tensor& from, const at::Tensor& to) {
-  const auto* source = static_cast<const char*>(from.const_data_ptr());
-  auto* target = static_cast<char*>(to.mutable_data_ptr());
+void copy_around(int64_t bytes, const at::Tensor& from, const at::Tensor& to) {
   const auto size = static_cast<int64_t>(from.nbytes());
   for (int64_t left = bytes / 2; left > 0; left -= size) {
-    at::parallel_for(0, std::min(left, size), 1 << 16, [&](int64_t begin, int64_t end) {
-      std::memcpy(target + begin, source + begin, static_cast<size_t>(end - begin));
-    });
+    plain_copy(from, to, std::min(left, size));
   }
-}
-
-int64_t peak_megabytes() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss / 1024;
 }
 
 struct State {
@@ -124,7 +100,7 @@ void measure_exchange(const char* name, WireFormat format, int64_t granularity, 
     const Subset subset = cut.subset(round);
     const auto bytes = static_cast<int64_t>(bytes_of(format) * static_cast<double>(subset.count()));
     const double own = seconds_of([&] { exchange(format, subset, round, state); });
-    const double copy = seconds_of([&] { plain_copy(bytes, state.compute, state.copy_target); });
+    const double copy = seconds_of([&] { copy_around(bytes, state.compute, state.copy_target); });
     if (round == 0) continue;  // first touch of the pages
     rates.push_back(static_cast<double>(bytes) / own / 1e9);
     copy_rates.push_back(static_cast<double>(bytes) / copy / 1e9);

@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -27,6 +26,7 @@
 #include "cli/drivers.h"
 #include "config/load.h"
 #include "data/dataset.h"
+#include "measure.h"
 #include "no_books.h"
 #include "optim/clip.h"
 #include "optim/norm.h"
@@ -53,12 +53,6 @@ struct Measured {
   double books_share = 0;  // of the processor time, where that is asked for
   at::Tensor weights;
 };
-
-double seconds_of(const std::function<void()>& function) {
-  const auto start = std::chrono::steady_clock::now();
-  function();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // Threads that share a core are put aside in the middle of things: only time on the core counts.
 // Asking for it is a call into the kernel that unsettles who runs next, and makes four stages on
@@ -171,11 +165,6 @@ Measured run_mesh(const Job& job, Keeping keeping) {
   measured.books_share = timed_books.seconds() / spent;
   measured.weights = weights_of(workers);
   return measured;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 struct Sides {

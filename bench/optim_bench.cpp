@@ -8,48 +8,18 @@
 //   AdamW, fp32 copy         22.7       13.7   1.66     1644
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <sys/resource.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <vector>
 
+#include "measure.h"
 #include "optim/optimizer.h"
 
 namespace {
 
 constexpr int kRounds = 7;
 constexpr int kCopies = 4;  // of one flat buffer: the bytes of AdamW with an fp32 copy
-
-template <class Function>
-double seconds_of(const Function& function) {
-  const auto start = std::chrono::steady_clock::now();
-  function();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-void plain_copy(const at::Tensor& from, const at::Tensor& to) {
-  const auto* source = static_cast<const char*>(from.const_data_ptr());
-  auto* target = static_cast<char*>(to.mutable_data_ptr());
-  at::parallel_for(0, static_cast<int64_t>(from.nbytes()), 1 << 16,
-                   [&](int64_t begin, int64_t end) {
-                     std::memcpy(target + begin, source + begin, static_cast<size_t>(end - begin));
-                   });
-}
-
-int64_t peak_megabytes() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss / 1024;
-}
 
 struct Case {
   const char* name;
@@ -77,20 +47,22 @@ void run_case(const Case& test, int64_t count) {
   std::vector<double> pass_rates;
   std::vector<double> copy_rates;
   for (int round = 0; round <= kRounds; ++round) {
-    const double pass = seconds_of([&] {
+    const double pass = leeway::seconds_of([&] {
       optimizer.update({.weights = weights, .gradients = gradients, .compute = compute});
     });
-    const double copy = seconds_of([&] {
-      for (int i = 0; i < kCopies; ++i) plain_copy(gradients, target);
+    const double copy = leeway::seconds_of([&] {
+      for (int i = 0; i < kCopies; ++i) {
+        leeway::plain_copy(gradients, target, static_cast<int64_t>(gradients.nbytes()));
+      }
     });
     if (round == 0) continue;  // first touch of the pages
     pass_rates.push_back(static_cast<double>(bytes) / pass / 1e9);
     copy_rates.push_back(2.0 * kCopies * static_cast<double>(gradients.nbytes()) / copy / 1e9);
   }
-  const double pass = median(pass_rates);
-  const double copy = median(copy_rates);
+  const double pass = leeway::median(pass_rates);
+  const double copy = leeway::median(copy_rates);
   std::printf("%-22s %6.1f %10.1f %6.2f %8lld\n", test.name, pass, copy, pass / copy,
-              static_cast<long long>(peak_megabytes()));
+              static_cast<long long>(leeway::peak_megabytes()));
 }
 
 }  // namespace

@@ -6,16 +6,11 @@ Runs `leeway train` on recipes/pipeline8.toml once for every row, rate and seed 
 groups ask for, N at a time, and prints the tables as Markdown. What is done is kept in --out and
 not run again. Equal tokens everywhere; rates are the recipe's times 1/2, 1 and 2.
 """
-import argparse
-import concurrent.futures
 import json
-import pathlib
-import statistics
-import subprocess
-import sys
 
-REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
-OPTIMIZERS = {"muon": {"matrix_rate": 0.02, "rate": 3e-3}, "adamw": {"rate": 3e-3}}
+import quality
+
+OPTIMIZERS = list(quality.RATES)
 SYNC = {"pipeline.schedule": "1f1b"}
 ROWS = {
     "synchronous": SYNC,
@@ -33,9 +28,7 @@ HEADLINE = ["synchronous", "synchronous, k = 0.2", "none", "matched", "tentative
 
 
 def variant(row, optimizer, rate=1.0, seed=1, **extra):
-    sets = {"optimizer.name": optimizer, "run.seed": seed, **ROWS[row]}
-    sets |= {f"optimizer.{key}": value * rate for key, value in OPTIMIZERS[optimizer].items()}
-    return {"row": row, "optimizer": optimizer, "rate": rate, "seed": seed, "sets": sets | extra}
+    return quality.case_of(row, {**ROWS[row], **extra}, optimizer, rate, seed)
 
 
 def group_rates(seed=1):
@@ -79,26 +72,6 @@ GROUPS = {
 }  # fmt: skip
 
 
-def name_of(case):
-    text = json.dumps(case["sets"], sort_keys=True)
-    return "".join(c if c.isalnum() or c in ".=-" else "_" for c in text)[:180]
-
-
-def run(case, arguments):
-    folder = arguments.out / name_of(case)
-    summary = folder / "summary.json"
-    if not summary.is_file():
-        data = {"data.train": arguments.train, "data.valid": arguments.valid}
-        command = [arguments.leeway, "train", REPOSITORY / "recipes/pipeline8.toml"]
-        command += ["--out", folder, "--fresh"]
-        for key, value in {**data, **case["sets"]}.items():
-            command += ["--set", f"{key}={value}"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            return {**case, "loss": None, "why": done.stderr.strip().splitlines()[-1]}
-    return {**case, "loss": json.loads(summary.read_text())["valid_loss"]}
-
-
 def extra_of(case):
     known = variant(case["row"], case["optimizer"], case["rate"], case["seed"])["sets"]
     return {k: v for k, v in case["sets"].items() if known.get(k) != v}
@@ -117,36 +90,16 @@ def print_table(title, results):
         cells = []
         for column in columns:
             here = [r for r in results if r["row"] == row and column_of(r) == column]
-            losses = [r["loss"] for r in here if r["loss"] is not None]
-            if losses and len(losses) == len(here):
-                spread = f" ± {(max(losses) - min(losses)) / 2:.3f}" if len(losses) > 1 else ""
-                cells.append(f"{statistics.mean(losses):.4f}{spread}")
-            else:
-                cells.append("diverged" if here else "")
+            cells.append(quality.cell(here))
         print(f"| {row} | " + " | ".join(cells) + " |")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--train", type=pathlib.Path, required=True)
-    parser.add_argument("--valid", type=pathlib.Path, required=True)
-    parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--leeway", type=pathlib.Path, default=REPOSITORY / "build/leeway")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser = quality.parser_of(__doc__.splitlines()[0])
     parser.add_argument("--groups", default="rates,seeds")
     arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
     cases = [case for group in arguments.groups.split(",") for case in GROUPS[group]()]
-    results = []
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        futures = [pool.submit(run, case, arguments) for case in cases]
-        for future in concurrent.futures.as_completed(futures):
-            last = future.result()
-            results.append(last)
-            (arguments.out / "results.json").write_text(json.dumps(results))
-            what = f"{last['optimizer']} {last['row']} x{last['rate']:g} seed {last['seed']}"
-            outcome = last["loss"] or last.get("why")
-            print(f"{len(results)}/{len(cases)} {what}: {outcome}", file=sys.stderr)
+    results = quality.run_all(cases, "recipes/pipeline8.toml", arguments)
     for optimizer in OPTIMIZERS:
         print_table(optimizer, [r for r in results if r["optimizer"] == optimizer])
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "averaging/kernels.h"
 #include "base/check.h"
@@ -40,6 +41,12 @@ Dealing dealing_of(const CutOptions& options, int64_t parts, int64_t round) {
           .granularity = options.granularity};
 }
 
+// The runs of a chunk: from the first on, up to the last, which is not in it.
+std::pair<int64_t, int64_t> chunk_runs(int64_t runs, int64_t chunk, int64_t chunks) {
+  LEEWAY_CHECK(chunk >= 0 && chunk < chunks, "a chunk is one of the chunks");
+  return {runs * chunk / chunks, runs * (chunk + 1) / chunks};
+}
+
 // Where the part's run of the last group begins: maybe behind the end, and maybe a short run. All
 // groups before it are complete.
 int64_t last_begin(const CutOptions& options, const Dealing& dealing) {
@@ -59,11 +66,9 @@ int64_t Subset::count() const {
 int64_t Subset::length(size_t run) const { return std::min(granularity, parameters - begins[run]); }
 
 Subset Subset::chunk(int64_t chunk, int64_t chunks) const {
-  LEEWAY_CHECK(chunk >= 0 && chunk < chunks, "a chunk is one of the chunks");
-  const auto runs = static_cast<int64_t>(begins.size());
+  const auto [first, last] = chunk_runs(static_cast<int64_t>(begins.size()), chunk, chunks);
   Subset part = {.granularity = granularity, .parameters = parameters, .begins = {}};
-  part.begins.assign(begins.begin() + runs * chunk / chunks,
-                     begins.begin() + runs * (chunk + 1) / chunks);
+  part.begins.assign(begins.begin() + first, begins.begin() + last);
   return part;
 }
 
@@ -95,6 +100,15 @@ int64_t Cut::count(int64_t round) const {
   const int64_t complete = (runs_of(options_) - 1) / parts_ * options_.granularity;
   const int64_t left = options_.parameters - last_begin(options_, dealing);
   return complete + std::clamp<int64_t>(left, 0, options_.granularity);
+}
+
+int64_t Cut::count(int64_t round, int64_t chunk, int64_t chunks) const {
+  const int64_t all = count(round);
+  const int64_t runs = (all + options_.granularity - 1) / options_.granularity;
+  // Only the last run of all may be a short one.
+  const auto before = [&](int64_t run) { return std::min(run * options_.granularity, all); };
+  const auto [first, last] = chunk_runs(runs, chunk, chunks);
+  return before(last) - before(first);
 }
 
 }  // namespace leeway

@@ -43,7 +43,9 @@ class Cut {
   int64_t parts() const { return parts_; }  // rounds in a cycle: ceil(1 / fraction)
   int64_t granularity() const { return options_.granularity; }
   Subset subset(int64_t round) const;
-  int64_t count(int64_t round) const;  // of its coordinates, without making the list
+  // Of its coordinates, or of a chunk's, without making the list.
+  int64_t count(int64_t round) const;
+  int64_t count(int64_t round, int64_t chunk, int64_t chunks) const;
 
  private:
   CutOptions options_;

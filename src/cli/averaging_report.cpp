@@ -33,7 +33,7 @@ int64_t cycle_of(const AveragingOptions& averaging) {
   return Cut({.parameters = 1, .fraction = averaging.fraction}).parts();
 }
 
-// Of the methods that send few bits.
+// Of lowbit.
 std::string repair_text(const AveragingOptions& averaging) {
   if (averaging.repair_every == 0) return "";
   return fmt::format(", and 1/20 of the weights {}", every(averaging.repair_every));

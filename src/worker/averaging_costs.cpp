@@ -31,9 +31,8 @@ int64_t buffer_count(const LaneNumbers& lane) {
   if (lane.payload == RoundPayload::kGradients) return 0;
   if (lane.payload == RoundPayload::kWeights)
     return one_if(lane.merge.has_ema()) + 2 * one_if(lane.merge.has_outer());
-  // What few bits cannot say is kept at the sender and at the owner; steps need the weights before.
-  return 2 + one_if(lane.lowbit.smoothing != 0) + one_if(lane.lowbit.gain != 0) +
-         one_if(lane.payload == RoundPayload::kSteps);
+  // Steps: what few bits cannot say, at the sender and at the owner, and the weights before.
+  return 3 + one_if(lane.lowbit.smoothing != 0) + one_if(lane.lowbit.gain != 0);
 }
 
 // What a round in flight holds: where its runs begin, and what was sent.
@@ -62,8 +61,7 @@ AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary) {
   double parameters = 0;
   for (size_t s = 0; s < stages.size(); ++s) {
     const StageId id = {static_cast<int64_t>(s)};
-    parameters +=
-        static_cast<double>(parameter_count(slice_layout(stages[s].shape, stages[s].slice)));
+    parameters += static_cast<double>(stage_parameters(stages[s]));
     for (const LaneNumbers& lane : lane_numbers(recipe, stages[s], id)) {
       const auto plan = std::find_if(plans.begin(), plans.end(),
                                      [&](const LanePlan& p) { return p.lane == lane.lane; });

@@ -166,7 +166,7 @@ void AveragingNumbers::forget(Lane which, int64_t round) {
 bool AveragingNumbers::fits(Lane which, int64_t round, int64_t chunk,
                             const at::Tensor& encoded) const {
   const LaneState& lane = at(which);
-  const int64_t count = chunk_of(lane, round, chunk).count();
+  const int64_t count = lane.cut.count(round, chunk, lane.options.chunks);
   return is_encoding(lane.options.wire, encoded, count, stage_.weights().scalar_type());
 }
 

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,7 +56,6 @@ class AveragingNumbers {
 
   // Whether a payload can be this chunk's: what arrives is input.
   bool fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& encoded) const;
-  int64_t cycle(Lane lane) const { return at(lane).cut.parts(); }
 
   // What a checkpoint saves: flat buffers of the stage's size, live.
   std::vector<std::pair<std::string, at::Tensor>> buffers() const;

@@ -56,11 +56,11 @@ CutOptions cut_options(const Recipe& recipe, Lane lane, StageId stage, int64_t p
           .granularity = recipe.averaging.granularity};
 }
 
+}  // namespace
+
 int64_t stage_parameters(const StageOptions& stage) {
   return parameter_count(slice_layout(stage.shape, stage.slice));
 }
-
-}  // namespace
 
 int64_t round_interval(const Recipe& recipe) {
   const AveragingOptions& averaging = recipe.averaging;

@@ -19,6 +19,8 @@ int64_t round_interval(const Recipe& recipe);
 // For the stage that these options make.
 std::vector<LaneNumbers> lane_numbers(const Recipe& recipe, const StageOptions& stage, StageId id);
 
+int64_t stage_parameters(const StageOptions& stage);
+
 // The main lane's, at this lag.
 StabilityOptions stability_options(const Recipe& recipe, double lag);
 

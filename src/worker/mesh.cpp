@@ -137,11 +137,12 @@ ModelState join(const std::vector<StageState>& states, int64_t stages) {
 size_t buffer_count(const Workers& workers) { return workers.front()->numbers()->buffer_count(); }
 
 Status restore(const Workers& workers, const ModelState& state) {
+  const int64_t parameters = parameters_of(workers);
   int64_t offset = 0;
   for (const auto& worker : workers) {
     if (worker->id().stage.value == 0) offset = 0;
     const ReplicaState& replica = state.replicas[static_cast<size_t>(worker->id().replica.value)];
-    LEEWAY_CHECK(replica.weights.numel() == parameters_of(workers), "shapes were checked before");
+    LEEWAY_CHECK(replica.weights.numel() == parameters, "shapes were checked before");
     StageNumbers& numbers = *worker->numbers();
     const int64_t count = numbers.stage().weights().numel();
     Optimizer::State part = replica.optimizer;

@@ -144,8 +144,11 @@ void RunBooks::watch_stability() {
   const Recipe& recipe = options_.recipe;
   const RoundStatistics rounds = rounds_.statistics();
   if (rounds.merges < kEnough || recipe.averaging.merge != MergePolicy::kOnArrival) return;
-  const auto warning = stability_warning(stability_options(recipe, rounds_.recent_lag()));
-  if (warning && !recipe.averaging.guard && !std::exchange(warned_of_lag_, true)) {
+  const bool asks = !recipe.averaging.guard && !warned_of_lag_;
+  const auto warning =
+      asks ? stability_warning(stability_options(recipe, rounds_.recent_lag())) : std::nullopt;
+  if (warning) {
+    warned_of_lag_ = true;
     warn(*warning);
     log(Event("unstable").add("update", counters_.update).add("lag", rounds_.recent_lag()));
   }

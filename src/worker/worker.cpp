@@ -276,8 +276,7 @@ void Worker::finish_backward(const Work& work) {
   ++counts_.backwards;
   at_boundary_ = false;
   if (!is_first()) post(message(MessageKind::kGradient, id_.stage.value - 1, work.index));
-  const bool averaged_first = averaging_turn().due;
-  if (schedule_.update_due(counts_) && !averaged_first) post_norms();
+  if (schedule_.update_due(counts_) && !averaging_turn().due) post_norms();
 }
 
 void Worker::post_norms() {

@@ -106,8 +106,9 @@ class Worker {
     RoundOwner owner;
     RoundMember member;
   };
-  LaneSeat& seat(Lane lane);
+  const LaneSeat* find_seat(Lane lane) const;  // null: a lane that this run does not have
   const LaneSeat& seat(Lane lane) const;
+  LaneSeat& seat(Lane lane);
   bool is_of_this_mesh(const Message& message) const;
   void deliver_round(Message message);
   void run_round(const Work& work);

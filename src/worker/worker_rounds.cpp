@@ -12,10 +12,15 @@ Worker::LaneSeat& Worker::seat(Lane lane) {
 }
 
 const Worker::LaneSeat& Worker::seat(Lane lane) const {
+  const LaneSeat* const found = find_seat(lane);
+  LEEWAY_CHECK(found != nullptr, "a lane of this run");
+  return *found;
+}
+
+const Worker::LaneSeat* Worker::find_seat(Lane lane) const {
   const auto found = std::find_if(lanes_.begin(), lanes_.end(),
                                   [&](const LaneSeat& seat) { return seat.plan.lane == lane; });
-  LEEWAY_CHECK(found != lanes_.end(), "a lane of this run");
-  return *found;
+  return found == lanes_.end() ? nullptr : &*found;
 }
 
 Work Worker::round_work(WorkKind kind, Lane lane, int64_t round, int64_t chunk) const {
@@ -88,10 +93,8 @@ Worker::Turn Worker::lanes_turn(bool gradients, int64_t update) const {
 
 // A message is input: what cannot be of this run is left alone.
 bool Worker::is_of_this_mesh(const Message& message) const {
-  const auto lane = std::find_if(lanes_.begin(), lanes_.end(), [&](const LaneSeat& seat) {
-    return seat.plan.lane == message.lane;
-  });
-  if (lane == lanes_.end() || message.from.stage != id_.stage) return false;
+  const LaneSeat* const lane = find_seat(message.lane);
+  if (lane == nullptr || message.from.stage != id_.stage) return false;
   if (message.from.replica.value >= plan_.replicas || message.chunk >= lane->plan.chunks()) {
     return false;
   }

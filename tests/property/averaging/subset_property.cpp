@@ -71,7 +71,9 @@ RC_GTEST_PROP(Cut, IsAPureFunctionAndCountsWithoutAList, ()) {
 }
 
 RC_GTEST_PROP(Subset, ChunksTogetherAreTheSubset, ()) {
-  const Subset subset = Cut(any_cut()).subset(any_round());
+  const Cut cut(any_cut());
+  const int64_t round = any_round();
+  const Subset subset = cut.subset(round);
   const int64_t chunks = *rc::gen::inRange<int64_t>(1, 12);
   std::vector<int64_t> together;
   int64_t count = 0;
@@ -80,6 +82,7 @@ RC_GTEST_PROP(Subset, ChunksTogetherAreTheSubset, ()) {
     const std::vector<int64_t> own = coordinates_of(chunk);
     together.insert(together.end(), own.begin(), own.end());
     count += chunk.count();
+    RC_ASSERT(cut.count(round, i, chunks) == chunk.count());
     const int64_t share = subset.count() / chunks;
     RC_ASSERT(std::abs(chunk.count() - share) <= 2 * subset.granularity);
   }
