@@ -24,16 +24,27 @@ def few_bits(lag, **keys):
 
 
 SMOOTH = {"smoothing": 0.95, "gain": 1, "gain_smoothing": 0.95}
+PLAIN = {"correction": "none", "outer_momentum": 0}
 SHARE = {"optimizer.gradient_share": 0.2}  # what an asynchronous pipeline has by default
 ONE_STAGE = {"mesh.stages": 1, **SHARE}
 MESH = {"mesh.stages": 4}
 SYNCHRONOUS = {"mesh.stages": 4, "pipeline.schedule": "1f1b"}
 
+# The rest of fraction x lag x interval.
+GRID = [
+    (f"{100 * fraction:g} %, lag {lag}, every {interval}", lag,
+     {"fraction": fraction, "interval": interval})
+    for fraction in (0.01, 0.05, 0.25)
+    for lag in (1, 10)
+    for interval in (1, 4)
+    if interval > 1 or (lag == 1 and fraction != 0.05)
+]
+
 # name: what is set, over the recipe
 ROWS = {
     "allreduce": {**ONE_STAGE, **method("allreduce")},
     "weights (FullSync)": {**ONE_STAGE, **method("weights")},
-    "sparse 5 %, lag 0 (SPARTA)": {**ONE_STAGE, **late(0, correction="none", outer_momentum=0)},
+    "sparse 5 %, lag 0 (SPARTA)": {**ONE_STAGE, **late(0, **PLAIN)},
     "diloco, every 50": {**ONE_STAGE, **method("diloco")},
     "diloco, every 50, lag 10": {**ONE_STAGE, **method("diloco", lag=10)},
     "none": {**ONE_STAGE, **method("none")},
@@ -46,13 +57,19 @@ ROWS = {
     "lag 50": {**ONE_STAGE, **late(50)},
     "fraction 1 %": {**ONE_STAGE, **late(10, fraction=0.01)},
     "fraction 25 %": {**ONE_STAGE, **late(10, fraction=0.25)},
+    **{name: {**ONE_STAGE, **late(lag, **keys)} for name, lag, keys in GRID},
     "lowbit, lag 1": {**ONE_STAGE, **few_bits(1)},
     "lowbit, lag 10": {**ONE_STAGE, **few_bits(10)},
     "lowbit, smooth, lag 10": {**ONE_STAGE, **few_bits(10, **SMOOTH)},
     "lowbit in int4, lag 1": {**ONE_STAGE, **few_bits(1, wire="int4")},
     "1f1b + allreduce": {**SYNCHRONOUS, **method("allreduce")},
     "1f1b + allreduce, k = 0.2": {**SYNCHRONOUS, **SHARE, **method("allreduce")},
+    "1f1b + weights (FullSync)": {**SYNCHRONOUS, **method("weights")},
     "async + allreduce": {**MESH, **method("allreduce")},
+    "async + weights": {**MESH, **method("weights")},
+    "mesh, lag 0, plain (SPARTA)": {**MESH, **late(0, **PLAIN)},
+    "mesh, lag 10, plain (async SPARTA)": {**MESH, **late(10, **PLAIN)},
+    "mesh, lag 10, outer 0 (the paper)": {**MESH, **late(10, outer_momentum=0)},
     "mesh, lag 1": {**MESH, **late(1)},
     "mesh, lag 10": {**MESH, **late(10)},
     "mesh, lowbit, lag 1": {**MESH, **few_bits(1)},

@@ -10,7 +10,7 @@ import json
 
 import quality
 
-OPTIMIZERS = list(quality.RATES)
+OPTIMIZERS = ["muon", "adamw"]
 SYNC = {"pipeline.schedule": "1f1b"}
 ROWS = {
     "synchronous": SYNC,

@@ -13,7 +13,11 @@ import subprocess
 import sys
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
-RATES = {"muon": {"matrix_rate": 0.02, "rate": 3e-3}, "adamw": {"rate": 3e-3}}
+RATES = {
+    "muon": {"matrix_rate": 0.02, "rate": 3e-3},
+    "adamw": {"rate": 3e-3},
+    "nadamw": {"rate": 3e-3},
+}
 
 
 def case_of(row, sets, optimizer, rate=1.0, seed=1):
