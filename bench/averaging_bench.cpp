@@ -23,6 +23,7 @@
 #include "averaging/merge.h"
 #include "averaging/subset.h"
 #include "averaging/wire.h"
+#include "cli/large_pages.h"
 #include "measure.h"
 
 namespace {
@@ -113,6 +114,7 @@ void measure_exchange(const char* name, WireFormat format, int64_t granularity, 
 }  // namespace
 
 int main(int argc, char** argv) {
+  cli::prefer_large_pages();  // as the program does
   const int64_t count = (argc > 1 ? std::atoll(argv[1]) : 100) * 1'000'000;
   std::printf("%lld parameters, %g of them in a round, %d threads\n", static_cast<long long>(count),
               kFraction, at::get_num_threads());

@@ -5,10 +5,12 @@
 #include <new>
 
 #include "cli/app.h"
+#include "cli/large_pages.h"
 #include "cli/matrix_unit.h"
 
 int main(int argc, char** argv) {
   leeway::cli::avoid_unusable_matrix_unit();  // before oneDNN asks the processor what it has
+  leeway::cli::prefer_large_pages();          // before the first tensor
   try {
     return leeway::cli::run(argc, argv);
   } catch (const c10::OutOfMemoryError&) {

@@ -91,7 +91,7 @@ def assert_moved(pipelines):
     """What was compared was training."""
     for stage in pipelines[0].stages:
         first, last = stage.past[0].weights, stage.past[-1].weights
-        assert (last - first).norm() > 0.01 * first.norm()
+        assert (last - first).norm() > 1e-4 * first.norm()  # `none` at a lag loses nearly all
 
 
 def compare(folder, case):
