@@ -1,10 +1,25 @@
 #include "cli/recipe_data.h"
 
+#include <fmt/format.h>
+
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/run_folder.h"
+#include "data/sampler.h"
 
 namespace leeway::cli {
+namespace {
+
+Status check_parts(const TokenFile& train, const Recipe& recipe) {
+  const uint64_t windows = window_count_of(train.info().count, recipe.model.context);
+  if (windows >= static_cast<uint64_t>(recipe.mesh.replicas)) return {};
+  return Error{
+      fmt::format("{} holds {} windows of model.context {}, fewer than the {} replicas to which "
+                  "data.own_parts gives a part each; add text, or leave data.own_parts at false",
+                  train.path().string(), windows, recipe.model.context, recipe.mesh.replicas)};
+}
+
+}  // namespace
 
 Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock& clock) {
   Progress progress(clock, "reading text", 0);
@@ -17,6 +32,7 @@ Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock&
                                              return !interrupted();
                                            }));
   LEEWAY_TRY(check_windows(data.train, recipe.model.context));
+  if (recipe.data.own_parts) LEEWAY_TRY(check_parts(data.train, recipe));
   if (data.valid) LEEWAY_TRY(check_windows(*data.valid, recipe.model.context));
   return data;
 }

@@ -171,6 +171,9 @@ const Key kKeys[] = {
      "Share of the documents set aside for validation, where text is read."},
     {"data.batch", whole<kData, &DataOptions::batch>(1, kMillion),
      "Sequences per update and replica; a multiple of `pipeline.update_every`."},
+    {"data.own_parts", toggle<kData, &DataOptions::own_parts>(),
+     "true: each replica reads a part of the data of its own, the first replica the first part, as "
+     "sites that keep their data do; false: all of them read all of it."},
 
     {"optimizer.name", word<kOptimizer, &OptimizerOptions::name>(),
      "muon takes the matrices of the blocks and leaves the rest to AdamW; the others take all."},

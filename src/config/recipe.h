@@ -56,6 +56,7 @@ struct DataOptions {
   std::string tokenizer = "bytes";  // for text: bytes, gpt2:DIR, sentencepiece:FILE, hf:FILE
   double valid_share = 0.05;        // of the documents, where text is split here
   int64_t batch = 16;               // sequences per update and replica
+  bool own_parts = false;           // each replica reads a part of its own
   bool operator==(const DataOptions&) const = default;
 };
 

@@ -17,12 +17,20 @@ uint64_t window_at(const SamplerOptions& options, MicrobatchId m, ReplicaId r, i
   LEEWAY_CHECK(m.value >= 0, "microbatches are counted from 0");
   LEEWAY_CHECK(r.value >= 0 && r.value < options.replicas, "a replica outside the mesh");
   LEEWAY_CHECK(i >= 0 && i < options.microbatch, "a sequence outside the microbatch");
-  // One line of sequences for all replicas; each epoch cuts a stretch of window_count from it.
-  const auto position =
-      static_cast<uint64_t>((m.value * options.replicas + r.value) * options.microbatch + i);
-  const uint64_t epoch = position / options.window_count;
-  const RandomKey key{.seed = options.seed, .stream = Stream::kSampler, .name = epoch};
-  return KeyedPermutation(key, options.window_count)(position % options.window_count);
+  // One line of sequences for all replicas, or one each; an epoch is a stretch of `windows` of it.
+  const auto replicas = static_cast<uint64_t>(options.replicas);
+  const auto replica = static_cast<uint64_t>(r.value);
+  const uint64_t windows =
+      options.own_parts ? options.window_count / replicas : options.window_count;
+  LEEWAY_CHECK(windows > 0, "check_windows() wants one for each replica");
+  const int64_t line = options.own_parts ? m.value : m.value * options.replicas + r.value;
+  const auto position = static_cast<uint64_t>(line * options.microbatch + i);
+  const uint64_t epoch = position / windows;
+  const RandomKey key{.seed = options.seed,
+                      .stream = Stream::kSampler,
+                      .name = options.own_parts ? epoch * replicas + replica : epoch};
+  const uint64_t window = KeyedPermutation(key, windows)(position % windows);
+  return options.own_parts ? replica * windows + window : window;
 }
 
 }  // namespace leeway

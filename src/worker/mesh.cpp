@@ -18,7 +18,8 @@ SamplerOptions sampler_of(const Recipe& recipe, const TokenFile& train) {
   return {.seed = static_cast<uint64_t>(recipe.run.seed),
           .window_count = window_count_of(train.info().count, recipe.model.context),
           .replicas = recipe.mesh.replicas,
-          .microbatch = recipe.data.batch / recipe.pipeline.update_every};
+          .microbatch = recipe.data.batch / recipe.pipeline.update_every,
+          .own_parts = recipe.data.own_parts};
 }
 
 }  // namespace

@@ -45,6 +45,23 @@ RC_GTEST_PROP(SamplerProperty, ReplicasAreDisjointWithinAnEpoch, ()) {
   }
 }
 
+RC_GTEST_PROP(SamplerProperty, PartsAreOfOneReplicaAndEachWindowComesOncePerEpoch, ()) {
+  SamplerOptions options = any_options();
+  options.own_parts = true;
+  options.window_count += static_cast<uint64_t>(options.replicas);
+  const auto part = static_cast<int64_t>(options.window_count) / options.replicas;
+  const auto epoch = *rc::gen::inRange<int64_t>(0, 4);
+  for (int64_t r = 0; r < options.replicas; ++r) {
+    std::set<uint64_t> seen;
+    for (int64_t position = epoch * part; position < (epoch + 1) * part; ++position) {
+      const uint64_t window =
+          window_at(options, {position / options.microbatch}, {r}, position % options.microbatch);
+      RC_ASSERT(static_cast<int64_t>(window) / part == r);
+      RC_ASSERT(seen.insert(window).second);
+    }
+  }
+}
+
 RC_GTEST_PROP(SamplerProperty, ManyReplicasReadWhatOneLargeOneReads, ()) {
   const SamplerOptions many = any_options();
   SamplerOptions one = many;
