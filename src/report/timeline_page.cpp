@@ -63,7 +63,9 @@ std::string timeline_page(const TimelinePage& page, const Drawing& drawing,
   html += kUnderTheTable;
   html += "<div id=\"tip\" hidden=\"hidden\"></div>\n";
   // The marks make the script plain text for readers of XML and a comment for browsers.
-  html += fmt::format("<script>//<![CDATA[\n{}startTimeline(document);\n//]]></script>\n</body>\n</html>\n", kTimelineScript);
+  html += fmt::format(
+      "<script>//<![CDATA[\n{}startTimeline(document);\n//]]></script>\n</body>\n</html>\n",
+      kTimelineScript);
   return html;
 }
 
