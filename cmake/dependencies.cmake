@@ -59,4 +59,6 @@ if(LEEWAY_CHARTS)
     message(FATAL_ERROR "chart.min.js not found: run tools/setup, or tools/carry on a machine that "
             "has it, or configure with -DLEEWAY_CHARTS=OFF (reports then have tables only)")
   endif()
+else()
+  set(LEEWAY_CHARTS_FILE "")
 endif()

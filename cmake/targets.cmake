@@ -59,7 +59,7 @@ function(leeway_library folder)
   endif()
 endfunction()
 
-# leeway_embed(target name=file...): files as texts in the program, made again when one of them changes.
+# leeway_embed(target name=file...): files as texts in the program, made anew when one changes.
 function(leeway_embed target)
   set(out ${CMAKE_BINARY_DIR}/${target}_files.cpp)
   set(pairs "")
@@ -76,7 +76,8 @@ function(leeway_embed target)
   endforeach()
   string(REPLACE ";" "," pairs "${pairs}")
   add_custom_command(OUTPUT ${out} VERBATIM
-    COMMAND ${CMAKE_COMMAND} -DOUT=${out} "-DFILES=${pairs}" -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out} "-DFILES=${pairs}"
+            -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
     DEPENDS ${files} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
   target_sources(${target} PRIVATE ${out})
 endfunction()

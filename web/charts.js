@@ -23,7 +23,7 @@ const colorOf = (index) => {
 const styleOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // Lines over one axis. `lines`: [{label, curve, color, dashed, dots}].
-const lineChart = ({lines, axis, unit, logarithmic}) => {
+const lineChart = ({lines, axis, unit, logarithmic, zero}) => {
   const {at, title, say: sayAt} = AXES[axis];
   return {
     type: 'line',
@@ -38,7 +38,8 @@ const lineChart = ({lines, axis, unit, logarithmic}) => {
     }))},
     options: baseOptions({
       x: {type: 'linear', title, ticks: axis === 'tokens' || axis === 'updates' ? say.axis : sayAt},
-      y: {type: logarithmic ? 'logarithmic' : 'linear', title: unit, ticks: say.axis},
+      y: {type: logarithmic ? 'logarithmic' : 'linear', title: unit, ticks: say.axis,
+        zero},
       tooltip: {
         title: (items) => items.length ? `${sayAt(items[0].parsed.x)} ${at < 2 ? title : ''}` : '',
         label: (item) => `${item.dataset.label}: ${say.short(item.parsed.y)}`,
@@ -56,7 +57,7 @@ const barChart = ({names, groups, unit, sayValue, max, xTitle}) => ({
   }))},
   options: baseOptions({
     x: {type: 'category', title: xTitle},
-    y: {type: 'linear', title: unit, ticks: sayValue, max, zero: true},
+    y: {type: 'linear', title: unit, ticks: say.share, max, zero: true},
     tooltip: {label: (item) => `${item.dataset.label}: ${sayValue(item.parsed.y)}`},
     legend: groups.length > 1,
   }),
@@ -72,7 +73,7 @@ const baseOptions = ({x, y, tooltip, legend}) => {
       ...(ticks ? {callback: (value) => ticks(value)} : {})},
   });
   return {
-    animation: false, responsive: true, maintainAspectRatio: false, normalized: true,
+    animation: false, responsive: true, maintainAspectRatio: false,
     interaction: {mode: 'nearest', axis: 'x', intersect: false},
     scales: {x: scale(x), y: scale(y)},
     plugins: {

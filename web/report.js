@@ -42,7 +42,7 @@ const thinnedText = (names) => {
 };
 
 const curveLines = (names, words) => shown.runs.flatMap((run) => names.map((name, i) => ({
-  label: of(run, words[i]),
+  label: many() && names.length === 1 ? run.name : of(run, words[i]),
   curve: run.curves[name],
   color: many() ? runColor(run) : colorOf(i),
   dashed: many() && i > 0,
@@ -53,7 +53,7 @@ const curveCard = ({id, title, names, words, about, unit, tools, wide}) => {
   if (!hasCurve(names)) return null;
   return chartCard({id, title, about: about + thinnedText(names), csv: curveTable(names), tools,
     wide}, () => lineChart({lines: curveLines(names, words), axis: chosen.axis, unit,
-    logarithmic: id === 'loss' && chosen.logarithmic}));
+    zero: id === 'lag', logarithmic: id === 'loss' && chosen.logarithmic}));
 };
 
 const headlineTable = () => ({
@@ -86,7 +86,7 @@ const tiles = () => {
 
 const PURPOSES = ['activations', 'gradients', 'averaging', 'evaluation'];
 const trafficTable = () => ({
-  columns: ['run', 'purpose', 'bytes', 'an update', 'share of what was sent'],
+  columns: ['run', 'purpose', 'bytes', 'an update', 'share'],
   rows: shown.runs.flatMap((run) => {
     const head = run.headline;
     const all = PURPOSES.reduce((sum, purpose) => sum + head['bytes_' + purpose], 0);
@@ -115,6 +115,14 @@ const workerTable = () => ({
       {text: say.count(worker.pieces), value: worker.pieces}];
   })),
 });
+
+const workersCard = () => {
+  const table = workerTable();
+  const few = table.rows.length <= 16;
+  return table.rows.length ? card({id: 'workers', title: 'Workers', csv: workerTable},
+    few ? tableOf(table) : element('details', {}, element('summary', {},
+      `Every worker: ${say.count(table.rows.length)}`), tableOf(table))) : null;
+};
 
 const BARS_MAX = 64;
 const busyCard = () => {
@@ -198,7 +206,8 @@ const timelineCard = () => {
   const made = card({id: 'timeline', title: 'Timeline', wide: true,
     tools: many() ? [choose] : [],
     about: 'One row is one worker and time goes to the right; a gap is a worker that waits. ' +
-      'Ctrl + wheel zooms, dragging moves; point at a box to see what it is.'}, tools, picture);
+      'Ctrl + wheel zooms, dragging moves; point at a box to see what it is.'}, tools, picture,
+  ...run.timeline_notes.map((note) => element('p', {class: 'soft'}, note)));
   startTimeline(made);
   return made;
 };
@@ -235,7 +244,7 @@ const notesOf = () => [
 const happenedCard = () => {
   const rows = shown.runs.flatMap((run) => run.happened.map((what) => [run.name, what]));
   if (!rows.length) return null;
-  const table = {columns: ['run', 'what'], rows};
+  const table = {columns: ['run', 'what happened'], rows};
   return card({id: 'happened', title: 'What happened', csv: () => table}, tableOf(table));
 };
 
@@ -248,7 +257,7 @@ const cards = () => [
     about: 'Every curve of the page is drawn against what is chosen here.'}),
   busyCard(),
   curveCard({id: 'speed', title: 'Speed', names: ['tokens_per_second'], words: ['tokens/s'],
-    unit: 'tokens/s', about: 'Smoothed over about ten updates.'}),
+    unit: 'tokens/s', about: 'Mean of the last ten updates.'}),
   histogramCard('delays', 'Delay of gradients',
     'Updates between the weights that a gradient was computed with and those that it met.',
     delayGroups),
@@ -264,9 +273,8 @@ const cards = () => [
   curveCard({id: 'lag', title: 'Lag over the run', names: ['lag'], words: ['lag'],
     unit: 'updates', about: 'Mean of the merges of an update.'}),
   card({id: 'traffic', title: 'Traffic', csv: trafficTable}, tableOf(trafficTable())),
+  workersCard(),
   timelineCard(),
-  card({id: 'workers', title: 'Workers', csv: workerTable}, element('details', {},
-    element('summary', {}, 'Every worker'), tableOf(workerTable()))),
   happenedCard(),
   configCard(),
 ].filter(Boolean);
@@ -283,28 +291,28 @@ function show(data) {
   report.replaceChildren(...notesOf(), element('div', {class: 'cards'}, ...made));
   document.getElementById('links').replaceChildren(...made.map((section) => element('a',
     {href: '#' + section.id}, section.querySelector('h2').textContent)));
+  setTheme(isDark());  // for the style of a timeline that has just come
   drawCharts();
   report.dataset.charts = charts.filter(({chart}) => chart).length;
   report.dataset.shown = Number(report.dataset.shown || 0) + 1;
 }
 
-// Style sheets say what is dark by a media query; whoever presses the button answers it himself.
+// Style sheets say what is dark by a media query. Whoever presses the button answers it himself:
+// the query is made one that is always or never true, and can still be known again.
 const setTheme = (dark) => {
   document.documentElement.dataset.theme = dark ? 'dark' : 'light';
   document.documentElement.style.colorScheme = dark ? 'dark' : 'light';
+  const query = '(prefers-color-scheme: dark)';
   for (const sheet of document.styleSheets) {
     for (const rule of sheet.cssRules) {
-      if (!(rule instanceof CSSMediaRule)) continue;
-      if (!rule.query && !rule.media.mediaText.includes('prefers-color-scheme')) continue;
-      rule.query = rule.query || rule.media.mediaText;
-      rule.media.mediaText = dark ? 'all' : 'not all';
+      if (!(rule instanceof CSSMediaRule) || !rule.media.mediaText.includes(query)) continue;
+      rule.media.mediaText = dark ? query + ', all' : query + ' and (max-width: 0px)';
     }
   }
 };
-const redraw = (dark) => { setTheme(dark); if (shown) show(shown); setTheme(dark); };
+const redraw = (dark) => { setTheme(dark); show(shown); };
 const darkWanted = matchMedia('(prefers-color-scheme: dark)');
 darkWanted.addEventListener('change', () => redraw(darkWanted.matches));
 document.getElementById('theme').addEventListener('click', () => redraw(!isDark()));
 setTheme(darkWanted.matches);
 show(JSON.parse(document.getElementById('data').textContent));
-setTheme(isDark());

@@ -12,6 +12,7 @@ const say = {
   count: (value) => value === null ? '–' : Math.round(value).toLocaleString('en'),
   loss: (value) => value === null ? '–' : value.toFixed(4),
   percent: (value) => value === null ? '–' : (100 * value).toFixed(1) + ' %',
+  share: (value) => Number((100 * value).toFixed(1)) + ' %',
   short: (value) => value === null ? '–' : String(Number(value.toPrecision(4))),
   seconds: (value) => {
     if (value < 120) return Number(value.toPrecision(3)) + ' s';
@@ -45,12 +46,19 @@ const cellValue = (cell) => {
   return cell.value;
 };
 
-const tableOf = ({columns, rows}) => {
-  const head = element('tr', {}, ...columns.map((name) => element('th', {}, name)));
-  const body = rows.map((row) => element('tr', {}, ...row.map((cell) => {
-    const made = element('td', {}, cellText(cell));
+// A page about one run need not say which.
+const withoutRun = ({columns, rows}) => columns[0] === 'run' && !many() ?
+  {columns: columns.slice(1), rows: rows.map((row) => row.slice(1))} : {columns, rows};
+
+const tableOf = (table) => {
+  const {columns, rows} = withoutRun(table);
+  const words = columns.map((_, i) => rows.some((row) => typeof row[i] === 'string'));
+  const style = (i) => words[i] ? {class: 'words'} : {};
+  const head = element('tr', {}, ...columns.map((name, i) => element('th', style(i), name)));
+  const body = rows.map((row) => element('tr', {}, ...row.map((cell, i) => {
+    const made = element('td', style(i), cellText(cell));
     if (cell && typeof cell === 'object') {
-      if ('failed' in cell) made.className = 'failed';
+      if ('failed' in cell) made.classList.add('failed');
       if (cell.value !== undefined) made.dataset.value = cell.value;
       if (cell.color) made.prepend(element('span', {class: 'dot', style: `--dot:${cell.color}`}));
     }

@@ -107,6 +107,7 @@ Json to_json(const RunData& run) {
   for (const WorkerData& worker : run.workers) json["workers"].push_back(to_json(worker));
   json["lags"] = to_json(run.lags);
   json["timeline"] = run.timeline;
+  json["timeline_notes"] = run.timeline_notes;
   json["happened"] = run.happened;
   json["notes"] = run.notes;
   return json;

@@ -83,11 +83,12 @@ struct RunData {
   Headline headline = {};
   std::vector<std::pair<std::string, std::string>> config = {};  // "mesh.stages", "4"
   std::vector<Series> curves = std::vector<Series>(kCurves);
-  std::vector<WorkerData> workers = {};    // ascending replica, then stage
-  Histogram lags = {};                     // of merges
-  std::string timeline = {};               // SVG; empty: no work is recorded
-  std::vector<std::string> happened = {};  // resumed, diverged, ...
-  std::vector<std::string> notes = {};     // what is missing, cut or thinned
+  std::vector<WorkerData> workers = {};          // ascending replica, then stage
+  Histogram lags = {};                           // of merges
+  std::string timeline = {};                     // SVG; empty: no work is recorded
+  std::vector<std::string> timeline_notes = {};  // what it leaves out
+  std::vector<std::string> happened = {};        // resumed, diverged, ...
+  std::vector<std::string> notes = {};           // what is missing, cut or thinned
 
   const Series& curve(Curve which) const { return curves[static_cast<size_t>(which)]; }
   std::string setting(std::string_view key) const;  // "" where there is none

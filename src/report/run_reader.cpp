@@ -12,8 +12,8 @@
 namespace leeway {
 namespace {
 
-constexpr double kFading = 0.98;  // of the distance between replicas, from mean to mean
-constexpr double kSmoothing = 0.9;
+constexpr double kFading = 0.98;      // of the distance between replicas, from mean to mean
+constexpr size_t kSpeedUpdates = 10;  // that a speed is the mean of
 constexpr size_t kRecentLosses = 20;
 constexpr size_t kHappenedMax = 200;
 constexpr int64_t kEverything = std::numeric_limits<int64_t>::max();
@@ -100,7 +100,7 @@ void RunReader::happened(std::string text) {
 void RunReader::resumed(const Event& event) {
   ++sitting_;
   data_.state = RunState::kUnfinished;
-  update_seconds_ = 0;
+  recent_.clear();
   for (auto& [worker, tally] : tallies_) {
     tally.data.busy = tally.total();
     tally.begin = tally.end = tally.busy = tally.busy_at_end = Nanos{};
@@ -184,12 +184,13 @@ void RunReader::updated(const Event& event) {
     if (recent_losses_.size() > kRecentLosses) recent_losses_.pop_front();
   }
   if (const auto norm = event.number("gradient_norm")) put(Curve::kGradientNorm, now_, *norm);
-  const double seconds = now_.seconds - before.seconds;
-  if (seconds > 0 && now_.tokens > before.tokens) {
-    update_seconds_ =
-        update_seconds_ == 0 ? seconds : kSmoothing * update_seconds_ + (1 - kSmoothing) * seconds;
+  if (recent_.empty()) recent_.push_back(before);
+  recent_.push_back(now_);
+  if (recent_.size() > kSpeedUpdates + 1) recent_.pop_front();
+  const double seconds = now_.seconds - recent_.front().seconds;
+  if (seconds > 0) {
     put(Curve::kTokensPerSecond, now_,
-        static_cast<double>(now_.tokens - before.tokens) / update_seconds_);
+        static_cast<double>(now_.tokens - recent_.front().tokens) / seconds);
   }
   if (scale_ > 0) put(Curve::kConsensus, now_, std::sqrt(spread_ / scale_));
   put_mean(Curve::kDrift, now_, drift_, true);
@@ -235,7 +236,7 @@ RunData RunReader::data() const {
     data.notes.push_back(
         fmt::format("{} pieces of work are left out: {}", unreadable_, why_unreadable_));
   }
-  data.timeline = pieces_.svg(limits_.boxes_max, data.notes);
+  data.timeline = pieces_.svg(limits_.boxes_max, data.timeline_notes);
   const bool thinned = std::any_of(data.curves.begin(), data.curves.end(),
                                    [](const Series& series) { return series.thinned(); });
   if (thinned) {

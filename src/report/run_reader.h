@@ -48,7 +48,10 @@ class RunReader {
   struct Mean {
     double sum = 0;
     int64_t count = 0;
-    void add(double value) { sum += value, ++count; }
+    void add(double value) {
+      sum += value;
+      ++count;
+    }
   };
 
   bool superseded(const Event& event) const;
@@ -75,8 +78,8 @@ class RunReader {
   std::map<WorkerId, Tally> tallies_;
   PieceKeeper pieces_;
   std::deque<double> recent_losses_;
-  double update_seconds_ = 0;  // smoothed
-  double spread_ = 0;          // fading sums of squares
+  std::deque<Standing> recent_;  // of the last updates, and the one before them
+  double spread_ = 0;            // fading sums of squares
   double scale_ = 0;
   Mean drift_, correction_, lag_, lag_all_;  // the first three since the last update
   int64_t unreadable_ = 0;
