@@ -190,6 +190,14 @@ const configCard = () => {
     title: many() ? 'Differences of configuration' : 'Configuration'}, ...parts);
 };
 
+// What is drawn: a box that stands for several pieces has their kinds and no numbers.
+const timelineTable = () => ({
+  columns: ['worker', 'kind', 'microbatch_or_round', 'update', 'version', 'delay', 'bytes',
+    'begin_ns', 'took_ns'],
+  rows: [...document.querySelectorAll('#timeline .boxes rect')].map((box) => [
+    box.parentNode.dataset.worker, box.dataset.several || box.classList[0],
+    ...(box.dataset.w || '').split(' ')]),
+});
 const timelineCard = () => {
   const runs = shown.runs.filter((run) => run.timeline);
   if (!runs.length) return null;
@@ -203,7 +211,7 @@ const timelineCard = () => {
     {type: 'button', 'data-action': action, 'aria-label': label}, text)));
   const picture = element('div', {class: 'scroll picture-box'});
   picture.innerHTML = run.timeline;  // ours: timeline_svg() made it
-  const made = card({id: 'timeline', title: 'Timeline', wide: true,
+  const made = card({id: 'timeline', title: 'Timeline', wide: true, csv: timelineTable,
     tools: many() ? [choose] : [],
     about: 'One row is one worker and time goes to the right; a gap is a worker that waits. ' +
       'Ctrl + wheel zooms, dragging moves; point at a box to see what it is.'}, tools, picture,

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/output_file.h"
@@ -32,6 +33,17 @@ Path default_page(const std::vector<std::string>& runs) {
   const Path first = runs.front();
   if (runs.size() == 1) return first / "report.html";
   return (first.has_filename() ? first : first.parent_path()).parent_path() / "report.html";
+}
+
+// Two curves of the same run would hide each other.
+Status check_different(const std::vector<std::string>& folders) {
+  std::set<Path> found;
+  std::error_code code;
+  for (const std::string& folder : folders) {
+    if (found.insert(std::filesystem::weakly_canonical(folder, code)).second) continue;
+    return usage_error(fmt::format("{} is named twice; name each run once", folder));
+  }
+  return {};
 }
 
 Result<std::vector<RunData>> read_runs(const std::vector<std::string>& folders) {
@@ -136,6 +148,7 @@ Status run(const ReportArguments& arguments) {
        {std::pair{"--csv", arguments.csv}, std::pair{"--tensorboard", arguments.tensorboard}}) {
     if (!folder.empty()) LEEWAY_TRY(check_output_folder(option, folder));
   }
+  LEEWAY_TRY(check_different(arguments.runs));
   LEEWAY_ASSIGN(const std::vector<RunData> runs, read_runs(arguments.runs));
   LEEWAY_TRY(write_atomically(page, report_page(runs, {.title = page_title(runs)})));
   if (!arguments.csv.empty()) LEEWAY_TRY(write_csv(arguments.csv, runs));

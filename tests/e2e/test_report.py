@@ -164,6 +164,32 @@ def test_the_axis_can_be_chosen_and_newer_data_shown(runs, browser):
     only_itself(browser, page)
 
 
+def test_every_card_gives_its_numbers_as_csv(runs, browser):
+    runs.ok("report", "out/a", "out/b")
+    page = runs.folder / "out/report.html"
+    browser.open(page)
+    files = browser.value(
+        """(async () => {
+          const taken = {};
+          let blob = null;
+          URL.createObjectURL = (given) => { blob = given; return '#'; };
+          HTMLAnchorElement.prototype.click = function () { taken[this.download] = blob; };
+          for (const button of document.querySelectorAll('[data-csv]')) button.click();
+          for (const name of Object.keys(taken)) taken[name] = await taken[name].text();
+          return taken;
+        })()"""
+    )
+    cards = browser.value("[...document.querySelectorAll('.card')].map((card) => card.id + '.csv')")
+    assert set(files) == set(cards) and len(cards) == 14
+    for name, text in files.items():
+        head, *rows = csv.reader(text.splitlines())
+        assert rows and all(len(row) == len(head) for row in rows), name
+    losses = csv.DictReader(files["loss.csv"].splitlines())
+    last = [row for row in losses if (row["run"], row["curve"]) == ("a", "valid_loss")][-1]
+    assert math.isclose(float(last["value"]), runs.summaries["a"]["valid_loss"], rel_tol=1e-6)
+    only_itself(browser, page)
+
+
 def test_a_page_without_charts_has_its_tables(runs, browser):
     """What a program that was built without Chart.js would write."""
     runs.ok("report", "out/a")
@@ -290,6 +316,7 @@ def test_wrong_folders_get_one_sentence(place):
     assert "corpus is not a run folder" in place.refused(2, "report", "corpus")
     assert "nowhere is not a run folder" in place.refused(2, "report", "nowhere")
     folder = write_run(place, pipeline(stages=1, updates=2, update_every=1))
+    assert "r is named twice" in place.refused(2, "report", "r", "./r")
     assert "there is no folder no" in place.refused(2, "report", "r", "--out", "no/page.html")
     assert "--csv tiny.toml is a file" in place.refused(2, "report", "r", "--csv", "tiny.toml")
     with (folder / "events.jsonl").open("a") as file:
