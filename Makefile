@@ -34,10 +34,11 @@ build: setup
 demo: build
 	build/leeway train recipes/quickstart.toml --out out/demo --fresh
 	build/leeway timeline out/demo
+	build/leeway report out/demo
 	build/leeway generate out/demo --prompt 'def forward(self, ' --tokens 200
 	@echo
 	@echo 'The run is in out/demo: config.toml, events.jsonl, summary.json, checkpoints/, and'
-	@echo 'timeline.html, a picture of who did what when.'
+	@echo 'timeline.html, a picture of who did what when, and report.html, charts of all the rest.'
 
 test: build
 	$(CTEST) --test-dir build -LE '^long$$'

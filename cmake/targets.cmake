@@ -58,3 +58,26 @@ function(leeway_library folder)
     target_link_libraries(leeway_${name} PUBLIC ${arg_EXTERNAL})
   endif()
 endfunction()
+
+# leeway_embed(target name=file...): files as texts in the program, made anew when one changes.
+function(leeway_embed target)
+  set(out ${CMAKE_BINARY_DIR}/${target}_files.cpp)
+  set(pairs "")
+  set(files "")
+  foreach(pair ${ARGN})
+    string(REGEX MATCH "^([^=]+)=(.*)$" whole ${pair})
+    set(name ${CMAKE_MATCH_1})
+    set(path "")
+    if(CMAKE_MATCH_2)
+      get_filename_component(path ${CMAKE_MATCH_2} ABSOLUTE BASE_DIR ${CMAKE_SOURCE_DIR})
+      list(APPEND files ${path})
+    endif()
+    list(APPEND pairs ${name}=${path})
+  endforeach()
+  string(REPLACE ";" "," pairs "${pairs}")
+  add_custom_command(OUTPUT ${out} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out} "-DFILES=${pairs}"
+            -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${files} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
+  target_sources(${target} PRIVATE ${out})
+endfunction()

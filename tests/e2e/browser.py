@@ -1,0 +1,122 @@
+"""Debian's Chromium without a window, told what to do over a pipe by the DevTools protocol."""
+
+import base64
+import json
+import os
+import pathlib
+import select
+import shutil
+import subprocess
+
+CHROMIUM = shutil.which("chromium")
+SECONDS_MAX = 60  # for any one answer, on a machine that has other things to do
+
+
+class Browser:
+    """One page. Requests and complaints are collected from the first moment on."""
+
+    def __init__(self, folder):
+        to_read, self._to = os.pipe()
+        self._from, to_write = os.pipe()
+
+        def pipes():  # Chromium reads from 3 and writes to 4; neither may be lost on the way
+            read, write = os.dup(to_read), os.dup(to_write)
+            high_read, high_write = os.dup2(read, 200), os.dup2(write, 201)
+            os.dup2(high_read, 3)
+            os.dup2(high_write, 4)
+
+        arguments = [
+            CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            "--disable-background-networking", "--disable-component-update", "--no-first-run",
+            "--disable-dev-shm-usage", f"--user-data-dir={folder}", "--remote-debugging-pipe",
+            "about:blank",
+        ]  # fmt: skip
+        self._process = subprocess.Popen(
+            arguments, preexec_fn=pipes, close_fds=False, stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, env={**os.environ, "HOME": str(folder)},
+        )  # fmt: skip
+        os.close(to_read)
+        os.close(to_write)
+        self._bytes, self._number, self._session = b"", 0, None
+        self.requests, self.complaints = [], []
+        targets = self.call("Target.getTargets")["targetInfos"]
+        page = next(target for target in targets if target["type"] == "page")
+        attached = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
+        os.close(self._to)
+        os.close(self._from)
+
+    def _next(self):
+        while b"\0" not in self._bytes:
+            ready, _, _ = select.select([self._from], [], [], SECONDS_MAX)
+            assert ready, "Chromium does not answer"
+            more = os.read(self._from, 1 << 16)
+            assert more, "Chromium has ended"
+            self._bytes += more
+        line, self._bytes = self._bytes.split(b"\0", 1)
+        message = json.loads(line)
+        self._note(message.get("method"), message.get("params"))
+        return message
+
+    def _note(self, method, parameters):
+        if method == "Network.requestWillBeSent":
+            self.requests.append(parameters["request"]["url"])
+        elif method == "Runtime.exceptionThrown":
+            self.complaints.append(json.dumps(parameters["exceptionDetails"]))
+        elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning"):
+            self.complaints.append(json.dumps(parameters["args"]))
+        elif method == "Log.entryAdded" and parameters["entry"]["level"] in ("error", "warning"):
+            self.complaints.append(parameters["entry"]["text"])
+
+    def call(self, method, **parameters):
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, answer["error"]
+                return answer["result"]
+
+    def open(self, path):
+        self.requests.clear()
+        self.complaints.clear()
+        self.call("Page.navigate", url=pathlib.Path(path).resolve().as_uri())
+        while self._next().get("method") != "Page.loadEventFired":
+            pass
+
+    def value(self, expression):
+        """What JavaScript makes of it, a promise awaited."""
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def size(self, width, height, phone=False):
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=phone,
+        )  # fmt: skip
+
+    def prefer(self, scheme):
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.call("Emulation.setEmulatedMedia", features=[feature])
+
+    def frame(self):
+        """Waits until whatever was asked for is drawn, which takes at most two frames."""
+        self.value("new Promise(f => requestAnimationFrame(() => requestAnimationFrame(f)))")
+
+    def screenshot(self, path):
+        self.frame()
+        picture = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(picture["data"]))

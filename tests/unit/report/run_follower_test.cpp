@@ -1,0 +1,184 @@
+#include "report/run_follower.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "../../support/temporary_folder.h"
+#include "report_testing.h"
+
+namespace leeway {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+std::string update_line(int64_t update, double loss) {
+  return Event("update")
+             .add("update", update)
+             .add("loss", loss)
+             .add("tokens", 100 * update)
+             .add("seconds", static_cast<double>(update))
+             .line() +
+         "\n";
+}
+
+class RunFolder {
+ public:
+  explicit RunFolder(const std::string& config = "[mesh]\nreplicas = 2\n") {
+    EXPECT_TRUE(write_atomically(folder_ / "config.toml", config).ok());
+  }
+  void append(const std::string& text) const {
+    std::ofstream(folder_ / "events.jsonl", std::ios::app) << text;
+  }
+  void append(const Event& event) const { append(event.line() + "\n"); }
+  void write(const std::string& name, const std::string& text) const {
+    EXPECT_TRUE(write_atomically(folder_ / name, text).ok());
+  }
+  RunData read() const {
+    auto run = read_run(folder_.path(), {});
+    EXPECT_TRUE(run.ok()) << (run.ok() ? "" : run.error().message);
+    return run.ok() ? *run : RunData{};
+  }
+  const Path& path() const { return folder_.path(); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+std::vector<double> losses(const RunData& run) {
+  std::vector<double> values;
+  for (const Point& point : run.curve(Curve::kTrainLoss).points()) values.push_back(point.value);
+  return values;
+}
+
+TEST(RunFollower, ReadsWhatIsThereAndThenWhatIsAdded) {
+  const RunFolder run;
+  run.append(Event("started").add("version", LEEWAY_VERSION).add("parameters", 1000));
+  run.append(update_line(1, 5) + update_line(2, 4) + "{\"event\":\"upd");
+  auto follower = RunFollower::open(run.path(), {});
+  ASSERT_TRUE(follower.ok());
+  EXPECT_TRUE(*follower->poll());
+  const RunData before = follower->data();
+  EXPECT_THAT(losses(before), ElementsAre(5, 4));
+  EXPECT_EQ(before.headline.bytes_allreduce, 2 * 4 * 1000 * 1 * 2);
+  EXPECT_THAT(before.notes, Contains(HasSubstr("half a line")));
+  EXPECT_THAT(before.notes, Contains(HasSubstr("has not ended")));
+  EXPECT_FALSE(*follower->poll());
+  run.append("ate\",\"update\":3,\"loss\":3.5,\"tokens\":300,\"seconds\":3}\n");
+  run.append(Event("ended").add("update", 3).add("finished", true));
+  EXPECT_TRUE(*follower->poll());
+  const RunData after = follower->data();
+  EXPECT_THAT(losses(after), ElementsAre(5, 4, 3.5));
+  EXPECT_EQ(after.state, RunState::kFinished);
+  EXPECT_EQ(after.headline.tokens_per_second, 100);
+  EXPECT_TRUE(after.notes.empty()) << after.notes.front();
+}
+
+TEST(RunFollower, SpeedIsTheMeanOfTheLastTenUpdates) {
+  const RunFolder run;
+  for (int64_t update = 1; update <= 30; ++update) run.append(update_line(update, 5));
+  for (const Point& point : run.read().curve(Curve::kTokensPerSecond).points()) {
+    EXPECT_DOUBLE_EQ(point.value, 100) << point.at.update;
+  }
+}
+
+TEST(RunFollower, ASittingReplacesWhatItDoesAgain) {
+  const RunFolder run;
+  run.append(update_line(1, 5) + update_line(2, 4) + update_line(3, 9));
+  run.append(event_of({.kind = WorkKind::kForward, .end = 5, .update = 3, .bytes = 7}));
+  auto follower = RunFollower::open(run.path(), {});
+  ASSERT_TRUE(follower.ok() && follower->poll().ok());
+  EXPECT_EQ(follower->data().headline.bytes[0], 7);
+  run.append(Event("resumed").add("update", 1));
+  run.append(update_line(2, 3));
+  ASSERT_TRUE(follower->poll().ok());
+  const RunData data = follower->data();
+  EXPECT_THAT(losses(data), ElementsAre(5, 3));
+  EXPECT_EQ(data.headline.bytes[0], 0);
+  EXPECT_THAT(data.happened, ElementsAre("resumed at update 1"));
+  EXPECT_THAT(losses(run.read()), ElementsAre(5, 3));  // and the same in one go
+}
+
+TEST(RunFollower, ARunThatBeganAnewIsReadAnew) {
+  const RunFolder run;
+  run.append(update_line(1, 5) + update_line(2, 4));
+  auto follower = RunFollower::open(run.path(), {});
+  ASSERT_TRUE(follower.ok() && follower->poll().ok());
+  run.write("events.jsonl", update_line(1, 7));
+  ASSERT_TRUE(follower->poll().ok());
+  EXPECT_THAT(losses(follower->data()), ElementsAre(7));
+}
+
+TEST(RunFollower, CountsWorkersDelaysLagsAndBytes) {
+  const RunFolder run;
+  run.append(event_of({.kind = WorkKind::kForward, .begin = 0, .end = 10, .bytes = 100}));
+  run.append(
+      event_of({.kind = WorkKind::kBackward, .begin = 20, .end = 30, .delay = 2, .bytes = 50}));
+  run.append(event_of({.kind = WorkKind::kUpdate, .begin = 35, .end = 40}));
+  Event merge = event_of(
+      {.kind = WorkKind::kMerge, .begin = 40, .end = 41, .delay = 3, .bytes = 9, .replicas = {0}});
+  run.append(merge.add("drift", 3.0).add("correction", 4.0));
+  run.append(update_line(1, 5));
+  const RunData data = run.read();
+  ASSERT_EQ(data.workers.size(), 1u);
+  EXPECT_DOUBLE_EQ(data.workers[0].busy.share().value(), 25.0 / 40);
+  EXPECT_THAT(data.workers[0].delays.counts(), ElementsAre(Pair(2, 1)));
+  EXPECT_THAT(data.lags.counts(), ElementsAre(Pair(3, 1)));
+  EXPECT_THAT(data.headline.bytes, ElementsAre(100, 50, 9, 0));
+  EXPECT_EQ(data.curve(Curve::kDrift).points().front().value, 3.0);
+  EXPECT_EQ(data.curve(Curve::kCorrection).points().front().value, 4.0);
+  EXPECT_EQ(data.curve(Curve::kLag).points().front().at.bytes, 159);
+  EXPECT_THAT(data.timeline, HasSubstr("<svg"));
+}
+
+TEST(RunFollower, TheSummaryCountsWhereTheRunHasEnded) {
+  const RunFolder run;
+  const std::string summary =
+      R"({"version":"0.0.1","updates":9,"valid_loss":1.25,"tokens_per_second":77,
+          "bytes_averaging":5,"bytes_allreduce":100,"stages":[{"busy":0.5},{"busy":0.7}]})";
+  run.write("summary.json", summary);
+  run.append(update_line(1, 5));
+  EXPECT_EQ(run.read().headline.updates, 1);  // it is of an earlier sitting
+  run.append(Event("ended").add("update", 9).add("finished", false));
+  const RunData data = run.read();
+  EXPECT_EQ(data.state, RunState::kStopped);
+  EXPECT_EQ(data.headline.valid_loss, 1.25);
+  EXPECT_DOUBLE_EQ(data.headline.busy.value(), 0.6);
+  EXPECT_DOUBLE_EQ(data.headline.traffic_share().value(), 0.05);
+  EXPECT_THAT(data.notes, Contains(HasSubstr("made by version 0.0.1")));
+  run.write("summary.json", "{");
+  EXPECT_THAT(run.read().notes, Contains(HasSubstr("summary.json cannot be read")));
+}
+
+TEST(RunFollower, WhatCannotBeReadIsSaid) {
+  const RunFolder run("not toml [");
+  EXPECT_THAT(run.read().notes, Contains(HasSubstr("no events.jsonl")));
+  EXPECT_THAT(run.read().notes, Contains(HasSubstr("configuration is left out")));
+  run.append("{\"event\":\"work\",\"kind\":\"dance\",\"update\":1}\n");
+  EXPECT_THAT(run.read().notes, Contains(HasSubstr("1 pieces of work are left out")));
+  EXPECT_THAT(run.read().notes, Contains("no update was finished"));
+  run.append("garbage\n");
+  const auto bad = read_run(run.path(), {});
+  ASSERT_FALSE(bad.ok());
+  EXPECT_THAT(bad.error().message, HasSubstr("events.jsonl:2 is not an event"));
+  const TemporaryFolder empty;
+  EXPECT_EQ(read_run(empty.path(), {}).error().kind, ErrorKind::kUsage);
+}
+
+TEST(RunFollower, NamesAreShortWhereTheyDiffer) {
+  std::vector<RunData> runs(3);
+  runs[0].folder = "out/a/";
+  runs[1].folder = "x/b";
+  runs[2].folder = "y/b";
+  name_runs(runs);
+  EXPECT_EQ(runs[0].name, "a");
+  EXPECT_EQ(runs[1].name, "x/b");
+  EXPECT_EQ(runs[2].name, "y/b");
+}
+
+}  // namespace
+}  // namespace leeway
