@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "cli/commands.h"
 #include "cli/compare_runs.h"
+#include "cli/progress.h"
 #include "cli/validators.h"
 #include "compare/plan.h"
 #include "compare/results.h"
@@ -31,6 +32,7 @@ struct CompareArguments {
   int64_t jobs = 0;  // 0: as many as the cores take
   bool retry = false;
   bool json = false;
+  bool check = false;
 
   Path folder() const { return out.empty() ? Path("out") / Path(file).stem() : Path(out); }
 };
@@ -130,11 +132,35 @@ Result<std::vector<RunOutcome>> complete(const ComparisonPlan& plan,
   return whole;
 }
 
+// What --check says: the size of the set, and which of it cannot run.
+void print_plan(const ComparisonPlan& plan) {
+  const Comparison& comparison = plan.comparison;
+  uint64_t updates = 0;
+  uint64_t tokens = 0;
+  for (const PlannedRun& run : plan.runs) {
+    if (!run.refused.empty()) continue;
+    updates += static_cast<uint64_t>(run.recipe.recipe.run.updates);
+    tokens += static_cast<uint64_t>(run_tokens(run.recipe.recipe));
+  }
+  fmt::print("{}: ok, {} runs ({} variants, {} rates, {} seeds), {} updates, {} tokens\n",
+             plan.source_name, plan.runs.size(), comparison.variants.size(),
+             comparison.rates.size(), plan.seeds.size(), human_count(updates), human_count(tokens));
+  for (const std::string& part : plan.unfair) fmt::print("not fair: {}\n", part);
+  for (size_t i = 0; i < comparison.variants.size(); ++i) {
+    if (!plan.runs[i].refused.empty())
+      fmt::print("will fail: {}: {}\n", shown(comparison.variants[i].name), plan.runs[i].refused);
+  }
+}
+
 Status run(const CompareArguments& arguments) {
   const Path folder = arguments.folder();
   const std::string file_name = Path(arguments.file).filename().string();
   LEEWAY_ASSIGN(const ComparisonText text, load_comparison(arguments.file));
   LEEWAY_ASSIGN(const ComparisonPlan plan, plan_comparison(text));
+  if (arguments.check) {
+    print_plan(plan);
+    return {};
+  }
   LEEWAY_TRY(check_stamp(folder, file_name));
   LEEWAY_TRY(make_folder(folder / "runs"));
   LEEWAY_ASSIGN(const FolderLock lock, FolderLock::take(folder));
@@ -180,6 +206,7 @@ void add_compare(CLI::App& app, Action& chosen) {
                    "Runs at a time [the cores, divided by the threads of a run]")
       ->check(at_least(1));
   command->add_flag("--retry", arguments->retry, "Run again what has failed");
+  command->add_flag("--check", arguments->check, "Say what would be run, and run nothing");
   command->add_flag("--json", arguments->json, "Print results.json on standard output");
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }

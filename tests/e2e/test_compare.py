@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 
-from places import LEEWAY
+import pytest
+from places import LEEWAY, REPOSITORY
 
 HEAD = 'recipe = "tiny.toml"\nseeds = [1, 2]\n'
 BASE = '[base]\n"run.driver" = "sim"\n"run.updates" = {updates}\n"mesh.replicas" = 2\n'
@@ -148,3 +149,10 @@ def test_bad_files_and_folders_get_one_sentence(place):
     assert "old holds results of another.toml, not of set.toml" in sentence
     stamp.write_text("[")
     assert "of leeway ?" in place.refused(2, "compare", "set.toml", "--out", "old")
+
+
+@pytest.mark.parametrize("name", ["quickstart", "paper", "grid"])
+def test_the_sets_of_the_repository_are_good(place, name):
+    said = place.ok("compare", REPOSITORY / f"recipes/compare/{name}.toml", "--check").stdout
+    assert f"{name}.toml: ok" in said and "will fail" not in said and "not fair" not in said
+    assert not (place.folder / "out").exists()

@@ -43,7 +43,7 @@ TEST(Rows, TheBestRateIsThatOfTheLowestMean) {
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].best, 0u);  // 2.1 against 2.2, whose first seed was lower
   EXPECT_DOUBLE_EQ(rows[0].cells[0].mean, 2.1);
-  EXPECT_DOUBLE_EQ(rows[0].cells[0].half_range, 0.1);
+  EXPECT_NEAR(rows[0].cells[0].half_range, 0.1, 1e-12);
   EXPECT_EQ(rows[1].best, 0u);
   EXPECT_NEAR(*rows[1].difference_percent, 100 * (1.7 - 2.1) / 2.1, 1e-9);
   EXPECT_DOUBLE_EQ(rows[1].busy, 0.75);
