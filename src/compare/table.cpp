@@ -24,17 +24,6 @@ std::string loss_text(const RateCell& cell) {
   return fmt::format("{:.4f} ± {:.4f}", cell.mean, cell.half_range);
 }
 
-// Of the row's own loss, which a failed one uses to say why.
-std::string headline(const ComparisonRow& row, bool several_rates) {
-  if (!row.best) return "failed: " + shown(row.why());
-  const RateCell& cell = row.cells[*row.best];
-  return loss_text(cell) + (several_rates ? fmt::format(" (x{:g})", cell.rate) : "");
-}
-
-std::string share_text(double part, double whole) {
-  return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : "";
-}
-
 std::vector<std::string> columns_of(const ComparisonPlan& plan) {
   std::vector<std::string> columns = {"variant", "loss",
                                       fmt::format("against {}", plan.comparison.baseline)};
@@ -47,21 +36,57 @@ std::vector<std::string> columns_of(const ComparisonPlan& plan) {
   return columns;
 }
 
-std::vector<std::string> cells_of(const ComparisonRow& row, const ComparisonPlan& plan) {
+// A cell as text, and as pages take it: with the number that the text was made of, for CSV files.
+struct Cell {
+  std::string text = {};
+  Json page = nullptr;
+};
+
+Cell cell_of(std::string text, double value) {
+  Json page{{"text", text}, {"value", value}};
+  return {std::move(text), std::move(page)};
+}
+
+Cell share_cell(double share) { return cell_of(fmt::format("{:.1f} %", 100 * share), share); }
+
+Cell failed_cell(const std::string& why, std::string text) {
+  return {std::move(text), {{"failed", why}}};
+}
+
+Cell rate_cell(const RateCell& cell) {
+  return cell.why.empty() ? cell_of(loss_text(cell), cell.mean) : failed_cell(cell.why, "failed");
+}
+
+// The row's own loss, in place of which a failed one says why.
+Cell headline(const ComparisonRow& row, bool several_rates) {
+  if (!row.best) return failed_cell(row.why(), "failed: " + row.why());
+  const RateCell& cell = row.cells[*row.best];
+  return cell_of(loss_text(cell) + (several_rates ? fmt::format(" (x{:g})", cell.rate) : ""),
+                 cell.mean);
+}
+
+std::vector<Cell> cells_of(const ComparisonRow& row, const ComparisonPlan& plan) {
   const bool several = plan.comparison.rates.size() > 1;
-  std::vector<std::string> cells = {row.name, headline(row, several), ""};
-  if (row.difference_percent && row.name != plan.comparison.baseline)
-    cells.back() = fmt::format("{:+.2f} %", *row.difference_percent);
-  for (size_t i = 0; several && i < row.cells.size(); ++i) cells.push_back(loss_text(row.cells[i]));
+  std::vector<Cell> cells = {{row.name, row.name}, headline(row, several), {}};
+  if (row.difference_percent && row.name != plan.comparison.baseline) {
+    cells.back() =
+        cell_of(fmt::format("{:+.2f} %", *row.difference_percent), *row.difference_percent);
+  }
+  for (size_t i = 0; several && i < row.cells.size(); ++i) cells.push_back(rate_cell(row.cells[i]));
   if (!row.best) {
     cells.resize(columns_of(plan).size());
     return cells;
   }
-  cells.push_back(fmt::format("{:.1f}", row.bytes_averaging / kMillion));
-  cells.push_back(share_text(row.bytes_averaging, row.bytes_allreduce));
-  cells.push_back(fmt::format("{:.1f}", row.bytes_pipeline / kMillion));
-  cells.push_back(share_text(row.busy, 1));
-  cells.push_back(grouped(static_cast<int64_t>(row.tokens_per_second)));
+  const auto megabytes = [](double bytes) {
+    return cell_of(fmt::format("{:.1f}", bytes / kMillion), bytes / kMillion);
+  };
+  cells.push_back(megabytes(row.bytes_averaging));
+  cells.push_back(row.bytes_allreduce > 0 ? share_cell(row.bytes_averaging / row.bytes_allreduce)
+                                          : Cell());
+  cells.push_back(megabytes(row.bytes_pipeline));
+  cells.push_back(share_cell(row.busy));
+  cells.push_back(
+      cell_of(grouped(static_cast<int64_t>(row.tokens_per_second)), row.tokens_per_second));
   return cells;
 }
 
@@ -88,24 +113,28 @@ std::string edge_note(const ComparisonResults& results) {
                      fmt::join(names, ", "));
 }
 
+// Why the rows may be compared, or why not.
+std::string fairness(const ComparisonPlan& plan) {
+  if (!plan.unfair.empty())
+    return fmt::format("Not a fair comparison (fair = false): {}.", fmt::join(plan.unfair, "; "));
+  const Recipe& recipe = first_recipe(plan);
+  return fmt::format("Every run: {} tokens in {} updates, the same validation text.",
+                     grouped(run_tokens(recipe)), grouped(recipe.run.updates));
+}
+
 std::vector<std::string> notes_of(const ComparisonResults& results) {
   const ComparisonPlan& plan = results.plan;
-  const Recipe& recipe = first_recipe(plan);
   std::vector<std::string> notes;
-  for (const std::string& part : plan.unfair) notes.push_back("Not fair: " + part + ".");
   const bool one = plan.seeds.size() == 1;
-  notes.push_back(fmt::format(
-      "{} {}{}; {} tokens and {} updates a run{}.", one ? "Seed" : "Seeds",
-      fmt::join(plan.seeds, ", "), one ? "" : " (loss: mean ± half range over them)",
-      grouped(run_tokens(recipe)), grouped(recipe.run.updates),
-      plan.unfair.empty() ? "" : fmt::format(" of {}", plan.comparison.variants.front().name)));
+  notes.push_back(fmt::format("{} {}{}.", one ? "Seed" : "Seeds", fmt::join(plan.seeds, ", "),
+                              one ? "" : "; losses are mean ± half range over them"));
   if (plan.comparison.rates.size() > 1) {
     notes.push_back(
         "Learning rates are the variant's times x; every variant was given all of them, and its "
         "loss is that of its best.");
   }
   if (const std::string edge = edge_note(results); !edge.empty()) notes.push_back(edge);
-  if (recipe.run.driver == DriverName::kSim)
+  if (first_recipe(plan).run.driver == DriverName::kSim)
     notes.push_back("Busy shares and tokens/s are in simulated time (run.driver = sim).");
   notes.push_back(fmt::format("Made by: {}", results.command));
   return notes;
@@ -184,27 +213,30 @@ std::string markdown_table(const std::vector<std::vector<std::string>>& lines) {
 
 Json comparison_json(const ComparisonResults& results) {
   Json json{{"title", Path(results.plan.source_name).stem().string()},
-            {"fair", results.plan.unfair.empty()},
             {"columns", columns_of(results.plan)},
             {"rows", Json::array()},
-            {"notes", notes_of(results)}};
-  for (const ComparisonRow& row : results.rows) json["rows"].push_back(cells_of(row, results.plan));
+            {"notes", notes_of(results)},
+            {"fair", fairness(results.plan)}};
+  for (const ComparisonRow& row : results.rows) {
+    Json cells = Json::array();
+    for (Cell& cell : cells_of(row, results.plan)) cells.push_back(std::move(cell.page));
+    json["rows"].push_back(std::move(cells));
+  }
   return json;
 }
 
 std::string comparison_markdown(const ComparisonResults& results) {
-  const Json json = comparison_json(results);
-  std::vector<std::vector<std::string>> lines = {columns_of(results.plan)};
-  for (const ComparisonRow& row : results.rows) lines.push_back(cells_of(row, results.plan));
-  for (auto& line : lines) {
-    for (std::string& cell : line) cell = markdown_cell(cell);
+  const ComparisonPlan& plan = results.plan;
+  std::vector<std::vector<std::string>> lines(1);
+  for (const std::string& column : columns_of(plan)) lines[0].push_back(markdown_cell(column));
+  for (const ComparisonRow& row : results.rows) {
+    lines.emplace_back();
+    for (const Cell& cell : cells_of(row, plan)) lines.back().push_back(markdown_cell(cell.text));
   }
-  std::string text = fmt::format("# {}\n\n", shown(json["title"].get<std::string>()));
-  if (!results.plan.unfair.empty())
-    text += "**Not a fair comparison** (`fair = false`): see below.\n\n";
-  text += markdown_table(lines) + "\n";
-  for (const Json& note : json["notes"])
-    text += fmt::format("- {}\n", shown(note.get<std::string>()));
+  std::string text = fmt::format("# {}\n\n", shown(Path(plan.source_name).stem().string()));
+  const char* strong = plan.unfair.empty() ? "" : "**";
+  text += markdown_table(lines) + fmt::format("\n- {}{}{}\n", strong, fairness(plan), strong);
+  for (const std::string& note : notes_of(results)) text += fmt::format("- {}\n", shown(note));
   return text;
 }
 

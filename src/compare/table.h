@@ -17,7 +17,8 @@ struct ComparisonResults {
   std::string command;  // that makes them again
 };
 
-// What a page shows: {title, columns, rows, notes, fair}; cells and notes are text.
+// What a page shows: {title, columns, rows, notes, fair}. A cell is a text, null, {text, value}
+// with the number behind the text, or {failed} with the reason; `fair` is a sentence.
 nlohmann::ordered_json comparison_json(const ComparisonResults& results);
 
 // The same as a page of Markdown, columns in line.

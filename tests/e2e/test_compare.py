@@ -1,5 +1,6 @@
 """`leeway compare`: a set of runs as one table, interrupted and resumed, kept and refused."""
 
+import fcntl
 import json
 import os
 import signal
@@ -107,7 +108,7 @@ def test_what_fails_is_a_row_that_says_why(place):
     assert "model.heads" in rows["refused"]["failed"]
     assert "mesh.stages" in rows["unfit"]["failed"]
     assert "diverged at update" in rows["diverges"]["failed"]
-    assert "failed: " + rows["diverges"]["failed"] in (place.folder / "c/table.md").read_text()
+    assert f"failed: {rows['diverges']['failed']}" in (place.folder / "c/table.md").read_text()
     again, done = compare(place)
     assert again == results and done.stderr == ""
     _, done = compare(place, "--retry")
@@ -122,8 +123,9 @@ def test_unfair_sets_are_refused_or_shown(place):
     assert "fair = false" in sentence and not (place.folder / "c").exists()
     write(place, "fair = false\n" + longer)
     results, _ = compare(place)
-    assert results["fair"] is False and results["comparison"]["fair"] is False
-    assert "**Not a fair comparison**" in (place.folder / "c/table.md").read_text()
+    assert results["fair"] is False and "Not a fair" in results["comparison"]["fair"]
+    table = (place.folder / "c/table.md").read_text()
+    assert "**Not a fair comparison (fair = false): updates of" in table
 
 
 def test_bad_files_and_folders_get_one_sentence(place):
@@ -147,6 +149,13 @@ def test_bad_files_and_folders_get_one_sentence(place):
     stamp.write_text(json.dumps({"version": version, "file": "another.toml"}))
     sentence = place.refused(2, "compare", "set.toml", "--out", "old")
     assert "old holds results of another.toml, not of set.toml" in sentence
+    stamp.write_text(json.dumps({"version": version, "file": "set.toml"}))
+    folder = os.open(place.folder / "old", os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    assert "another comparison is at work in old" in place.refused(
+        1, "compare", "set.toml", "--out", "old"
+    )
+    os.close(folder)
     stamp.write_text("[")
     assert "of leeway ?" in place.refused(2, "compare", "set.toml", "--out", "old")
 
