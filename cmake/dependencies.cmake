@@ -50,3 +50,13 @@ leeway_text_library(LEEWAY_PCRE2 pcre2.h pcre2-8)
 leeway_text_library(LEEWAY_SENTENCEPIECE sentencepiece_processor.h sentencepiece)
 leeway_text_library(LEEWAY_ZSTD zstd.h zstd)
 leeway_text_library(LEEWAY_ZLIB zlib.h z)
+
+# Chart.js goes into the program as it is.
+if(LEEWAY_CHARTS)
+  find_file(LEEWAY_CHARTS_FILE chart.min.js PATHS /usr/share/javascript/chart.js
+            ${LEEWAY_CARRY}/share NO_DEFAULT_PATH)
+  if(NOT LEEWAY_CHARTS_FILE)
+    message(FATAL_ERROR "chart.min.js not found: run tools/setup, or tools/carry on a machine that "
+            "has it, or configure with -DLEEWAY_CHARTS=OFF (reports then have tables only)")
+  endif()
+endif()

@@ -18,6 +18,7 @@ void add_train(CLI::App& app, Action& chosen);
 void add_eval(CLI::App& app, Action& chosen);
 void add_generate(CLI::App& app, Action& chosen);
 void add_replay(CLI::App& app, Action& chosen);
+void add_report(CLI::App& app, Action& chosen);
 void add_timeline(CLI::App& app, Action& chosen);
 void add_compare(CLI::App& app, Action& chosen);
 void add_data(CLI::App& app, Action& chosen);

@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
 
 #include "cli/commands.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
+#include "cli/text_table.h"
 #include "cli/validators.h"
 #include "report/layout.h"
 #include "report/stage_table.h"
@@ -29,20 +30,6 @@ struct TimelineArguments {
   std::optional<double> from;
   std::optional<double> to;
 };
-
-// Before the log is read, which may take a while.
-Status check_target(const char* option, const Path& path) {
-  std::error_code code;
-  const Path folder = path.parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder, code)) {
-    return usage_error(fmt::format("{} {}: there is no folder {}; make it first", option,
-                                   path.string(), folder.string()));
-  }
-  if (std::filesystem::is_directory(path, code)) {
-    return usage_error(fmt::format("{} {} is a folder; name a file in it", option, path.string()));
-  }
-  return {};
-}
 
 Result<WindowRequest> window_request(const TimelineArguments& arguments) {
   WindowRequest request{.from_seconds = arguments.from, .to_seconds = arguments.to, .updates = {}};
@@ -92,25 +79,6 @@ std::string join_windows(const std::vector<Window>& windows) {
   return text;
 }
 
-// The first column to the left, numbers to the right.
-void print_table(const TextTable& table) {
-  std::vector<size_t> widths(table.header.size(), 0);
-  const auto widen = [&](const std::vector<std::string>& cells) {
-    for (size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
-  };
-  widen(table.header);
-  for (const auto& row : table.rows) widen(row);
-  const auto print = [&](const std::vector<std::string>& cells) {
-    std::string line = fmt::format("{:<{}}", cells[0], widths[0]);
-    for (size_t i = 1; i < cells.size(); ++i) {
-      line += fmt::format("  {:>{}}", cells[i], widths[i]);
-    }
-    fmt::print("{}\n", line);
-  };
-  print(table.header);
-  for (const auto& row : table.rows) print(row);
-}
-
 // What the columns of busy time in the windows are called.
 std::vector<std::string> window_headers(const std::vector<Window>& windows) {
   if (windows.size() == 2) return {"busy, start", "busy, middle"};
@@ -140,8 +108,8 @@ Status run(const TimelineArguments& arguments) {
   const Path folder = arguments.run;
   const Path out = arguments.out.empty() ? folder / "timeline.html" : Path(arguments.out);
   LEEWAY_ASSIGN(const WindowRequest request, window_request(arguments));
-  if (!arguments.out.empty()) LEEWAY_TRY(check_target("--out", out));
-  if (!arguments.trace.empty()) LEEWAY_TRY(check_target("--trace", arguments.trace));
+  if (!arguments.out.empty()) LEEWAY_TRY(check_output_file("--out", out));
+  if (!arguments.trace.empty()) LEEWAY_TRY(check_output_file("--trace", arguments.trace));
   LEEWAY_ASSIGN(const WorkHistory history, read_work_history(folder));
   LEEWAY_ASSIGN(const std::vector<Window> windows, choose_windows(history, request));
   const Drawing drawing = lay_out(history, windows, {.pixels = timeline_pixels(history)});

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
+#include <utility>
 
 namespace leeway {
 namespace {
@@ -24,17 +24,57 @@ Json to_json(const Event::Value& value) {
       value);
 }
 
-// nullopt: an array or an object, or an integer that int64_t cannot hold.
-std::optional<Event::Value> from_json(const Json& json) {
-  if (json.is_null()) return Event::Value{};
-  if (json.is_boolean()) return json.get<bool>();
-  if (json.is_number_float()) return json.get<double>();
-  if (json.is_string()) return json.get<std::string>();
-  const bool too_large = json.is_number_unsigned() &&
-                         json.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()};
-  if (json.is_number_integer() && !too_large) return json.get<int64_t>();
-  return std::nullopt;
-}
+// Takes the values of one flat object as the parser meets them. A log has millions of lines, and
+// building a tree of each would cost more than all the rest of reading it.
+class FlatObject {
+ public:
+  using Values = std::vector<std::pair<std::string, Event::Value>>;
+
+  bool null() { return take({}); }
+  bool boolean(bool value) { return take(value); }
+  bool number_integer(int64_t value) { return take(value); }
+  bool number_unsigned(uint64_t value) {
+    if (std::in_range<int64_t>(value)) return take(static_cast<int64_t>(value));
+    return refuse();
+  }
+  bool number_float(double value, const std::string&) { return take(value); }
+  bool string(std::string& value) { return take(std::move(value)); }
+  bool binary(Json::binary_t&) { return false; }  // not in JSON text
+  bool start_object(size_t) { return open(); }
+  bool start_array(size_t) { return depth_ > 0 && open(); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(std::string& name) {
+    if (depth_ == 1) name_ = std::move(name);
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) { return false; }
+
+  Values values = {};
+  std::string foreign = {};  // the first name with a value that no event has
+
+ private:
+  bool take(Event::Value value) {
+    if (depth_ == 1) values.emplace_back(std::move(name_), std::move(value));
+    return depth_ > 0;  // a bare number is JSON, but no object
+  }
+  bool refuse() {
+    if (depth_ == 1 && foreign.empty()) foreign = name_;
+    return depth_ > 0;
+  }
+  bool open() {
+    if (depth_ > 0) refuse();
+    ++depth_;
+    return true;
+  }
+  bool close() {
+    --depth_;
+    return true;
+  }
+
+  std::string name_;
+  int depth_ = 0;
+};
 
 }  // namespace
 
@@ -93,16 +133,22 @@ std::string Event::line() const {
 }
 
 Result<Event> Event::parse(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return Error{"not a JSON object"};
-  const auto kind = json.find(kKind);
-  if (kind == json.end() || !kind->is_string()) return Error{"no text under \"event\""};
-  Event event(kind->get<std::string>());
-  for (const auto& [name, field] : json.items()) {
-    if (name == kKind) continue;
-    auto value = from_json(field);
-    if (!value) return Error{"\"" + name + "\" is neither text, number, bool nor null"};
-    event.put(name, std::move(*value));
+  FlatObject object;
+  if (!Json::sax_parse(line, &object)) return Error{"not a JSON object"};
+  Event event("");
+  bool has_kind = false;
+  event.values_.reserve(object.values.size());
+  for (auto& [name, value] : object.values) {
+    if (name != kKind) {
+      event.put(name, std::move(value));
+    } else if (auto* kind = std::get_if<std::string>(&value)) {
+      event.kind_ = std::move(*kind);
+      has_kind = true;
+    }
+  }
+  if (!has_kind) return Error{"no text under \"event\""};
+  if (!object.foreign.empty()) {
+    return Error{"\"" + object.foreign + "\" is neither text, number, bool nor null"};
   }
   return event;
 }

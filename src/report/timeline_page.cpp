@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "report/text.h"
-#include "report/timeline_assets.h"
 #include "report/timeline_svg.h"
+#include "report/web_files.h"
 
 namespace leeway {
 namespace {
@@ -63,7 +63,9 @@ std::string timeline_page(const TimelinePage& page, const Drawing& drawing,
   html += kUnderTheTable;
   html += "<div id=\"tip\" hidden=\"hidden\"></div>\n";
   // The marks make the script plain text for readers of XML and a comment for browsers.
-  html += fmt::format("<script>//<![CDATA[{}//]]></script>\n</body>\n</html>\n", kTimelineScript);
+  html += fmt::format(
+      "<script>//<![CDATA[\n{}startTimeline(document);\n//]]></script>\n</body>\n</html>\n",
+      kTimelineScript);
   return html;
 }
 

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "report/text.h"
-#include "report/timeline_assets.h"
+#include "report/web_files.h"
 
 namespace leeway {
 namespace {

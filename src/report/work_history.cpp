@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <string_view>
 #include <system_error>
 
@@ -38,78 +36,24 @@ std::string_view complaint_about(const WorkRecord& record) {
 Status check_work(const std::vector<Event>& events, const std::string& name) {
   for (size_t i = 0; i < events.size(); ++i) {
     if (events[i].kind() != kWorkEvent) continue;
-    const auto record = work_of(events[i]);
-    const std::string_view complaint =
-        record.ok() ? complaint_about(*record) : std::string_view(record.error().message);
-    if (complaint.empty()) continue;
-    return Error{
-        fmt::format("{}:{}: {}; remove the line to draw the rest", name, i + 1, complaint)};
+    const auto record = checked_work(events[i]);
+    if (record.ok()) continue;
+    return Error{fmt::format("{}:{}: {}; remove the line to draw the rest", name, i + 1,
+                             record.error().message)};
   }
   return {};
 }
 
-// A lane as it grows: lines come in the order in which work ended, all workers mixed.
-class LaneBuilder {
- public:
-  void add(const WorkRecord& record, size_t sitting) {
-    if (lane_.sitting_begins.empty() || sitting != last_sitting_) {
-      lane_.sitting_begins.push_back(lane_.records.size());
-    }
-    last_sitting_ = sitting;
-    lane_.records.push_back(record);
+// Lines come in the order in which work ended.
+void sort_sittings(WorkerHistory& lane) {
+  for (size_t i = 0; i < lane.sittings(); ++i) {
+    const auto begin = lane.records.begin() + static_cast<std::ptrdiff_t>(lane.sitting_begins[i]);
+    const auto end = begin + static_cast<std::ptrdiff_t>(lane.sitting(i).size());
+    std::stable_sort(begin, end, [](const WorkRecord& a, const WorkRecord& b) {
+      return a.times.begin < b.times.begin;
+    });
   }
-
-  WorkerHistory finish(WorkerId worker) && {
-    lane_.worker = worker;
-    for (size_t i = 0; i < lane_.sittings(); ++i) {
-      const auto begin =
-          lane_.records.begin() + static_cast<std::ptrdiff_t>(lane_.sitting_begins[i]);
-      const auto end = begin + static_cast<std::ptrdiff_t>(lane_.sitting(i).size());
-      std::stable_sort(begin, end, [](const WorkRecord& a, const WorkRecord& b) {
-        return a.times.begin < b.times.begin;
-      });
-    }
-    return std::move(lane_);
-  }
-
- private:
-  WorkerHistory lane_;
-  size_t last_sitting_ = 0;
-};
-
-// The updates that a log is about, and its time. An owner of a round works for others, maybe before
-// its own first update: rounds count where there is nothing else.
-class Extent {
- public:
-  void add(const WorkRecord& record) {
-    const bool first = all_.last == kNone;
-    span_.begin = first ? record.times.begin : std::min(span_.begin, record.times.begin);
-    span_.end = first ? record.times.end : std::max(span_.end, record.times.end);
-    all_.add(record.work.update);
-    if (!is_of_round(record.work.kind)) own_.add(record.work.update);
-  }
-
-  void write(WorkHistory& history) const {
-    const Updates& updates = own_.last == kNone ? all_ : own_;
-    history.span = span_;
-    history.first_update = updates.first;
-    history.last_update = updates.last;
-  }
-
- private:
-  static constexpr int64_t kNone = -1;
-  struct Updates {
-    int64_t first = kNone;
-    int64_t last = kNone;
-    void add(int64_t update) {
-      first = last == kNone ? update : std::min(first, update);
-      last = std::max(last, update);
-    }
-  };
-  TimeSpan span_;
-  Updates all_;
-  Updates own_;
-};
+}
 
 }  // namespace
 
@@ -145,44 +89,83 @@ int64_t WorkHistory::stages() const {
   return static_cast<int64_t>(found.size());
 }
 
+Result<WorkRecord> checked_work(const Event& event) {
+  auto record = work_of(event);
+  if (!record.ok()) return record;
+  const std::string_view complaint = complaint_about(*record);
+  if (!complaint.empty()) return Error{std::string(complaint)};
+  return record;
+}
+
+void WorkHistoryBuilder::Updates::add(int64_t update) {
+  first = last == -1 ? update : std::min(first, update);
+  last = std::max(last, update);
+}
+
+void WorkHistoryBuilder::add(const WorkRecord& record, size_t sitting) {
+  const bool first = lanes_.empty();
+  span_.begin = first ? record.times.begin : std::min(span_.begin, record.times.begin);
+  span_.end = first ? record.times.end : std::max(span_.end, record.times.end);
+  all_.add(record.work.update);
+  if (!is_of_round(record.work.kind)) own_.add(record.work.update);
+  if (record.work.kind == WorkKind::kSave) add_flush(record.work.update);
+  Lane& lane = lanes_[record.worker];
+  WorkerHistory& history = lane.history;
+  if (history.sitting_begins.empty() || sitting != lane.last_sitting) {
+    history.sitting_begins.push_back(history.records.size());
+  }
+  lane.last_sitting = sitting;
+  history.records.push_back(record);
+}
+
+WorkHistory WorkHistoryBuilder::finish() && {
+  LEEWAY_CHECK(!empty(), "a history has work in it");
+  // An owner of a round works for others, maybe before its own first update: rounds count where
+  // there is nothing else.
+  const Updates& updates = own_.last == -1 ? all_ : own_;
+  WorkHistory history;
+  history.span = span_;
+  history.first_update = updates.first;
+  history.last_update = updates.last;
+  history.flushes.assign(flushes_.begin(), flushes_.end());
+  for (auto& [worker, lane] : lanes_) {
+    lane.history.worker = worker;
+    sort_sittings(lane.history);
+    history.lanes.push_back(std::move(lane.history));
+  }
+  return history;
+}
+
 Result<WorkHistory> work_history(std::vector<Event> events, const std::string& name) {
   LEEWAY_TRY(check_work(events, name));
-  WorkHistory history;
-  std::map<WorkerId, LaneBuilder> lanes;
-  std::set<int64_t> flushes = {0};
-  Extent extent;
+  WorkHistoryBuilder builder;
   size_t sitting = 0;
   for (const Event& event : drop_superseded(std::move(events))) {
     if (event.kind() == "resumed") {
       ++sitting;
       if (const auto update = event.integer("update"); update && is_count(*update)) {
-        flushes.insert(*update);
+        builder.add_flush(*update);
       }
     }
-    if (event.kind() != kWorkEvent) continue;
-    const WorkRecord record = *work_of(event);
-    extent.add(record);
-    if (record.work.kind == WorkKind::kSave) flushes.insert(record.work.update);
-    lanes[record.worker].add(record, sitting);
+    if (event.kind() == kWorkEvent) builder.add(*work_of(event), sitting);
   }
-  if (lanes.empty()) {
-    return Error{
-        fmt::format("{} records no work: an older version made it, or the run ended before "
-                    "its first microbatch; train again to have something to draw",
-                    name)};
-  }
-  extent.write(history);
-  history.flushes.assign(flushes.begin(), flushes.end());
-  for (auto& [worker, lane] : lanes) history.lanes.push_back(std::move(lane).finish(worker));
-  return history;
+  if (!builder.empty()) return std::move(builder).finish();
+  return Error{
+      fmt::format("{} records no work: an older version made it, or the run ended before "
+                  "its first microbatch; train again to have something to draw",
+                  name)};
+}
+
+Status check_is_run(const Path& folder) {
+  std::error_code code;  // what cannot be looked at is not there
+  if (std::filesystem::is_regular_file(folder / "config.toml", code)) return {};
+  return usage_error(
+      fmt::format("{} is not a run folder; name what `leeway train --out` made", folder.string()));
 }
 
 Result<WorkHistory> read_work_history(const Path& run_folder) {
-  std::error_code code;  // what cannot be looked at is not there
-  if (!std::filesystem::is_regular_file(run_folder / "config.toml", code)) {
-    return usage_error(fmt::format("{} is not a run folder; name what `leeway train --out` made",
-                                   run_folder.string()));
-  }
+  LEEWAY_TRY(check_is_run(run_folder));
+  std::error_code code;
   const Path log = run_folder / "events.jsonl";
   if (!std::filesystem::exists(log, code)) {
     return Error{

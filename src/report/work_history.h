@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,6 +60,41 @@ struct WorkHistory {
   int64_t replicas() const;  // how many of them worked
   int64_t stages() const;
 };
+
+// A piece of work whose numbers can be: none below zero or beyond all bounds, no time that runs
+// backwards.
+Result<WorkRecord> checked_work(const Event& event);
+
+// Work as it is told, piece by piece, to a history. A piece that is part of it already is not
+// taken back: who adds leaves out what a later sitting did again.
+class WorkHistoryBuilder {
+ public:
+  // Sittings are counted from 0 and come in order.
+  void add(const WorkRecord& record, size_t sitting);
+  void add_flush(int64_t update) { flushes_.insert(update); }
+  bool empty() const { return lanes_.empty(); }
+  WorkHistory finish() &&;  // of what is not empty
+
+ private:
+  struct Updates {
+    int64_t first = -1;  // none
+    int64_t last = -1;
+    void add(int64_t update);
+  };
+  struct Lane {
+    WorkerHistory history;
+    size_t last_sitting = 0;
+  };
+
+  std::map<WorkerId, Lane> lanes_;
+  std::set<int64_t> flushes_ = {0};
+  TimeSpan span_;
+  Updates all_;
+  Updates own_;  // of what is no work for a round
+};
+
+// The sentence for a folder that `leeway train` did not make.
+Status check_is_run(const Path& folder);
 
 // Errors name the line where there is one.
 Result<WorkHistory> read_work_history(const Path& run_folder);

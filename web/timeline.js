@@ -1,13 +1,8 @@
 // Works on the SVG that timeline_svg() wrote: boxes get one transform, whatever their number, and
-// only the labels that are in sight are made anew.
-#include "report/timeline_assets.h"
-
-namespace leeway {
-
-const std::string_view kTimelineScript = R"js(
+// only the labels that are in sight are made anew. `root` holds the SVG and its buttons.
 'use strict';
-(() => {
-  const SPACE = document.querySelector('svg.timeline').namespaceURI;
+const startTimeline = (root) => {
+  const SPACE = root.querySelector('svg.timeline').namespaceURI;
   const tip = document.getElementById('tip');
   const DIGIT = 6.2, TICKS = 10, ZOOM_MAX = 2000;
 
@@ -189,7 +184,7 @@ const std::string_view kTimelineScript = R"js(
     return lines.join('\n');
   };
 
-  const pictures = [...document.querySelectorAll('.picture')].map((group) => new Picture(group));
+  const pictures = [...root.querySelectorAll('.picture')].map((group) => new Picture(group));
   const all = (action) => () => pictures.forEach(action);
   const actions = {
     in: all((picture) => picture.zoomBy(2)),
@@ -198,18 +193,15 @@ const std::string_view kTimelineScript = R"js(
     right: all((picture) => picture.moveBy(0.25)),
     whole: all((picture) => picture.show(1, 0)),
   };
-  for (const button of document.querySelectorAll('[data-action]')) {
+  for (const button of root.querySelectorAll('[data-action]')) {
     button.addEventListener('click', actions[button.dataset.action]);
   }
   const keys = {'+': 'in', '=': 'in', '-': 'out', ArrowLeft: 'left', ArrowRight: 'right',
     '0': 'whole'};
-  addEventListener('keydown', (event) => {
+  root.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
     event.preventDefault();
     actions[keys[event.key]]();
   });
-  document.querySelector('.tools').hidden = false;
-})();
-)js";
-
-}  // namespace leeway
+  root.querySelector('.tools').hidden = false;
+};

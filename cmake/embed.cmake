@@ -1,0 +1,15 @@
+# cmake -DOUT=file.cpp -DFILES=name=path,... -P embed.cmake: each file as a std::string_view of src/report/web_files.h.
+# A path that is empty makes an empty text.
+set(code "// Made by cmake/embed.cmake.\n#include \"report/web_files.h\"\n\nnamespace leeway {\n\n")
+string(REPLACE "," ";" pairs "${FILES}")
+foreach(pair ${pairs})
+  string(REGEX MATCH "^([^=]+)=(.*)$" whole "${pair}")
+  set(name "${CMAKE_MATCH_1}")
+  set(content "")
+  if(CMAKE_MATCH_2)
+    file(READ "${CMAKE_MATCH_2}" content)
+  endif()
+  string(APPEND code "const std::string_view ${name} = R\"leeway_web(${content})leeway_web\";\n\n")
+endforeach()
+string(APPEND code "}  // namespace leeway\n")
+file(WRITE "${OUT}" "${code}")

@@ -1,0 +1,173 @@
+// leeway report RUN...
+#include "report/report_page.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/output_file.h"
+#include "cli/progress.h"
+#include "cli/text_table.h"
+#include "report/report_csv.h"
+#include "report/run_follower.h"
+#include "report/tensorboard.h"
+
+namespace leeway::cli {
+namespace {
+
+struct ReportArguments {
+  std::vector<std::string> runs;
+  std::string out;
+  std::string csv;
+  std::string tensorboard;
+  bool json = false;
+};
+
+// Inside of one run; beside several.
+Path default_page(const std::vector<std::string>& runs) {
+  const Path first = runs.front();
+  if (runs.size() == 1) return first / "report.html";
+  return (first.has_filename() ? first : first.parent_path()).parent_path() / "report.html";
+}
+
+Result<std::vector<RunData>> read_runs(const std::vector<std::string>& folders) {
+  std::vector<RunData> runs;
+  for (const std::string& folder : folders) {
+    LEEWAY_ASSIGN(RunData run, read_run(folder, limits_for(folders.size())));
+    runs.push_back(std::move(run));
+  }
+  name_runs(runs);
+  return runs;
+}
+
+std::string page_title(const std::vector<RunData>& runs) {
+  if (runs.size() == 1) return fmt::format("Run {}", runs.front().name);
+  return fmt::format("{} runs", runs.size());
+}
+
+std::string or_dash(const std::optional<double>& value, const char* format, double factor = 1) {
+  return value ? fmt::format(fmt::runtime(format), *value * factor) : "-";
+}
+
+TextTable headline_table(const std::vector<RunData>& runs) {
+  TextTable table;
+  table.header = {"run",      "state", "updates",        "valid loss",   "train loss",
+                  "tokens/s", "busy",  "averaging sent", "of all-reduce"};
+  for (const RunData& run : runs) {
+    const Headline& headline = run.headline;
+    const auto averaging = headline.bytes[static_cast<size_t>(Purpose::kAveraging)];
+    table.rows.push_back(
+        {run.name, std::string(state_word(run.state)),
+         human_count(static_cast<uint64_t>(headline.updates)),
+         or_dash(headline.valid_loss, "{:.4f}"), or_dash(headline.train_loss, "{:.4f}"),
+         human_count(static_cast<uint64_t>(headline.tokens_per_second + 0.5)),
+         or_dash(headline.busy, "{:.1f} %", 100), human_bytes(static_cast<uint64_t>(averaging)),
+         or_dash(headline.traffic_share(), "{:.1f} %", 100)});
+  }
+  return table;
+}
+
+Status write_csv(const Path& folder, const std::vector<RunData>& runs) {
+  LEEWAY_TRY(make_folder(folder));
+  for (const auto& [name, text] : report_csv(runs)) {
+    LEEWAY_TRY(write_atomically(folder / name, text));
+  }
+  return {};
+}
+
+// The log has no dates; a run writes its config.toml when it begins.
+double begin_of(const RunData& run) {
+  std::error_code code;
+  const auto time = std::filesystem::last_write_time(Path(run.folder) / "config.toml", code);
+  if (code) return 0;
+  const auto since = std::chrono::file_clock::to_sys(time).time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+// A folder for each run, which is what TensorBoard shows as a run. The name of the file is always
+// the same, so that a later export takes its place.
+Status write_tensorboard(const Path& folder, const std::vector<RunData>& runs) {
+  for (const RunData& run : runs) {
+    std::string name = run.name;
+    for (char& c : name) c = c == '/' ? '_' : c;
+    LEEWAY_TRY(make_folder(folder / name));
+    LEEWAY_TRY(write_atomically(folder / name / "events.out.tfevents.0.leeway",
+                                tensorboard_file(run, begin_of(run))));
+  }
+  return {};
+}
+
+void print_json(const std::vector<RunData>& runs, const Path& page) {
+  nlohmann::ordered_json json = {{"page", page.string()}};
+  json["runs"] = nlohmann::ordered_json::array();
+  for (const RunData& run : runs) {
+    nlohmann::ordered_json row = {
+        {"run", run.name}, {"folder", run.folder}, {"state", state_word(run.state)}};
+    row.update(to_json(run.headline));
+    row["notes"] = run.notes;
+    json["runs"].push_back(std::move(row));
+  }
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+void print_text(const std::vector<RunData>& runs, const ReportArguments& arguments,
+                const Path& page) {
+  for (const RunData& run : runs) {
+    for (const std::string& note : run.notes) fmt::print(stderr, "note: {}: {}\n", run.name, note);
+  }
+  print_table(headline_table(runs));
+  std::error_code code;
+  fmt::print("wrote {} ({})\n", page.string(), human_bytes(std::filesystem::file_size(page, code)));
+  if (!arguments.csv.empty()) fmt::print("wrote {}: six CSV files\n", arguments.csv);
+  if (!arguments.tensorboard.empty()) {
+    fmt::print("wrote {}; see it with `tensorboard --logdir {}`\n", arguments.tensorboard,
+               arguments.tensorboard);
+  }
+}
+
+Status run(const ReportArguments& arguments) {
+  const Path page = arguments.out.empty() ? default_page(arguments.runs) : Path(arguments.out);
+  if (!arguments.out.empty()) LEEWAY_TRY(check_output_file("--out", page));
+  for (const auto& [option, folder] :
+       {std::pair{"--csv", arguments.csv}, std::pair{"--tensorboard", arguments.tensorboard}}) {
+    if (!folder.empty()) LEEWAY_TRY(check_output_folder(option, folder));
+  }
+  LEEWAY_ASSIGN(const std::vector<RunData> runs, read_runs(arguments.runs));
+  LEEWAY_TRY(write_atomically(page, report_page(runs, {.title = page_title(runs)})));
+  if (!arguments.csv.empty()) LEEWAY_TRY(write_csv(arguments.csv, runs));
+  if (!arguments.tensorboard.empty()) LEEWAY_TRY(write_tensorboard(arguments.tensorboard, runs));
+  if (arguments.json) {
+    print_json(runs, page);
+  } else {
+    print_text(runs, arguments, page);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Action& chosen) {
+  CLI::App* command =
+      app.add_subcommand("report", "Make a page of charts and tables about runs, to look at");
+  command->footer(
+      "Examples:\n"
+      "  leeway report out/first\n"
+      "  leeway report out/a out/b out/c --out compared.html\n"
+      "  leeway report out/first --csv tables --tensorboard board\n"
+      "The page is one file that needs no network. A run may still be going on.");
+  const auto arguments = std::make_shared<ReportArguments>();
+  command->add_option("RUN", arguments->runs, "Run folders")->required();
+  command->add_option("--out", arguments->out,
+                      "The page [RUN/report.html; of several runs report.html beside the first]");
+  command->add_option("--csv", arguments->csv, "Also write the tables as CSV files to this folder");
+  command->add_option("--tensorboard", arguments->tensorboard,
+                      "Also write the curves for TensorBoard to this folder");
+  command->add_flag("--json", arguments->json, "Print the numbers as JSON");
+  command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
+}
+
+}  // namespace leeway::cli

@@ -1,0 +1,115 @@
+#include "report/run_data.h"
+
+#include <cmath>
+
+namespace leeway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, kCurves> kCurveWords = {
+    "train_loss", "valid_loss", "gradient_norm", "tokens_per_second",
+    "consensus",  "drift",      "correction",    "lag"};
+constexpr std::array<std::string_view, kPurposes> kPurposeWords = {"activations", "gradients",
+                                                                   "averaging", "evaluation"};
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+// Seven digits are more than a picture shows, and half of the bytes of sixteen.
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double scale = std::pow(10.0, 6 - std::floor(std::log10(std::abs(value))));
+  return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
+}
+
+Json to_json(const Series& series) {
+  Json points = Json::array();
+  for (const Point& point : series.points()) {
+    const Standing& at = point.at;
+    points.push_back({at.update, at.tokens, rounded(at.seconds), at.bytes_averaging, at.bytes,
+                      rounded(point.value)});
+  }
+  return {{"seen", series.seen()}, {"thinned", series.thinned()}, {"points", std::move(points)}};
+}
+
+Json to_json(const Histogram& histogram) {
+  Json counts = Json::array();
+  for (const auto& [value, count] : histogram.counts()) counts.push_back({value, count});
+  return counts;
+}
+
+Json to_json(const WorkerData& worker) {
+  return {{"replica", worker.worker.replica.value}, {"stage", worker.worker.stage.value},
+          {"busy", or_null(worker.busy.share())},   {"pieces", worker.pieces},
+          {"bytes_sent", worker.bytes_sent},        {"delays", to_json(worker.delays)}};
+}
+
+}  // namespace
+
+std::string_view curve_word(Curve curve) { return kCurveWords[static_cast<size_t>(curve)]; }
+std::string_view purpose_word(Purpose purpose) {
+  return kPurposeWords[static_cast<size_t>(purpose)];
+}
+
+std::string_view state_word(RunState state) {
+  if (state == RunState::kFinished) return "finished";
+  return state == RunState::kStopped ? "stopped" : "unfinished";
+}
+
+std::optional<double> Headline::traffic_share() const {
+  if (bytes_allreduce.value_or(0) <= 0) return std::nullopt;
+  return static_cast<double>(bytes[static_cast<size_t>(Purpose::kAveraging)]) /
+         static_cast<double>(*bytes_allreduce);
+}
+
+std::string RunData::setting(std::string_view key) const {
+  for (const auto& [name_of, value] : config) {
+    if (name_of == key) return value;
+  }
+  return "";
+}
+
+Json to_json(const Headline& headline) {
+  Json json = {{"updates", headline.updates},
+               {"tokens", headline.tokens},
+               {"train_loss", or_null(headline.train_loss)},
+               {"valid_loss", or_null(headline.valid_loss)},
+               {"seconds", headline.seconds},
+               {"tokens_per_second", headline.tokens_per_second},
+               {"busy", or_null(headline.busy)}};
+  for (int i = 0; i < kPurposes; ++i) {
+    json["bytes_" + std::string(kPurposeWords[static_cast<size_t>(i)])] =
+        headline.bytes[static_cast<size_t>(i)];
+  }
+  json["bytes_allreduce"] = or_null(headline.bytes_allreduce);
+  json["traffic_share"] = or_null(headline.traffic_share());
+  json["lag_mean"] = or_null(headline.lag_mean);
+  json["consensus"] = or_null(headline.consensus);
+  return json;
+}
+
+Json to_json(const RunData& run) {
+  Json json = {{"name", run.name},
+               {"folder", run.folder},
+               {"version", run.version},
+               {"state", state_word(run.state)},
+               {"headline", to_json(run.headline)}};
+  json["config"] = Json::object();
+  for (const auto& [key, value] : run.config) json["config"][key] = value;
+  json["curves"] = Json::object();
+  for (size_t i = 0; i < run.curves.size(); ++i) {
+    json["curves"][std::string(kCurveWords[i])] = to_json(run.curves[i]);
+  }
+  json["workers"] = Json::array();
+  for (const WorkerData& worker : run.workers) json["workers"].push_back(to_json(worker));
+  json["lags"] = to_json(run.lags);
+  json["timeline"] = run.timeline;
+  json["happened"] = run.happened;
+  json["notes"] = run.notes;
+  return json;
+}
+
+}  // namespace leeway

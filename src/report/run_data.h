@@ -1,0 +1,100 @@
+// What a run folder says about its run, as plain values: what a page shows, a CSV file holds and
+// TensorBoard is given.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "report/series.h"
+#include "report/stage_table.h"
+
+namespace leeway {
+
+enum class Curve {
+  kTrainLoss,
+  kValidLoss,
+  kGradientNorm,
+  kTokensPerSecond,
+  kConsensus,
+  kDrift,
+  kCorrection,
+  kLag,
+};
+inline constexpr int kCurves = 8;
+std::string_view curve_word(Curve curve);  // "train_loss"
+
+enum class Purpose { kActivations, kGradients, kAveraging, kEvaluation };
+inline constexpr int kPurposes = 4;
+std::string_view purpose_word(Purpose purpose);
+
+// How often each value came; what is beyond kMax counts there.
+class Histogram {
+ public:
+  static constexpr int64_t kMax = 256;
+  void add(int64_t value) { ++counts_[value < kMax ? value : kMax]; }
+  const std::map<int64_t, int64_t>& counts() const { return counts_; }
+
+ private:
+  std::map<int64_t, int64_t> counts_;
+};
+
+struct WorkerData {
+  WorkerId worker;
+  BusyTime busy = {};  // from a sitting's first piece of work to its last update
+  int64_t pieces = 0;
+  int64_t bytes_sent = 0;
+  Histogram delays = {};  // of backwards
+};
+
+enum class RunState { kFinished, kStopped, kUnfinished };  // unfinished: goes on, or was cut off
+std::string_view state_word(RunState state);
+
+// The row of a run in the table of runs. Where the run has ended these are the numbers of its
+// summary.json, otherwise those of its log so far.
+struct Headline {
+  int64_t updates = 0;
+  int64_t tokens = 0;
+  std::optional<double> train_loss = {};
+  std::optional<double> valid_loss = {};
+  double seconds = 0;
+  double tokens_per_second = 0;
+  std::optional<double> busy = {};  // mean of the stages
+  std::array<int64_t, kPurposes> bytes = {};
+  std::optional<int64_t> bytes_allreduce = {};  // what it would have sent; none: one replica
+  std::optional<double> lag_mean = {};
+  std::optional<double> consensus = {};
+
+  std::optional<double> traffic_share() const;  // averaging, of the all-reduce
+};
+
+struct RunData {
+  std::string name;    // short, and different from other runs of a page
+  std::string folder;  // as the user wrote it
+  std::string version = {};
+  RunState state = RunState::kUnfinished;
+  Headline headline = {};
+  std::vector<std::pair<std::string, std::string>> config = {};  // "mesh.stages", "4"
+  std::vector<Series> curves = std::vector<Series>(kCurves);
+  std::vector<WorkerData> workers = {};    // ascending replica, then stage
+  Histogram lags = {};                     // of merges
+  std::string timeline = {};               // SVG; empty: no work is recorded
+  std::vector<std::string> happened = {};  // resumed, diverged, ...
+  std::vector<std::string> notes = {};     // what is missing, cut or thinned
+
+  const Series& curve(Curve which) const { return curves[static_cast<size_t>(which)]; }
+  std::string setting(std::string_view key) const;  // "" where there is none
+};
+
+// What the page's script reads; docs/report.md describes it.
+nlohmann::ordered_json to_json(const RunData& run);
+nlohmann::ordered_json to_json(const Headline& headline);
+
+}  // namespace leeway

@@ -1,0 +1,250 @@
+#include "report/run_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "report/work_history.h"
+
+namespace leeway {
+namespace {
+
+constexpr double kFading = 0.98;  // of the distance between replicas, from mean to mean
+constexpr double kSmoothing = 0.9;
+constexpr size_t kRecentLosses = 20;
+constexpr size_t kHappenedMax = 200;
+constexpr int64_t kEverything = std::numeric_limits<int64_t>::max();
+
+// By how many `resumed` lines are behind: of what is written now, which update is the last that
+// no later sitting does again.
+std::vector<int64_t> kept_updates(const std::vector<int64_t>& resumes) {
+  std::vector<int64_t> kept(resumes.size() + 1, kEverything);
+  for (size_t i = resumes.size(); i > 0; --i) kept[i - 1] = std::min(kept[i], resumes[i - 1]);
+  return kept;
+}
+
+Purpose purpose_of(const Work& work) {
+  if (is_evaluation(work)) return Purpose::kEvaluation;
+  if (is_of_round(work.kind)) return Purpose::kAveraging;
+  return work.kind == WorkKind::kForward ? Purpose::kActivations : Purpose::kGradients;
+}
+
+}  // namespace
+
+BusyTime RunReader::Tally::total() const {
+  BusyTime sum = data.busy;
+  if (end > begin) {
+    sum += {.busy_ns = static_cast<double>(busy_at_end.count),
+            .whole_ns = static_cast<double>((end - begin).count)};
+  }
+  return sum;
+}
+
+RunReader::RunReader(const RunLimits& limits, const std::vector<int64_t>& resumes,
+                     std::optional<Lane> weights_lane)
+    : limits_(limits),
+      updates_kept_(kept_updates(resumes)),
+      weights_lane_(weights_lane),
+      pieces_(limits.pieces_max) {
+  data_.curves.assign(kCurves, Series(limits.points_max));
+}
+
+bool RunReader::superseded(const Event& event) const {
+  const auto update = event.integer("update");
+  return update && *update > updates_kept_[std::min(resumes_seen_, updates_kept_.size() - 1)];
+}
+
+Status RunReader::add(std::string_view line) {
+  const auto parsed = Event::parse(line);
+  if (!parsed.ok()) return parsed.error();
+  const Event& event = *parsed;
+  const std::string& kind = event.kind();
+  if (kind == "resumed") ++resumes_seen_;
+  if (superseded(event)) return {};
+  const int64_t update = event.integer("update").value_or(0);
+  if (kind == kWorkEvent) worked(event);
+  if (kind == "update") updated(event);
+  if (kind == "evaluated") evaluated(event);
+  if (kind == "resumed") resumed(event);
+  if (kind == "started") {
+    data_.version = event.text("version").value_or("");
+    parameters_ = event.integer("parameters").value_or(0);
+  }
+  if (kind == "changed") {
+    happened(fmt::format("update {}: changed {}", update, event.text("change").value_or("")));
+  }
+  if (kind == "diverged") happened(fmt::format("update {}: diverged", update + 1));
+  if (kind == "unstable") {
+    happened(fmt::format("update {}: merging is unstable at a lag of {:.1f} updates", update,
+                         event.number("lag").value_or(0)));
+  }
+  if (kind == "guarded") {
+    happened(fmt::format("update {}: rounds are held {} updates apart, so that merging is stable",
+                         update, event.integer("interval").value_or(0)));
+  }
+  if (kind == "ended") {
+    const Event::Value* finished = event.find("finished");
+    const bool* held = finished == nullptr ? nullptr : std::get_if<bool>(finished);
+    data_.state = held != nullptr && *held ? RunState::kFinished : RunState::kStopped;
+  }
+  return {};
+}
+
+void RunReader::happened(std::string text) {
+  if (data_.happened.size() < kHappenedMax) data_.happened.push_back(std::move(text));
+}
+
+void RunReader::resumed(const Event& event) {
+  ++sitting_;
+  data_.state = RunState::kUnfinished;
+  update_seconds_ = 0;
+  for (auto& [worker, tally] : tallies_) {
+    tally.data.busy = tally.total();
+    tally.begin = tally.end = tally.busy = tally.busy_at_end = Nanos{};
+    tally.began = false;
+  }
+  happened(fmt::format("resumed at update {}", event.integer("update").value_or(0)));
+}
+
+void RunReader::count_bytes(const WorkRecord& record) {
+  const Purpose purpose = purpose_of(record.work);
+  data_.headline.bytes[static_cast<size_t>(purpose)] += record.bytes_sent;
+  now_.bytes += record.bytes_sent;
+  if (purpose == Purpose::kAveraging) now_.bytes_averaging += record.bytes_sent;
+}
+
+void RunReader::worked(const Event& event) {
+  const auto checked = checked_work(event);
+  if (!checked.ok()) {
+    if (unreadable_++ == 0) why_unreadable_ = checked.error().message;
+    return;
+  }
+  const WorkRecord& record = *checked;
+  Tally& tally = tallies_[record.worker];
+  tally.data.worker = record.worker;
+  ++tally.data.pieces;
+  tally.data.bytes_sent += record.bytes_sent;
+  if (!tally.began) tally.begin = record.times.begin;
+  tally.began = true;
+  tally.busy = tally.busy + (record.times.end - record.times.begin);
+  if (record.work.kind == WorkKind::kUpdate) {
+    tally.end = record.times.end;
+    tally.busy_at_end = tally.busy;
+  }
+  if (record.work.kind == WorkKind::kBackward) tally.data.delays.add(record.work.delay);
+  count_bytes(record);
+  if (is_of_round(record.work.kind)) count_round(event, record.work);
+  pieces_.add(record, sitting_);
+}
+
+void RunReader::count_round(const Event& event, const Work& work) {
+  if (work.lane == Lane::kEvaluation) return;
+  const auto squared = [&](std::string_view name) {
+    const double value = event.number(name).value_or(0);
+    return value * value;
+  };
+  if (work.kind == WorkKind::kReduce && work.lane == weights_lane_ && event.number("spread")) {
+    spread_ = kFading * spread_ + squared("spread");
+    scale_ = kFading * scale_ + squared("scale");
+  }
+  if (work.kind != WorkKind::kMerge || work.replicas.empty()) return;
+  if (event.number("drift")) drift_.add(squared("drift"));
+  if (event.number("correction")) correction_.add(squared("correction"));
+  if (work.lane != Lane::kMain) return;
+  data_.lags.add(work.delay);
+  lag_.add(static_cast<double>(work.delay));
+  lag_all_.add(static_cast<double>(work.delay));
+}
+
+void RunReader::put(Curve curve, const Standing& at, double value) {
+  if (std::isfinite(value)) data_.curves[static_cast<size_t>(curve)].add({at, value});
+}
+
+void RunReader::put_mean(Curve curve, const Standing& at, Mean& mean, bool root) {
+  if (mean.count == 0) return;
+  const double value = mean.sum / static_cast<double>(mean.count);
+  put(curve, at, root ? std::sqrt(value) : value);
+  mean = {};
+}
+
+void RunReader::updated(const Event& event) {
+  const Standing before = now_;
+  now_.update = event.integer("update").value_or(now_.update);
+  now_.tokens = event.integer("tokens").value_or(now_.tokens);
+  now_.seconds = event.number("seconds").value_or(now_.seconds);
+  if (now_.update > 0) {
+    tokens_per_update_ = static_cast<double>(now_.tokens) / static_cast<double>(now_.update);
+  }
+  if (const auto loss = event.number("loss")) {
+    put(Curve::kTrainLoss, now_, *loss);
+    recent_losses_.push_back(*loss);
+    if (recent_losses_.size() > kRecentLosses) recent_losses_.pop_front();
+  }
+  if (const auto norm = event.number("gradient_norm")) put(Curve::kGradientNorm, now_, *norm);
+  const double seconds = now_.seconds - before.seconds;
+  if (seconds > 0 && now_.tokens > before.tokens) {
+    update_seconds_ =
+        update_seconds_ == 0 ? seconds : kSmoothing * update_seconds_ + (1 - kSmoothing) * seconds;
+    put(Curve::kTokensPerSecond, now_,
+        static_cast<double>(now_.tokens - before.tokens) / update_seconds_);
+  }
+  if (scale_ > 0) put(Curve::kConsensus, now_, std::sqrt(spread_ / scale_));
+  put_mean(Curve::kDrift, now_, drift_, true);
+  put_mean(Curve::kCorrection, now_, correction_, true);
+  put_mean(Curve::kLag, now_, lag_, false);
+}
+
+// Later updates may be done already: its tokens are those of its weights, its time and bytes those
+// of the moment when the loss was known.
+void RunReader::evaluated(const Event& event) {
+  const auto loss = event.number("valid_loss");
+  if (!loss) return;
+  Standing at = now_;
+  at.update = event.integer("update").value_or(now_.update);
+  at.tokens = static_cast<int64_t>(static_cast<double>(at.update) * tokens_per_update_ + 0.5);
+  at.seconds = event.number("seconds").value_or(now_.seconds);
+  put(Curve::kValidLoss, at, *loss);
+  data_.headline.valid_loss = *loss;
+}
+
+RunData RunReader::data() const {
+  RunData data = data_;
+  Headline& headline = data.headline;
+  headline.updates = now_.update;
+  headline.tokens = now_.tokens;
+  headline.seconds = now_.seconds;
+  if (now_.seconds > 0)
+    headline.tokens_per_second = static_cast<double>(now_.tokens) / now_.seconds;
+  if (!recent_losses_.empty()) {
+    headline.train_loss = std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
+                          static_cast<double>(recent_losses_.size());
+  }
+  if (lag_all_.count > 0) headline.lag_mean = lag_all_.sum / static_cast<double>(lag_all_.count);
+  if (scale_ > 0) headline.consensus = std::sqrt(spread_ / scale_);
+  Mean busy;
+  for (const auto& [worker, tally] : tallies_) {
+    data.workers.push_back(tally.data);
+    data.workers.back().busy = tally.total();
+    if (const auto share = tally.total().share()) busy.add(*share);
+  }
+  if (busy.count > 0) headline.busy = busy.sum / static_cast<double>(busy.count);
+  if (unreadable_ > 0) {
+    data.notes.push_back(
+        fmt::format("{} pieces of work are left out: {}", unreadable_, why_unreadable_));
+  }
+  data.timeline = pieces_.svg(limits_.boxes_max, data.notes);
+  const bool thinned = std::any_of(data.curves.begin(), data.curves.end(),
+                                   [](const Series& series) { return series.thinned(); });
+  if (thinned) {
+    data.notes.push_back(
+        fmt::format("curves are thinned to at most {} points: of neighbours the smallest and the "
+                    "largest are kept",
+                    limits_.points_max));
+  }
+  return data;
+}
+
+}  // namespace leeway

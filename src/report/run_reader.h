@@ -1,0 +1,86 @@
+// From the lines of an event log, one after the other, to what a report shows. Memory does not
+// grow with the run, so that a run may be followed while it goes on.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "events/event.h"
+#include "report/run_data.h"
+#include "report/run_timeline.h"
+
+namespace leeway {
+
+struct RunLimits {
+  size_t points_max = 2000;   // of a curve
+  size_t pieces_max = 20000;  // of work, kept for the timeline
+  size_t boxes_max = 10000;   // of the timeline
+};
+
+class RunReader {
+ public:
+  // `resumes`: the updates of the log's `resumed` lines, all of them and in order. What comes
+  // after update n was done again by the sitting that resumed at n, and does not count.
+  RunReader(const RunLimits& limits, const std::vector<int64_t>& resumes,
+            std::optional<Lane> weights_lane);
+
+  // A line without its end. The error says what is wrong with it, and nothing has changed.
+  Status add(std::string_view line);
+  // All but names, configuration and summary. The timeline is drawn anew at each call.
+  RunData data() const;
+  int64_t parameters() const { return parameters_; }
+
+ private:
+  struct Tally {  // of one worker; times are those of the present sitting
+    WorkerData data;
+    Nanos begin = {};
+    Nanos end = {};
+    Nanos busy = {};
+    Nanos busy_at_end = {};
+    bool began = false;
+    BusyTime total() const;
+  };
+  struct Mean {
+    double sum = 0;
+    int64_t count = 0;
+    void add(double value) { sum += value, ++count; }
+  };
+
+  bool superseded(const Event& event) const;
+  void resumed(const Event& event);
+  void worked(const Event& event);
+  void count_bytes(const WorkRecord& record);
+  void count_round(const Event& event, const Work& work);
+  void updated(const Event& event);
+  void evaluated(const Event& event);
+  void happened(std::string text);
+  void put(Curve curve, const Standing& at, double value);
+  void put_mean(Curve curve, const Standing& at, Mean& mean, bool root);
+
+  RunLimits limits_;
+  std::vector<int64_t> updates_kept_;  // by resumes to come: the last update that counts
+  std::optional<Lane> weights_lane_;
+  size_t resumes_seen_ = 0;
+  size_t sitting_ = 0;
+
+  RunData data_;
+  int64_t parameters_ = 0;
+  Standing now_;
+  double tokens_per_update_ = 0;
+  std::map<WorkerId, Tally> tallies_;
+  PieceKeeper pieces_;
+  std::deque<double> recent_losses_;
+  double update_seconds_ = 0;  // smoothed
+  double spread_ = 0;          // fading sums of squares
+  double scale_ = 0;
+  Mean drift_, correction_, lag_, lag_all_;  // the first three since the last update
+  int64_t unreadable_ = 0;
+  std::string why_unreadable_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,310 @@
+// show(data) makes the page from what report_page() has put into it. It may be called again with
+// newer data: what the reader has chosen stays.
+'use strict';
+const chosen = {axis: 'tokens', logarithmic: false, timeline: null};
+let shown = null;   // the data
+let charts = [];
+
+const runColor = (run) => colorOf(shown.runs.indexOf(run));
+const many = () => shown.runs.length > 1;
+const of = (run, text) => many() ? `${run.name}, ${text}` : text;
+
+// One chart in a card; `make` gives Chart.js's configuration, again at each change of colours.
+const chartCard = (options, make) => {
+  const canvas = element('canvas', {role: 'img', 'aria-label': options.title});
+  const made = card(options, element('div', {class: 'chart'}, canvas));
+  charts.push({canvas, make, chart: null});
+  return made;
+};
+
+const drawCharts = () => {
+  if (typeof Chart === 'undefined') return;
+  for (const entry of charts) {
+    if (entry.chart) entry.chart.destroy();
+    entry.chart = new Chart(entry.canvas, entry.make());
+  }
+};
+
+const curveTable = (names) => () => ({
+  columns: ['run', 'curve', ...POINT_COLUMNS],
+  rows: shown.runs.flatMap((run) => names.flatMap(
+    (name) => run.curves[name].points.map((point) => [run.name, name, ...point]))),
+});
+const hasCurve = (names) => names.some(
+  (name) => shown.runs.some((run) => run.curves[name].points.length > 0));
+const thinnedText = (names) => {
+  const thinned = shown.runs.flatMap((run) => names.map((name) => run.curves[name]))
+    .filter((curve) => curve.thinned);
+  if (!thinned.length) return '';
+  const seen = Math.max(...thinned.map((curve) => curve.seen));
+  const most = Math.max(...thinned.map((curve) => curve.points.length));
+  return ` Thinned: ${say.count(most)} of ${say.count(seen)} points, smallest and largest kept.`;
+};
+
+const curveLines = (names, words) => shown.runs.flatMap((run) => names.map((name, i) => ({
+  label: of(run, words[i]),
+  curve: run.curves[name],
+  color: many() ? runColor(run) : colorOf(i),
+  dashed: many() && i > 0,
+  dots: name === 'valid_loss',
+}))).filter(({curve}) => curve.points.length > 0);
+
+const curveCard = ({id, title, names, words, about, unit, tools, wide}) => {
+  if (!hasCurve(names)) return null;
+  return chartCard({id, title, about: about + thinnedText(names), csv: curveTable(names), tools,
+    wide}, () => lineChart({lines: curveLines(names, words), axis: chosen.axis, unit,
+    logarithmic: id === 'loss' && chosen.logarithmic}));
+};
+
+const headlineTable = () => ({
+  columns: ['run', 'state', 'updates', 'tokens', 'validation loss', 'training loss', 'tokens/s',
+    'busy', 'averaging sent', 'of all-reduce', 'lag', 'replica spread', 'time'],
+  rows: shown.runs.map((run) => {
+    const head = run.headline;
+    const cell = (key, words) => ({text: words(head[key]), value: head[key]});
+    return [{text: run.name, value: run.name, color: many() ? runColor(run) : ''}, run.state,
+      cell('updates', say.count), cell('tokens', say.count), cell('valid_loss', say.loss),
+      cell('train_loss', say.loss), cell('tokens_per_second', say.count),
+      cell('busy', say.percent), cell('bytes_averaging', say.bytes),
+      cell('traffic_share', say.percent), cell('lag_mean', say.short),
+      cell('consensus', say.percent), cell('seconds', say.seconds)];
+  }),
+});
+
+// The few numbers that a reader wants first, of a page about one run.
+const tiles = () => {
+  const head = shown.runs[0].headline;
+  const tile = (key, name, words) => element('div', {class: 'tile'},
+    element('b', {'data-key': key, 'data-value': head[key]}, words(head[key])),
+    element('span', {}, name));
+  return element('div', {class: 'tiles'},
+    tile('valid_loss', 'validation loss', say.loss),
+    tile('tokens_per_second', 'tokens/s', say.count),
+    tile('busy', 'busy', say.percent),
+    tile('traffic_share', 'of the bytes of an all-reduce', say.percent));
+};
+
+const PURPOSES = ['activations', 'gradients', 'averaging', 'evaluation'];
+const trafficTable = () => ({
+  columns: ['run', 'purpose', 'bytes', 'an update', 'share of what was sent'],
+  rows: shown.runs.flatMap((run) => {
+    const head = run.headline;
+    const all = PURPOSES.reduce((sum, purpose) => sum + head['bytes_' + purpose], 0);
+    const row = (name, bytes, share) => [run.name, name, {text: say.bytes(bytes), value: bytes},
+      {text: say.bytes(bytes / (head.updates || 1)), value: bytes / (head.updates || 1)},
+      {text: say.percent(share), value: share}];
+    const rows = PURPOSES.map((purpose) =>
+      row(purpose, head['bytes_' + purpose], all ? head['bytes_' + purpose] / all : null));
+    if (head.bytes_allreduce !== null) {
+      rows.push(row('an all-reduce would have sent', head.bytes_allreduce, null));
+    }
+    return rows;
+  }),
+});
+
+const workerTable = () => ({
+  columns: ['run', 'replica', 'stage', 'busy', 'delay, mean', 'sent', 'pieces of work'],
+  rows: shown.runs.flatMap((run) => run.workers.map((worker) => {
+    const counts = worker.delays.reduce((sum, [, count]) => sum + count, 0);
+    const delays = worker.delays.reduce((sum, [delay, count]) => sum + delay * count, 0);
+    const mean = counts ? delays / counts : null;
+    return [run.name, worker.replica, worker.stage,
+      {text: say.percent(worker.busy), value: worker.busy},
+      {text: say.short(mean), value: mean},
+      {text: say.bytes(worker.bytes_sent), value: worker.bytes_sent},
+      {text: say.count(worker.pieces), value: worker.pieces}];
+  })),
+});
+
+const BARS_MAX = 64;
+const busyCard = () => {
+  const workers = shown.runs.flatMap((run) => run.workers);
+  if (!workers.length) return null;
+  const key = (worker) => `replica ${worker.replica}, stage ${worker.stage}`;
+  const names = [...new Set(workers.map(key))].slice(0, BARS_MAX);
+  const cut = new Set(workers.map(key)).size > BARS_MAX ? ` The first ${BARS_MAX} workers.` : '';
+  return chartCard({id: 'busy', title: 'Busy share of each worker', csv: workerTable,
+    about: 'Of the time from its first piece of work to its last update.' + cut},
+  () => barChart({
+    names: names.map((name) => name.replace('replica ', 'r').replace(', stage ', ' s')),
+    sayValue: say.percent, max: 1, xTitle: 'r: replica, s: stage',
+    groups: shown.runs.map((run) => {
+      const shares = new Map(run.workers.map((worker) => [key(worker), worker.busy]));
+      return {label: run.name, color: many() ? runColor(run) : colorOf(0),
+        values: names.map((name) => shares.get(name) ?? null)};
+    }),
+  }));
+};
+
+// By stage for one run, by run for several.
+const delayGroups = () => {
+  if (many()) {
+    return shown.runs.map((run) => ({label: run.name, color: runColor(run),
+      counts: addUp(run.workers.map((worker) => worker.delays))}));
+  }
+  const workers = shown.runs.flatMap((run) => run.workers);
+  const stages = [...new Set(workers.map((worker) => worker.stage))].slice(0, 8);
+  return stages.map((stage, i) => ({label: `stage ${stage}`, color: colorOf(i),
+    counts: addUp(workers.filter((worker) => worker.stage === stage)
+      .map((worker) => worker.delays))}));
+};
+const countTable = (groups) => () => ({
+  columns: ['of', 'updates', 'count'],
+  rows: groups().flatMap(({label, counts}) =>
+    [...counts].map(([value, count]) => [label, value, count])),
+});
+const histogramCard = (id, title, about, groups) => {
+  if (!groups().some(({counts}) => counts.size)) return null;
+  return chartCard({id, title, about, csv: countTable(groups)},
+    () => histogramChart(groups(), 'updates'));
+};
+const lagGroups = () => shown.runs.map((run) => (
+  {label: run.name, color: many() ? runColor(run) : colorOf(0), counts: addUp([run.lags])}));
+
+const configTable = (differing) => () => {
+  const keys = [...new Set(shown.runs.flatMap((run) => Object.keys(run.config)))];
+  const values = (key) => shown.runs.map((run) => run.config[key] ?? null);
+  return {
+    columns: ['key', ...shown.runs.map((run) => run.name)],
+    rows: keys.filter((key) => !differing || new Set(values(key)).size > 1)
+      .map((key) => [key, ...values(key)]),
+  };
+};
+const configCard = () => {
+  const parts = [];
+  if (many()) {
+    const table = configTable(true)();
+    parts.push(table.rows.length ? tableOf(table) : element('p', {}, 'No key differs.'));
+  }
+  parts.push(element('details', {}, element('summary', {}, 'Every key'),
+    tableOf(configTable(false)())));
+  return card({id: 'configuration', csv: configTable(false), wide: true,
+    title: many() ? 'Differences of configuration' : 'Configuration'}, ...parts);
+};
+
+const timelineCard = () => {
+  const runs = shown.runs.filter((run) => run.timeline);
+  if (!runs.length) return null;
+  const run = runs.find(({name}) => name === chosen.timeline) || runs[0];
+  const choose = element('select', {'aria-label': 'run'},
+    ...runs.map(({name}) => element('option', name === run.name ? {selected: ''} : {}, name)));
+  choose.addEventListener('change', () => { chosen.timeline = choose.value; show(shown); });
+  const tools = element('div', {class: 'tools', hidden: ''}, ...[['in', '+', 'zoom in'],
+    ['out', '−', 'zoom out'], ['left', '←', 'earlier'], ['right', '→', 'later'],
+    ['whole', 'whole', 'the whole part']].map(([action, text, label]) => element('button',
+    {type: 'button', 'data-action': action, 'aria-label': label}, text)));
+  const picture = element('div', {class: 'scroll picture-box'});
+  picture.innerHTML = run.timeline;  // ours: timeline_svg() made it
+  const made = card({id: 'timeline', title: 'Timeline', wide: true,
+    tools: many() ? [choose] : [],
+    about: 'One row is one worker and time goes to the right; a gap is a worker that waits. ' +
+      'Ctrl + wheel zooms, dragging moves; point at a box to see what it is.'}, tools, picture);
+  startTimeline(made);
+  return made;
+};
+
+const axisTools = () => {
+  const names = {tokens: 'tokens', time: 'time', averaged: 'bytes between replicas',
+    bytes: 'bytes', updates: 'updates'};
+  const choose = element('select', {id: 'axis', 'aria-label': 'against'},
+    ...Object.entries(names).map(([value, text]) => element('option',
+      value === chosen.axis ? {value, selected: ''} : {value}, 'against ' + text)));
+  choose.addEventListener('change', () => { chosen.axis = choose.value; drawCharts(); });
+  const box = element('input', {type: 'checkbox', id: 'logarithmic'});
+  box.checked = chosen.logarithmic;
+  box.addEventListener('change', () => { chosen.logarithmic = box.checked; drawCharts(); });
+  return [choose, element('label', {}, box, ' log')];
+};
+
+const comparisonCard = () => {
+  const comparison = shown.comparison;
+  if (!comparison) return null;
+  const made = card({id: 'comparison', title: comparison.title, csv: () => comparison, wide: true},
+    tableOf(comparison));
+  if (comparison.fair) made.append(element('p', {}, comparison.fair));
+  for (const note of comparison.notes || []) made.append(element('p', {class: 'note'}, note));
+  return made;
+};
+
+const notesOf = () => [
+  ...shown.notes,
+  ...shown.runs.flatMap((run) => run.notes.map((note) => many() ? `${run.name}: ${note}` : note)),
+  ...(typeof Chart === 'undefined' ? ['this program was built without Chart.js: no charts'] : []),
+].map((note) => element('p', {class: 'note'}, note));
+
+const happenedCard = () => {
+  const rows = shown.runs.flatMap((run) => run.happened.map((what) => [run.name, what]));
+  if (!rows.length) return null;
+  const table = {columns: ['run', 'what'], rows};
+  return card({id: 'happened', title: 'What happened', csv: () => table}, tableOf(table));
+};
+
+const cards = () => [
+  comparisonCard(),
+  card({id: 'runs', title: many() ? 'Runs' : 'Numbers', csv: headlineTable, wide: true},
+    ...(many() ? [] : [tiles()]), tableOf(headlineTable())),
+  curveCard({id: 'loss', title: 'Loss', names: ['valid_loss', 'train_loss'],
+    words: ['validation', 'training'], wide: true, tools: axisTools(),
+    about: 'Every curve of the page is drawn against what is chosen here.'}),
+  busyCard(),
+  curveCard({id: 'speed', title: 'Speed', names: ['tokens_per_second'], words: ['tokens/s'],
+    unit: 'tokens/s', about: 'Smoothed over about ten updates.'}),
+  histogramCard('delays', 'Delay of gradients',
+    'Updates between the weights that a gradient was computed with and those that it met.',
+    delayGroups),
+  histogramCard('lags', 'Lag of merges', 'Updates between sending a part and merging the mean.',
+    lagGroups),
+  curveCard({id: 'spread', title: 'Replica spread', names: ['consensus'], words: ['spread'],
+    about: 'Distance of the replicas from their mean over the size of the weights.'}),
+  curveCard({id: 'sizes', title: 'Drift and correction', names: ['drift', 'correction'],
+    words: ['drift', 'correction'], about: 'Of merges, root mean squares: own steps since the ' +
+      'part was sent, and what the merge has changed.'}),
+  curveCard({id: 'gradients', title: 'Gradient norm', names: ['gradient_norm'], words: ['norm'],
+    about: ''}),
+  curveCard({id: 'lag', title: 'Lag over the run', names: ['lag'], words: ['lag'],
+    unit: 'updates', about: 'Mean of the merges of an update.'}),
+  card({id: 'traffic', title: 'Traffic', csv: trafficTable}, tableOf(trafficTable())),
+  timelineCard(),
+  card({id: 'workers', title: 'Workers', csv: workerTable}, element('details', {},
+    element('summary', {}, 'Every worker'), tableOf(workerTable()))),
+  happenedCard(),
+  configCard(),
+].filter(Boolean);
+
+function show(data) {
+  shown = data;
+  for (const {chart} of charts) if (chart) chart.destroy();
+  charts = [];
+  document.title = data.title;
+  document.getElementById('title').textContent = data.title;
+  document.getElementById('version').textContent = data.version;
+  const made = cards();
+  const report = document.getElementById('report');
+  report.replaceChildren(...notesOf(), element('div', {class: 'cards'}, ...made));
+  document.getElementById('links').replaceChildren(...made.map((section) => element('a',
+    {href: '#' + section.id}, section.querySelector('h2').textContent)));
+  drawCharts();
+  report.dataset.charts = charts.filter(({chart}) => chart).length;
+  report.dataset.shown = Number(report.dataset.shown || 0) + 1;
+}
+
+// Style sheets say what is dark by a media query; whoever presses the button answers it himself.
+const setTheme = (dark) => {
+  document.documentElement.dataset.theme = dark ? 'dark' : 'light';
+  document.documentElement.style.colorScheme = dark ? 'dark' : 'light';
+  for (const sheet of document.styleSheets) {
+    for (const rule of sheet.cssRules) {
+      if (!(rule instanceof CSSMediaRule)) continue;
+      if (!rule.query && !rule.media.mediaText.includes('prefers-color-scheme')) continue;
+      rule.query = rule.query || rule.media.mediaText;
+      rule.media.mediaText = dark ? 'all' : 'not all';
+    }
+  }
+};
+const redraw = (dark) => { setTheme(dark); if (shown) show(shown); setTheme(dark); };
+const darkWanted = matchMedia('(prefers-color-scheme: dark)');
+darkWanted.addEventListener('change', () => redraw(darkWanted.matches));
+document.getElementById('theme').addEventListener('click', () => redraw(!isDark()));
+setTheme(darkWanted.matches);
+show(JSON.parse(document.getElementById('data').textContent));
+setTheme(isDark());

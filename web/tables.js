@@ -1,0 +1,91 @@
+// Texts, tables and CSV: what a page needs beside its charts.
+'use strict';
+const element = (tag, attributes = {}, ...children) => {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+};
+
+// Numbers as people read them.
+const say = {
+  count: (value) => value === null ? '–' : Math.round(value).toLocaleString('en'),
+  loss: (value) => value === null ? '–' : value.toFixed(4),
+  percent: (value) => value === null ? '–' : (100 * value).toFixed(1) + ' %',
+  short: (value) => value === null ? '–' : String(Number(value.toPrecision(4))),
+  seconds: (value) => {
+    if (value < 120) return Number(value.toPrecision(3)) + ' s';
+    const minutes = Math.round(value / 60);
+    return minutes < 120 ? minutes + ' min' : (minutes / 60).toFixed(1) + ' h';
+  },
+  bytes: (value) => {
+    if (value === null) return '–';
+    const units = ['bytes', 'kB', 'MB', 'GB', 'TB', 'PB'];
+    let power = 0;
+    for (; value >= 1000 && power + 1 < units.length; ++power) value /= 1000;
+    return (power ? value.toFixed(1) : value) + ' ' + units[power];
+  },
+  axis: (value) => Math.abs(value) >= 1e4 ?
+    new Intl.NumberFormat('en', {notation: 'compact'}).format(value) : Number(value.toPrecision(3)),
+};
+
+// A table as data: {columns: ['run', ...], rows: [[{text, value}, ...], ...]}. `value` is what
+// the CSV file holds; a cell may be a bare text or number too.
+const cellText = (cell) => {
+  if (cell === null || cell === undefined) return '–';
+  if (typeof cell !== 'object') return typeof cell === 'number' ? say.short(cell) : cell;
+  if ('failed' in cell) return 'failed: ' + cell.failed;
+  if ('mean' in cell) return `${say.short(cell.mean)} ± ${say.short(cell.spread)}`;
+  return cell.text;
+};
+const cellValue = (cell) => {
+  if (cell === null || typeof cell !== 'object') return cell;
+  if ('failed' in cell) return 'failed: ' + cell.failed;
+  if ('mean' in cell) return `${cell.mean} ± ${cell.spread}`;
+  return cell.value;
+};
+
+const tableOf = ({columns, rows}) => {
+  const head = element('tr', {}, ...columns.map((name) => element('th', {}, name)));
+  const body = rows.map((row) => element('tr', {}, ...row.map((cell) => {
+    const made = element('td', {}, cellText(cell));
+    if (cell && typeof cell === 'object') {
+      if ('failed' in cell) made.className = 'failed';
+      if (cell.value !== undefined) made.dataset.value = cell.value;
+      if (cell.color) made.prepend(element('span', {class: 'dot', style: `--dot:${cell.color}`}));
+    }
+    return made;
+  })));
+  return element('div', {class: 'scroll'},
+    element('table', {}, element('thead', {}, head), element('tbody', {}, ...body)));
+};
+
+const csvOf = ({columns, rows}) => {
+  const quote = (value) => {
+    const text = value === null || value === undefined ? '' : String(value);
+    return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
+  };
+  const lines = [columns, ...rows.map((row) => row.map(cellValue))];
+  return lines.map((line) => line.map(quote).join(',') + '\n').join('');
+};
+
+const csvButton = (name, table) => {
+  const button = element('button', {type: 'button', class: 'csv', 'data-csv': name,
+    title: 'download as CSV'}, 'CSV');
+  button.addEventListener('click', () => {
+    const address = URL.createObjectURL(new Blob([csvOf(table())], {type: 'text/csv'}));
+    const link = element('a', {href: address, download: name + '.csv'});
+    link.click();
+    URL.revokeObjectURL(address);
+  });
+  return button;
+};
+
+// A section with a heading, its tools and a sentence about it.
+const card = ({id, title, about, csv, tools = [], wide = false}, ...content) => {
+  const bar = element('div', {class: 'bar'}, element('h2', {}, title), ...tools);
+  if (csv) bar.append(csvButton(id, csv));
+  const made = element('section', {class: wide ? 'card wide' : 'card', id}, bar, ...content);
+  if (about) made.append(element('p', {class: 'soft'}, about));
+  return made;
+};
