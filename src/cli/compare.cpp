@@ -19,6 +19,8 @@
 #include "compare/table.h"
 #include "config/comparison.h"
 #include "drivers/threads/wall_clock.h"
+#include "report/report_page.h"
+#include "report/run_follower.h"
 
 namespace leeway::cli {
 namespace {
@@ -132,6 +134,36 @@ Result<std::vector<RunOutcome>> complete(const ComparisonPlan& plan,
   return whole;
 }
 
+// One run for each variant that has a result, of its best rate and the first seed: the curves of
+// all of them would hide each other. The table over them has the rest.
+Result<std::vector<RunData>> runs_to_show(const ComparisonResults& results, const Path& folder) {
+  std::vector<RunData> shown_runs;
+  for (size_t variant = 0; variant < results.rows.size(); ++variant) {
+    const ComparisonRow& row = results.rows[variant];
+    if (!row.best) continue;
+    const double rate = row.cells[*row.best].rate;
+    const auto run = std::ranges::find_if(results.plan.runs, [&](const PlannedRun& planned) {
+      return planned.variant == variant && planned.rate == rate;
+    });
+    LEEWAY_ASSIGN(RunData data,
+                  read_run(run_folder(folder, *run), limits_for(results.rows.size())));
+    data.name = row.name;
+    shown_runs.push_back(std::move(data));
+  }
+  return shown_runs;
+}
+
+Status write_page(const ComparisonResults& results, const Path& folder) {
+  const nlohmann::ordered_json comparison = comparison_json(results);
+  LEEWAY_ASSIGN(const std::vector<RunData> runs, runs_to_show(results, folder));
+  if (runs.empty()) return {};
+  PageOptions options{.title = fmt::format("Comparison {}", comparison["title"].get<std::string>()),
+                      .notes = {fmt::format("Curves are of seed {} at each variant's best rate.",
+                                            results.plan.seeds.front())},
+                      .comparison = comparison};
+  return write_atomically(folder / "report.html", report_page(runs, options));
+}
+
 // What --check says: the size of the set, and which of it cannot run.
 void print_plan(const ComparisonPlan& plan) {
   const Comparison& comparison = plan.comparison;
@@ -177,6 +209,7 @@ Status run(const CompareArguments& arguments) {
   const std::string json = results_json(results);
   LEEWAY_TRY(write_atomically(folder / "table.md", table));
   LEEWAY_TRY(write_atomically(folder / "results.json", json));
+  LEEWAY_TRY(write_page(results, folder));
   fmt::print("{}", arguments.json ? json : table);
   if (std::ranges::any_of(results.rows, [](const auto& row) { return row.best.has_value(); }))
     return {};
@@ -191,7 +224,8 @@ void add_compare(CLI::App& app, Action& chosen) {
   command->footer(
       "Example:\n"
       "  leeway compare recipes/compare/quickstart.toml --out out/c\n"
-      "Leaves table.md, results.json and all runs in --out. What is done is kept: Ctrl-C ends it, "
+      "Leaves table.md, results.json, report.html and all runs in --out. What is done is kept: "
+      "Ctrl-C ends it, "
       "and the same\ncommand goes on. The file: docs/compare.md");
   const auto arguments = std::make_shared<CompareArguments>();
   command

@@ -52,6 +52,7 @@ def test_a_set_runs_once_and_what_changes_runs_again(place):
     table = (place.folder / "c/table.md").read_text()
     assert "| all gradients |" in table and "Seeds 1, 2" in table
     assert json.loads((place.folder / "c/results.json").read_text()) == results
+    assert "all gradients" in (place.folder / "c/report.html").read_text()
     run = place.folder / "c" / results["runs"][0]["folder"]
     assert (run / "summary.json").is_file() and run.with_name(run.name + ".log").is_file()
 
