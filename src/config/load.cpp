@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "config/advice.h"
 #include "config/checks.h"
 #include "config/keys.h"
 #include "config/resolve.h"
-#include "config/toml_reader.h"
 
 namespace leeway {
 namespace {
@@ -154,14 +154,34 @@ Result<LoadedRecipe> load_recipe(const Path& path, const std::vector<std::string
 
 Result<LoadedRecipe> parse_recipe(std::string_view toml, std::string_view source_name,
                                   const std::vector<std::string>& sets) {
-  LEEWAY_ASSIGN(const std::vector<TomlEntry> entries, read_toml(toml, source_name));
-  LoadedRecipe loaded;
-  for (const TomlEntry& entry : entries) LEEWAY_TRY(apply_entry(entry, source_name, loaded));
+  LEEWAY_ASSIGN(std::vector<TomlEntry> entries, read_toml(toml, source_name));
+  LEEWAY_ASSIGN(LoadedRecipe loaded,
+                stack_layers({{std::string(source_name), std::move(entries)}}));
   for (const std::string& set : sets) LEEWAY_TRY(apply_set(set, loaded));
+  LEEWAY_TRY(complete_recipe(loaded, source_name));
+  return loaded;
+}
+
+Result<LoadedRecipe> stack_layers(const std::vector<RecipeLayer>& layers) {
+  LoadedRecipe loaded;
+  for (const RecipeLayer& layer : layers) {
+    const auto names = [&](std::string_view path) {
+      return std::ranges::count(layer.entries, path, &TomlEntry::path) > 0;
+    };
+    for (const TomlEntry& entry : layer.entries)
+      LEEWAY_TRY(apply_entry(entry, layer.source_name, loaded));
+    // Of the two names of a run's length the later layer's counts; both in one stay to be refused.
+    if (names("run.updates") && !names("run.tokens")) forget("run.tokens", loaded);
+    if (names("run.tokens") && !names("run.updates") && loaded.recipe.run.tokens > 0)
+      forget("run.updates", loaded);
+  }
+  return loaded;
+}
+
+Status complete_recipe(LoadedRecipe& loaded, std::string_view source_name) {
   resolve(loaded);
   LEEWAY_TRY(check_required(loaded.recipe, source_name));
-  LEEWAY_TRY(check_together(loaded));
-  return loaded;
+  return check_together(loaded);
 }
 
 }  // namespace leeway

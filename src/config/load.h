@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/result.h"
 #include "config/recipe.h"
+#include "config/toml_reader.h"
 
 namespace leeway {
 
@@ -41,5 +42,17 @@ std::string origin_text(const Origin& origin);
 Result<LoadedRecipe> load_recipe(const Path& path, const std::vector<std::string>& sets);
 Result<LoadedRecipe> parse_recipe(std::string_view toml, std::string_view source_name,
                                   const std::vector<std::string>& sets);
+
+// Keys of recipes as they stand in some file, that one or another.
+struct RecipeLayer {
+  std::string source_name;
+  std::vector<TomlEntry> entries;  // path: "table.name"
+};
+
+// The same in two steps, for recipes that are put together of several files. The first finds what
+// is wrong whatever the rest says (unknown keys, values out of range); later layers win.
+Result<LoadedRecipe> stack_layers(const std::vector<RecipeLayer>& layers);
+// The second fills in what was left out and finds values that do not go together.
+Status complete_recipe(LoadedRecipe& loaded, std::string_view source_name);
 
 }  // namespace leeway

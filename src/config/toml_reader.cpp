@@ -55,14 +55,17 @@ Value value_of_node(const toml::node& node) {
   return Foreign{node.is_table() ? "a table" : "a date or a time"};
 }
 
-void collect(const toml::table& table, const std::string& prefix, std::vector<TomlEntry>& entries) {
+void collect(const toml::table& table, const TomlEntry& outer, std::vector<TomlEntry>& entries) {
+  const std::string prefix = outer.path.empty() ? "" : outer.path + ".";
   for (const auto& [key, node] : table) {
-    const std::string path = prefix + bare_or_quoted(key.str());
-    entries.push_back({.path = path,
+    std::vector<std::string> parts = outer.parts;
+    parts.emplace_back(key.str());
+    entries.push_back({.path = prefix + bare_or_quoted(key.str()),
+                       .parts = std::move(parts),
                        .line = static_cast<int64_t>(key.source().begin.line),
                        .is_table = node.is_table(),
                        .value = value_of_node(node)});
-    if (const auto* inner = node.as_table()) collect(*inner, path + ".", entries);
+    if (const auto* inner = node.as_table()) collect(*inner, TomlEntry(entries.back()), entries);
   }
 }
 
@@ -76,7 +79,7 @@ Result<std::vector<TomlEntry>> read_toml(std::string_view text, std::string_view
                                    at.column, shown(parsed.error().description())));
   }
   std::vector<TomlEntry> entries;
-  collect(parsed.table(), "", entries);
+  collect(parsed.table(), {}, entries);
   // toml++ keeps a table by name; people read files by line, and want the first mistake first.
   std::stable_sort(entries.begin(), entries.end(),
                    [](const TomlEntry& a, const TomlEntry& b) { return a.line < b.line; });

@@ -12,7 +12,8 @@
 namespace leeway {
 
 struct TomlEntry {
-  std::string path;  // "model.width"; parts that are no bare words are quoted
+  std::string path;                     // "model.width"; parts that are no bare words are quoted
+  std::vector<std::string> parts = {};  // of the path, as they are
   int64_t line = 0;
   bool is_table = false;  // a header such as [model]; its keys follow as entries of their own
   Value value;

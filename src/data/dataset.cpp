@@ -87,14 +87,19 @@ Result<Side> open_text(const PrepareOptions& options, const Tokenizer& tokenizer
   LEEWAY_ASSIGN(const std::string fingerprint, prepare_fingerprint(options, tokenizer));
   const Path folder = cache / fingerprint;
   const bool with_held = options.valid_share > 0.0;
-  const auto known = read_data_info(folder);
-  if (known.ok() && known->fingerprint == fingerprint) {
-    // A cached folder that someone damaged is made again, not complained about.
-    if (auto side = open_folder(folder, with_held); side.ok()) return side;
-  }
+  // A cached folder that someone damaged is made again, not complained about.
+  const auto cached = [&]() -> std::optional<Side> {
+    const auto known = read_data_info(folder);
+    if (!known.ok() || known->fingerprint != fingerprint) return std::nullopt;
+    auto side = open_folder(folder, with_held);
+    return side.ok() ? std::optional<Side>(std::move(*side)) : std::nullopt;
+  };
+  if (auto side = cached()) return std::move(*side);
   const auto info = prepare(options, tokenizer, folder, progress);
-  if (!info) return info.error();
-  return open_folder(folder, with_held);
+  if (info) return open_folder(folder, with_held);
+  // Another run may have made the same folder in the meantime.
+  if (auto side = cached()) return std::move(*side);
+  return info.error();
 }
 
 Result<Side> open_train(const DataSpec& spec, const Path& cache, const PrepareProgress& progress) {

@@ -1,0 +1,248 @@
+// leeway compare FILE
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/process.h"
+#include "cli/commands.h"
+#include "cli/compare_runs.h"
+#include "cli/progress.h"
+#include "cli/validators.h"
+#include "compare/plan.h"
+#include "compare/results.h"
+#include "compare/table.h"
+#include "config/comparison.h"
+#include "drivers/threads/wall_clock.h"
+#include "report/report_page.h"
+#include "report/run_follower.h"
+
+namespace leeway::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct CompareArguments {
+  std::string file;
+  std::string out;
+  int64_t jobs = 0;  // 0: as many as the cores take
+  bool retry = false;
+  bool json = false;
+  bool check = false;
+
+  Path folder() const { return out.empty() ? Path("out") / Path(file).stem() : Path(out); }
+};
+
+// Whose results a folder holds.
+constexpr const char* kStamp = "compare.json";
+
+Status check_stamp(const Path& folder, const std::string& file_name) {
+  std::error_code code;  // a folder that is not there is empty
+  if (!fs::is_directory(folder, code) || fs::is_empty(folder, code)) return {};
+  const Result<std::string> text = read_text(folder / kStamp);
+  if (!text.ok()) {
+    return usage_error(fmt::format("{} holds other files; choose another --out", folder.string()));
+  }
+  const Json stamp = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto word = [&](const char* key) {
+    return stamp.is_object() && stamp.contains(key) && stamp[key].is_string()
+               ? stamp[key].get<std::string>()
+               : "?";
+  };
+  if (word("version") != LEEWAY_VERSION) {
+    return usage_error(fmt::format(
+        "{} holds results of leeway {}, and this is {}: numbers of two versions make no table; "
+        "choose another --out",
+        folder.string(), shown(word("version")), LEEWAY_VERSION));
+  }
+  if (word("file") != file_name) {
+    return usage_error(fmt::format("{} holds results of {}, not of {}; choose another --out",
+                                   folder.string(), shown(word("file")), file_name));
+  }
+  return {};
+}
+
+// Held while the folder is worked on, by this process and by its children.
+class FolderLock {
+ public:
+  static Result<FolderLock> take(const Path& folder) {
+    // Not closed on exec: the children of a killed comparison still write there.
+    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY);  // NOLINT
+    if (descriptor < 0) return file_error("open", folder, errno);
+    FolderLock lock(descriptor);
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+      return Error{fmt::format("another comparison is at work in {}; wait for it, or end it",
+                               folder.string())};
+    }
+    return lock;
+  }
+  FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FolderLock& operator=(FolderLock&&) = delete;
+  ~FolderLock() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+ private:
+  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
+
+Status remove_file(const Path& path) {
+  std::error_code code;
+  fs::remove(path, code);
+  return code ? Status(file_error("remove", path, code.value())) : Status();
+}
+
+Result<std::vector<std::optional<RunOutcome>>> outcomes_so_far(const ComparisonPlan& plan,
+                                                               const CompareArguments& arguments) {
+  std::vector<std::optional<RunOutcome>> outcomes;
+  for (const PlannedRun& run : plan.runs) {
+    if (arguments.retry) LEEWAY_TRY(remove_file(run_failure(arguments.folder(), run)));
+    outcomes.push_back(read_outcome(arguments.folder(), run));
+  }
+  return outcomes;
+}
+
+int64_t jobs_of(const CompareArguments& arguments, const ComparisonPlan& plan) {
+  if (arguments.jobs > 0) return arguments.jobs;
+  return std::max<int64_t>(1, core_count() / threads_of_a_run(plan));
+}
+
+// Runs what is missing. Results of an earlier call go first: they are not those of what follows.
+Result<std::vector<RunOutcome>> complete(const ComparisonPlan& plan,
+                                         const CompareArguments& arguments) {
+  const threads::WallClock clock;
+  const Path folder = arguments.folder();
+  LEEWAY_ASSIGN(auto outcomes, outcomes_so_far(plan, arguments));
+  const auto missing =
+      std::ranges::count_if(outcomes, [](const auto& outcome) { return !outcome; });
+  if (missing > 0) {
+    for (const char* name : {"results.json", "table.md", "report.html"})
+      LEEWAY_TRY(remove_file(folder / name));
+    const auto kept = std::ssize(outcomes) - missing;
+    if (kept > 0) fmt::print(stderr, "{} of {} runs are done already\n", kept, outcomes.size());
+    LEEWAY_TRY(run_missing(plan, folder, jobs_of(arguments, plan), clock, outcomes));
+  }
+  std::vector<RunOutcome> whole;
+  for (auto& outcome : outcomes) whole.push_back(std::move(*outcome));
+  return whole;
+}
+
+// One run for each variant that has a result, of its best rate and the first seed: the curves of
+// all of them would hide each other. The table over them has the rest.
+Result<std::vector<RunData>> runs_to_show(const ComparisonResults& results, const Path& folder) {
+  std::vector<RunData> shown_runs;
+  for (size_t variant = 0; variant < results.rows.size(); ++variant) {
+    const ComparisonRow& row = results.rows[variant];
+    if (!row.best) continue;
+    const double rate = row.cells[*row.best].rate;
+    const auto run = std::ranges::find_if(results.plan.runs, [&](const PlannedRun& planned) {
+      return planned.variant == variant && planned.rate == rate;
+    });
+    LEEWAY_ASSIGN(RunData data,
+                  read_run(run_folder(folder, *run), limits_for(results.rows.size())));
+    data.name = row.name;
+    shown_runs.push_back(std::move(data));
+  }
+  return shown_runs;
+}
+
+Status write_page(const ComparisonResults& results, const Path& folder) {
+  const nlohmann::ordered_json comparison = comparison_json(results);
+  LEEWAY_ASSIGN(const std::vector<RunData> runs, runs_to_show(results, folder));
+  if (runs.empty()) return {};
+  PageOptions options{.title = fmt::format("Comparison {}", comparison["title"].get<std::string>()),
+                      .notes = {fmt::format("Curves are of seed {} at each variant's best rate.",
+                                            results.plan.seeds.front())},
+                      .comparison = comparison};
+  return write_atomically(folder / "report.html", report_page(runs, options));
+}
+
+// What --check says: the size of the set, and which of it cannot run.
+void print_plan(const ComparisonPlan& plan) {
+  const Comparison& comparison = plan.comparison;
+  uint64_t updates = 0;
+  uint64_t tokens = 0;
+  for (const PlannedRun& run : plan.runs) {
+    if (!run.refused.empty()) continue;
+    updates += static_cast<uint64_t>(run.recipe.recipe.run.updates);
+    tokens += static_cast<uint64_t>(run_tokens(run.recipe.recipe));
+  }
+  fmt::print("{}: ok, {} runs ({} variants, {} rates, {} seeds), {} updates, {} tokens\n",
+             plan.source_name, plan.runs.size(), comparison.variants.size(),
+             comparison.rates.size(), plan.seeds.size(), human_count(updates), human_count(tokens));
+  for (const std::string& part : plan.unfair) fmt::print("not fair: {}\n", part);
+  for (size_t i = 0; i < comparison.variants.size(); ++i) {
+    if (!plan.runs[i].refused.empty())
+      fmt::print("will fail: {}: {}\n", shown(comparison.variants[i].name), plan.runs[i].refused);
+  }
+}
+
+Status run(const CompareArguments& arguments) {
+  const Path folder = arguments.folder();
+  const std::string file_name = Path(arguments.file).filename().string();
+  LEEWAY_ASSIGN(const ComparisonText text, load_comparison(arguments.file));
+  LEEWAY_ASSIGN(const ComparisonPlan plan, plan_comparison(text));
+  if (arguments.check) {
+    print_plan(plan);
+    return {};
+  }
+  LEEWAY_TRY(check_stamp(folder, file_name));
+  LEEWAY_TRY(make_folder(folder / "runs"));
+  LEEWAY_ASSIGN(const FolderLock lock, FolderLock::take(folder));
+  const Json stamp{{"version", LEEWAY_VERSION}, {"file", file_name}};
+  LEEWAY_TRY(write_atomically(folder / kStamp, stamp.dump(2) + "\n"));
+  LEEWAY_ASSIGN(const std::vector<RunOutcome> outcomes, complete(plan, arguments));
+  LEEWAY_TRY(check_same_data(plan, outcomes));
+  const ComparisonResults results{
+      .plan = plan,
+      .outcomes = outcomes,
+      .rows = comparison_rows(plan, outcomes),
+      .command = fmt::format("leeway compare {} --out {}", arguments.file, folder.string())};
+  const std::string table = comparison_markdown(results);
+  const std::string json = results_json(results);
+  LEEWAY_TRY(write_atomically(folder / "table.md", table));
+  LEEWAY_TRY(write_atomically(folder / "results.json", json));
+  LEEWAY_TRY(write_page(results, folder));
+  fmt::print("{}", arguments.json ? json : table);
+  if (std::ranges::any_of(results.rows, [](const auto& row) { return row.best.has_value(); }))
+    return {};
+  return Error{"no variant came to a result"};
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Action& chosen) {
+  CLI::App* command =
+      app.add_subcommand("compare", "Train variants of a recipe and hold them side by side");
+  command->footer(
+      "Example:\n"
+      "  leeway compare recipes/compare/quickstart.toml --out out/c\n"
+      "Leaves table.md, results.json, report.html and all runs in --out. What is done is kept: "
+      "Ctrl-C ends it, "
+      "and the same\ncommand goes on. The file: docs/compare.md");
+  const auto arguments = std::make_shared<CompareArguments>();
+  command
+      ->add_option("FILE", arguments->file,
+                   "TOML file with a recipe, seeds, rates and named variants")
+      ->required()
+      ->option_text("(required)");
+  command->add_option("--out", arguments->out,
+                      "The folder of the results [out/ and the file's name]");
+  command
+      ->add_option("--jobs", arguments->jobs,
+                   "Runs at a time [the cores, divided by the threads of a run]")
+      ->check(at_least(1));
+  command->add_flag("--retry", arguments->retry, "Run again what has failed");
+  command->add_flag("--check", arguments->check, "Say what would be run, and run nothing");
+  command->add_flag("--json", arguments->json, "Print results.json on standard output");
+  command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
+}
+
+}  // namespace leeway::cli

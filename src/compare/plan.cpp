@@ -1,0 +1,157 @@
+#include "compare/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/hash.h"
+#include "config/keys.h"
+
+namespace leeway {
+namespace {
+
+constexpr size_t kNameMost = 48;  // of a variant's name in a folder's
+constexpr size_t kHashDigits = 8;
+
+// Letters that need no quotes in any shell.
+std::string plain(std::string_view text) {
+  std::string name;
+  for (const char c : text.substr(0, kNameMost)) {
+    const bool kept = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '.' || c == '=' || c == '-';
+    if (kept) name.push_back(c);
+    if (!kept && !name.empty() && name.back() != '_') name.push_back('_');
+  }
+  while (name.starts_with('.') || name.starts_with('-')) name.erase(0, 1);
+  return name.empty() ? "variant" : name;
+}
+
+std::string folder_name(std::string_view variant, const PlannedRun& run) {
+  return fmt::format("{}-x{:g}-seed{}-{}", plain(variant), run.rate, run.seed,
+                     hash_hex(recipe_hash(run.recipe.recipe)).substr(0, kHashDigits));
+}
+
+Result<PlannedRun> plan_run(const ComparisonText& text, size_t variant, const RunChoice& choice) {
+  const Variant& chosen = text.comparison.variants[variant];
+  LEEWAY_ASSIGN(LoadedRecipe recipe, stack_variant(text, chosen, choice));
+  PlannedRun run{.variant = variant, .rate = choice.rate, .name = {}, .recipe = {}, .refused = {}};
+  const Status complete = complete_recipe(recipe, text.source_name);
+  if (!complete.ok()) run.refused = complete.error().message;
+  run.seed = recipe.recipe.run.seed;
+  run.recipe = std::move(recipe);
+  run.name = folder_name(chosen.name, run);
+  return run;
+}
+
+Status add_runs(const ComparisonText& text, ComparisonPlan& plan) {
+  const Comparison& comparison = text.comparison;
+  const std::vector<double> seeds =
+      comparison.seeds.empty() ? std::vector<double>{0} : comparison.seeds;
+  for (const double seed : seeds) {
+    for (const double rate : comparison.rates) {
+      for (size_t variant = 0; variant < comparison.variants.size(); ++variant) {
+        LEEWAY_ASSIGN(PlannedRun run, plan_run(text, variant, {.rate = rate, .seed = seed}));
+        plan.runs.push_back(std::move(run));
+      }
+    }
+    plan.seeds.push_back(plan.runs.back().seed);
+  }
+  return {};
+}
+
+Status check_names(const ComparisonPlan& plan) {
+  std::set<std::string> names;
+  for (const PlannedRun& run : plan.runs) {
+    if (!names.insert(run.name).second) {
+      return usage_error(fmt::format(
+          "{}: two variants have the same recipe and names that look the same, {}: take one out",
+          plan.source_name,
+          shown(leeway::quoted(plan.comparison.variants[run.variant].name), kShortBytes)));
+    }
+  }
+  return {};
+}
+
+// Each variant is held against the first that can run; the first seed and rate stand for all.
+std::vector<std::string> unfair_parts(const ComparisonPlan& plan) {
+  std::vector<std::string> found;
+  const auto begin = plan.runs.begin();
+  const auto end = begin + static_cast<ptrdiff_t>(plan.comparison.variants.size());
+  const auto first = std::find_if(begin, end, [](const auto& run) { return run.refused.empty(); });
+  for (auto run = first; run != end; ++run) {
+    if (!run->refused.empty() || run == first) continue;
+    const auto name = [&](const PlannedRun& of) {
+      return plan.comparison.variants[of.variant].name;
+    };
+    for (std::string& part :
+         unfair_between(name(*first), first->recipe.recipe, name(*run), run->recipe.recipe)) {
+      found.push_back(std::move(part));
+    }
+  }
+  return found;
+}
+
+Status check_fair(const ComparisonPlan& plan) {
+  if (plan.unfair.empty() || !plan.comparison.fair) return {};
+  return usage_error(fmt::format(
+      "{}: not a fair comparison: {}{}; make them equal, or write fair = false, which the results "
+      "will show",
+      shown(plan.source_name), plan.unfair.front(),
+      plan.unfair.size() > 1 ? fmt::format(" (and {} more)", plan.unfair.size() - 1) : ""));
+}
+
+}  // namespace
+
+uint64_t recipe_hash(const Recipe& recipe) {
+  std::string text;
+  for (const Key& key : keys())
+    text += fmt::format("{} = {}\n", key.path, toml_text(value_of(key, recipe)));
+  return hash_text(text);
+}
+
+int64_t run_tokens(const Recipe& recipe) {
+  return recipe.run.updates * recipe.data.batch * recipe.model.context * recipe.mesh.replicas;
+}
+
+std::vector<std::string> unfair_between(const std::string& first_name, const Recipe& first,
+                                        const std::string& second_name, const Recipe& second) {
+  std::vector<std::string> found;
+  const auto compare = [&](std::string_view what, const std::string& a, const std::string& b) {
+    if (a == b) return;
+    found.push_back(fmt::format(
+        "{} of {} {} {} and of {} {}", what, shown(leeway::quoted(first_name), kShortBytes),
+        what.ends_with('s') ? "are" : "is", shown(a, kShortBytes),
+        shown(leeway::quoted(second_name), kShortBytes), shown(b, kShortBytes)));
+  };
+  const auto number = [](int64_t value) { return fmt::format("{}", value); };
+  const auto key = [&](std::string_view path) {
+    compare(path, toml_text(value_of(*find_key(path), first)),
+            toml_text(value_of(*find_key(path), second)));
+  };
+  compare("updates", number(first.run.updates), number(second.run.updates));
+  compare("tokens", number(run_tokens(first)), number(run_tokens(second)));
+  // Losses are means over tokens of windows: of the same text, cut in the same way.
+  key("data.valid");
+  if (first.data.valid.empty() || second.data.valid.empty()) {
+    key("data.train");
+    key("data.valid_share");
+  }
+  key("data.tokenizer");
+  key("model.context");
+  key("run.evaluate_windows");
+  return found;
+}
+
+Result<ComparisonPlan> plan_comparison(const ComparisonText& text) {
+  ComparisonPlan plan{text.comparison, text.source_name, {}, {}, {}};
+  LEEWAY_TRY(add_runs(text, plan));
+  LEEWAY_TRY(check_names(plan));
+  if (std::ranges::none_of(plan.runs, &std::string::empty, &PlannedRun::refused))
+    return usage_error(plan.runs.front().refused);
+  plan.unfair = unfair_parts(plan);
+  LEEWAY_TRY(check_fair(plan));
+  return plan;
+}
+
+}  // namespace leeway

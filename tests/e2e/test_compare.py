@@ -1,0 +1,168 @@
+"""`leeway compare`: a set of runs as one table, interrupted and resumed, kept and refused."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+from places import LEEWAY, REPOSITORY
+
+HEAD = 'recipe = "tiny.toml"\nseeds = [1, 2]\n'
+BASE = '[base]\n"run.driver" = "sim"\n"run.updates" = {updates}\n"mesh.replicas" = 2\n'
+SET = (
+    HEAD
+    + BASE
+    + """
+[variants."all gradients"]
+"averaging.method" = "allreduce"
+[variants.few]
+"averaging.method" = "sparse"
+"averaging.merge" = "fixed_lag"
+"""
+)
+
+
+def write(place, text=SET, updates=6):
+    (place.folder / "set.toml").write_text(text.replace("{updates}", str(updates)))
+
+
+def compare(place, *arguments):
+    done = place.ok("compare", "set.toml", "--out", "c", "--json", "--jobs", 2, *arguments)
+    return json.loads(done.stdout), done
+
+
+def numbers(results):
+    """All that does not depend on the clock."""
+    return [
+        (run["variant"], run["seed"], run["loss"], run["summary"]["weights_hash"])
+        for run in results["runs"]
+    ], [(row["name"], row["loss"], row["difference_percent"]) for row in results["variants"]]
+
+
+def test_a_set_runs_once_and_what_changes_runs_again(place):
+    write(place)
+    results, first = compare(place)
+    assert [row["name"] for row in results["variants"]] == ["all gradients", "few"]
+    assert results["fair"] and results["seeds"] == [1, 2] and len(results["runs"]) == 4
+    for row in results["variants"]:
+        losses = [run["loss"] for run in results["runs"] if run["variant"] == row["name"]]
+        assert abs(row["loss"] - sum(losses) / 2) < 1e-12 and len(set(losses)) == 2
+    table = (place.folder / "c/table.md").read_text()
+    assert "| all gradients |" in table and "Seeds 1, 2" in table
+    assert json.loads((place.folder / "c/results.json").read_text()) == results
+    assert "all gradients" in (place.folder / "c/report.html").read_text()
+    run = place.folder / "c" / results["runs"][0]["folder"]
+    assert (run / "summary.json").is_file() and run.with_name(run.name + ".log").is_file()
+
+    again, done = compare(place)
+    assert again == results and done.stderr == ""  # the very same times: nothing was run
+    assert place.ok("compare", "set.toml", "--out", "c").stdout == table
+
+    write(place, SET + '"averaging.lag" = 2\n')
+    changed, done = compare(place)
+    assert "2 of 4 runs are done already" in done.stderr
+    assert changed["runs"][0] == results["runs"][0]
+    assert changed["runs"][1]["loss"] != results["runs"][1]["loss"]
+
+
+def test_interrupted_and_resumed_gives_the_same_results(place):
+    write(place, updates=80)
+    whole, _ = compare(place)
+    process = subprocess.Popen(
+        [LEEWAY, "compare", "set.toml", "--out", "cut", "--json", "--jobs", "1"],
+        cwd=place.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_WAIT_POLICY": "passive"},
+    )
+    for line in process.stderr:
+        if line.startswith("all gradients seed 1:"):  # the first is done, the second under way
+            break
+    process.send_signal(signal.SIGINT)
+    out, rest = process.communicate(timeout=60)
+    assert process.returncode == 1 and out == ""
+    assert "stopped with 1 of 4 runs done; the same command goes on from there" in rest
+    assert not (place.folder / "cut/results.json").exists()
+    done = place.ok("compare", "set.toml", "--out", "cut", "--json")
+    assert "1 of 4 runs are done already" in done.stderr
+    assert numbers(json.loads(done.stdout)) == numbers(whole)
+
+
+def test_what_fails_is_a_row_that_says_why(place):
+    bad = """
+[variants.refused]
+"model.heads" = 3
+[variants.unfit]
+"mesh.stages" = 64
+[variants.diverges]
+"optimizer.name" = "sgd"
+"optimizer.rate" = 100
+"optimizer.clip" = 0
+"""
+    write(place, SET.replace("seeds = [1, 2]", "seeds = [1]") + bad)
+    results, first = compare(place)
+    rows = {row["name"]: row for row in results["variants"]}
+    assert rows["few"]["loss"] and rows["few"]["failed"] is None
+    assert "model.heads" in rows["refused"]["failed"]
+    assert "mesh.stages" in rows["unfit"]["failed"]
+    assert "diverged at update" in rows["diverges"]["failed"]
+    assert f"failed: {rows['diverges']['failed']}" in (place.folder / "c/table.md").read_text()
+    again, done = compare(place)
+    assert again == results and done.stderr == ""
+    _, done = compare(place, "--retry")
+    assert "diverges seed 1: failed" in done.stderr
+
+
+def test_unfair_sets_are_refused_or_shown(place):
+    longer = SET.replace("seeds = [1, 2]", "seeds = [1]") + '"run.updates" = 3\n'
+    write(place, longer)
+    sentence = place.refused(2, "compare", "set.toml", "--out", "c")
+    assert 'not a fair comparison: updates of "all gradients" are 6 and of "few" 3' in sentence
+    assert "fair = false" in sentence and not (place.folder / "c").exists()
+    write(place, "fair = false\n" + longer)
+    results, _ = compare(place)
+    assert results["fair"] is False and "Not a fair" in results["comparison"]["fair"]
+    table = (place.folder / "c/table.md").read_text()
+    assert "**Not a fair comparison (fair = false): updates of" in table
+
+
+def test_bad_files_and_folders_get_one_sentence(place):
+    write(place, SET + '"model.widht" = 3\n')
+    sentence = place.refused(2, "compare", "set.toml", "--out", "c")
+    assert "set.toml:13: unknown key model.widht, did you mean model.width?" in sentence
+    write(place, "seed = [1]\n" + SET)
+    assert "did you mean seeds?" in place.refused(2, "compare", "set.toml", "--out", "c")
+    write(place, SET.replace("tiny.toml", "other.toml"))
+    assert "cannot read other.toml" in place.refused(2, "compare", "set.toml", "--out", "c")
+    assert "cannot read" in place.refused(2, "compare", "nowhere.toml", "--out", "c")
+    assert not (place.folder / "c").exists()
+    write(place)
+    assert "holds other files" in place.refused(2, "compare", "set.toml", "--out", "corpus")
+    (place.folder / "old").mkdir()
+    stamp = place.folder / "old/compare.json"
+    stamp.write_text('{"version": "0.0.1", "file": "set.toml"}')
+    sentence = place.refused(2, "compare", "set.toml", "--out", "old")
+    assert "old holds results of leeway 0.0.1, and this is" in sentence
+    version = place.ok("version").stdout.split()[1]
+    stamp.write_text(json.dumps({"version": version, "file": "another.toml"}))
+    sentence = place.refused(2, "compare", "set.toml", "--out", "old")
+    assert "old holds results of another.toml, not of set.toml" in sentence
+    stamp.write_text(json.dumps({"version": version, "file": "set.toml"}))
+    folder = os.open(place.folder / "old", os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    assert "another comparison is at work in old" in place.refused(
+        1, "compare", "set.toml", "--out", "old"
+    )
+    os.close(folder)
+    stamp.write_text("[")
+    assert "of leeway ?" in place.refused(2, "compare", "set.toml", "--out", "old")
+
+
+@pytest.mark.parametrize("name", ["quickstart", "paper", "grid"])
+def test_the_sets_of_the_repository_are_good(place, name):
+    said = place.ok("compare", REPOSITORY / f"recipes/compare/{name}.toml", "--check").stdout
+    assert f"{name}.toml: ok" in said and "will fail" not in said and "not fair" not in said
+    assert not (place.folder / "out").exists()
