@@ -66,6 +66,7 @@ int run(int argc, char** argv) {
   add_replay(app, chosen);
   add_timeline(app, chosen);
   add_data(app, chosen);
+  add_simulate(app, chosen);
   add_config(app, chosen);
   add_version(app, chosen);
   try {

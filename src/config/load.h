@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/result.h"
 #include "config/recipe.h"
+#include "config/toml_reader.h"
 
 namespace leeway {
 
@@ -41,5 +42,17 @@ std::string origin_text(const Origin& origin);
 Result<LoadedRecipe> load_recipe(const Path& path, const std::vector<std::string>& sets);
 Result<LoadedRecipe> parse_recipe(std::string_view toml, std::string_view source_name,
                                   const std::vector<std::string>& sets);
+
+// A recipe in pieces, of which a later one wins: a file and what another file changes of it.
+struct RecipePiece {
+  std::string source_name;
+  std::vector<TomlEntry> entries;
+};
+// What files may say that the recipe as a whole has no use for.
+enum class IdleKeys { kRefused, kDropped };
+// With kDropped, keys of [averaging] and of the look-ahead that came from a file and have no say
+// are as if they had not been given: for a recipe that is tried with several methods.
+Result<LoadedRecipe> join_recipe(const std::vector<RecipePiece>& pieces,
+                                 const std::vector<std::string>& sets, IdleKeys idle);
 
 }  // namespace leeway

@@ -55,6 +55,23 @@ Value value_of_node(const toml::node& node) {
   return Foreign{node.is_table() ? "a table" : "a date or a time"};
 }
 
+void collect(const toml::table& table, const std::string& prefix, std::vector<TomlEntry>& entries);
+
+// The tables of a list, each with its number.
+void collect_list(const toml::array& list, const std::string& path,
+                  std::vector<TomlEntry>& entries) {
+  for (size_t at = 0; at < list.size(); ++at) {
+    const auto* const inner = list[at].as_table();
+    if (inner == nullptr) continue;
+    const std::string numbered = fmt::format("{}[{}]", path, at);
+    entries.push_back({.path = numbered,
+                       .line = static_cast<int64_t>(inner->source().begin.line),
+                       .is_table = true,
+                       .value = Foreign{"a table"}});
+    collect(*inner, numbered + ".", entries);
+  }
+}
+
 void collect(const toml::table& table, const std::string& prefix, std::vector<TomlEntry>& entries) {
   for (const auto& [key, node] : table) {
     const std::string path = prefix + bare_or_quoted(key.str());
@@ -63,6 +80,7 @@ void collect(const toml::table& table, const std::string& prefix, std::vector<To
                        .is_table = node.is_table(),
                        .value = value_of_node(node)});
     if (const auto* inner = node.as_table()) collect(*inner, path + ".", entries);
+    if (const auto* list = node.as_array()) collect_list(*list, path, entries);
   }
 }
 

@@ -1,0 +1,15 @@
+// Tables of numbers for a terminal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace leeway::cli {
+
+using Row = std::vector<std::string>;
+
+// Right-aligned columns, two spaces apart. Of too many rows, one for each stage, only the ends are
+// shown; `last` stays.
+std::string table(const Row& heading, const std::vector<Row>& rows, const Row& last = {});
+
+}  // namespace leeway::cli
