@@ -67,6 +67,7 @@ int run(int argc, char** argv) {
   add_timeline(app, chosen);
   add_data(app, chosen);
   add_simulate(app, chosen);
+  add_plan(app, chosen);
   add_config(app, chosen);
   add_version(app, chosen);
   try {

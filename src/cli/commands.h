@@ -20,6 +20,7 @@ void add_generate(CLI::App& app, Action& chosen);
 void add_replay(CLI::App& app, Action& chosen);
 void add_timeline(CLI::App& app, Action& chosen);
 void add_simulate(CLI::App& app, Action& chosen);
+void add_plan(CLI::App& app, Action& chosen);
 void add_data(CLI::App& app, Action& chosen);
 void add_config(CLI::App& app, Action& chosen);
 void add_version(CLI::App& app, Action& chosen);
