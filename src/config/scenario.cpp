@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "config/averaging_rules.h"
 #include "config/keys.h"
 #include "config/nearest.h"
 #include "config/scenario_checks.h"
@@ -225,6 +226,11 @@ std::vector<Method> default_methods(const LoadedRecipe& loaded) {
         made.set.push_back(fmt::format("{}=auto", key.path));
     }
     made.set.push_back(fmt::format("averaging.method={}", word_of(averaging)));
+    // Its usual interval is longer than a short run.
+    const int64_t updates = recipe.run.updates;
+    if (averaging == AveragingMethod::kDiloco && recipe.averaging.method != averaging &&
+        updates < averaging_defaults(averaging).interval)
+      made.set.push_back(fmt::format("averaging.interval={}", std::max<int64_t>(1, updates / 4)));
     return made;
   };
   using enum AveragingMethod;

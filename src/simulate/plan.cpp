@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <utility>
 
 namespace leeway {
 namespace {
@@ -32,13 +34,23 @@ std::vector<size_t> grouped(const Cluster& cluster) {
   return order;
 }
 
-// For every number of replicas the longest pipelines that there are machines and layers for.
+// For every number of replicas the longest pipelines that there are machines and layers for; and
+// short ones that leave the last machines out, which may be too small or too slow.
 std::vector<MeshChoice> choices(int64_t workers, int64_t layers) {
-  std::vector<MeshChoice> all;
+  constexpr int64_t kShort = 4;
+  std::set<std::pair<int64_t, int64_t>> cuts;  // stages, replicas
   for (int64_t replicas = 1; replicas <= std::min(workers, kReplicasMax); ++replicas) {
     const int64_t stages = std::min(workers / replicas, layers);
     const bool more_would_do = replicas < kReplicasMax && workers / (replicas + 1) >= stages;
-    if (more_would_do) continue;
+    if (!more_would_do) cuts.emplace(stages, replicas);
+  }
+  for (int64_t stages = 1; stages <= std::min({kShort, layers, workers}); ++stages) {
+    const int64_t most = std::min(workers / stages, kReplicasMax);
+    for (const int64_t quarters : {1, 2, 3})
+      cuts.emplace(stages, std::max<int64_t>(1, most * quarters / 4));
+  }
+  std::vector<MeshChoice> all;
+  for (const auto& [stages, replicas] : cuts) {
     for (int64_t microbatch = 1; microbatch <= kMicrobatchMax; microbatch *= 2)
       all.push_back({stages, replicas, microbatch});
   }
