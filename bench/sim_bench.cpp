@@ -9,29 +9,18 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <memory>
 #include <vector>
 
 #include "base/process.h"
 #include "drivers/sim/simulation.h"
 #include "no_books.h"
+#include "worker/mesh.h"
 
 namespace {
 
 constexpr int64_t kStages = 100;
 constexpr int64_t kReplicas = 100;
 constexpr int64_t kUpdates = 100;
-
-std::vector<std::unique_ptr<leeway::Worker>> make_workers(const leeway::RunPlan& plan) {
-  std::vector<std::unique_ptr<leeway::Worker>> workers;
-  for (int64_t r = 0; r < kReplicas; ++r) {
-    for (int64_t s = 0; s < kStages; ++s) {
-      const leeway::WorkerId id = {.replica = {r}, .stage = {s}};
-      workers.push_back(std::make_unique<leeway::Worker>(id, plan, nullptr));
-    }
-  }
-  return workers;
-}
 
 leeway::sim::SimulationOptions options() {
   const leeway::sim::StageCosts costs = {
@@ -54,7 +43,7 @@ int main() {
   plan.activation_bytes = 65'536;
 
   const auto start = std::chrono::steady_clock::now();
-  const auto workers = make_workers(plan);
+  const auto workers = leeway::make_workers_without_numbers(plan, kReplicas);
   leeway::sim::Simulation simulation(options());
   leeway::NoBooks books;
   const leeway::Status status = simulation.run(workers, books);

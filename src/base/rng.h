@@ -16,6 +16,7 @@ enum class Stream : uint64_t {
   kJitter = 5,
   kSubset = 6,
   kRounding = 7,
+  kChurn = 8,
 };
 
 struct RandomKey {

@@ -68,6 +68,8 @@ int run(int argc, char** argv) {
   add_timeline(app, chosen);
   add_compare(app, chosen);
   add_data(app, chosen);
+  add_simulate(app, chosen);
+  add_plan(app, chosen);
   add_config(app, chosen);
   add_version(app, chosen);
   try {

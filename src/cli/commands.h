@@ -21,6 +21,8 @@ void add_replay(CLI::App& app, Action& chosen);
 void add_report(CLI::App& app, Action& chosen);
 void add_timeline(CLI::App& app, Action& chosen);
 void add_compare(CLI::App& app, Action& chosen);
+void add_simulate(CLI::App& app, Action& chosen);
+void add_plan(CLI::App& app, Action& chosen);
 void add_data(CLI::App& app, Action& chosen);
 void add_config(CLI::App& app, Action& chosen);
 void add_version(CLI::App& app, Action& chosen);

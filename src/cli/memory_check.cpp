@@ -8,8 +8,7 @@
 
 #include "base/process.h"
 #include "cli/progress.h"
-#include "worker/averaging_costs.h"
-#include "worker/recipe_parts.h"
+#include "worker/planned_memory.h"
 
 namespace leeway::cli {
 namespace {
@@ -49,24 +48,6 @@ std::string shown_bytes(double bytes) {
   constexpr double kMost = 1e18;  // what follows TB is nobody's machine
   if (bytes > kMost) return "more than 1,000,000 TB";
   return human_bytes(static_cast<uint64_t>(bytes));
-}
-
-std::vector<StageMemory> planned_memory(const Recipe& recipe, int64_t vocabulary) {
-  const int64_t update_every = recipe.pipeline.update_every;
-  const RunOptions& run = recipe.run;
-  const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
-  const bool often = run.evaluate_every > 0 && run.evaluate_every < run.updates;
-  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary);
-  std::vector<AveragingMemory> averaging;
-  for (const StageOptions& stage : stages)
-    averaging.push_back(averaging_memory(recipe, stage, {std::ssize(averaging)}));
-  return plan_memory(stages, pipeline_shape(recipe),
-                     {.microbatch_tokens = recipe.data.batch / update_every * recipe.model.context,
-                      .run_microbatches = run.updates * update_every,
-                      .evaluations_pending = often ? 2 : 1,
-                      .replicas = recipe.mesh.replicas,
-                      .averaging = averaging,
-                      .guesses = tentative ? recipe.pipeline.refresh : 0});
 }
 
 Status check_memory(const Recipe& recipe, int64_t vocabulary) {

@@ -9,9 +9,6 @@
 
 namespace leeway::cli {
 
-// One for each stage: a worker of the first replica, which holds what is evaluated.
-std::vector<StageMemory> planned_memory(const Recipe& recipe, int64_t vocabulary);
-
 // One sentence, exit status 2, where all workers together need more than there is. A GPU's memory
 // is not looked at: LibTorch has a good sentence of its own for that.
 Status check_memory(const Recipe& recipe, int64_t vocabulary);

@@ -6,23 +6,55 @@
 #include <cstdio>
 
 namespace leeway::cli {
+namespace {
+
+// Of a mesh with more stages than this, only the ends are shown.
+constexpr size_t kRowsMax = 40;
+
+std::vector<size_t> widths_of(const std::vector<Row>& rows) {
+  std::vector<size_t> widths(rows.front().size(), 0);
+  for (const Row& row : rows) {
+    for (size_t column = 0; column < row.size(); ++column)
+      widths[column] = std::max(widths[column], row[column].size());
+  }
+  return widths;
+}
+
+// To the right from column `first` on, each two spaces from what is before it.
+std::string numbers(const Row& row, size_t first, const std::vector<size_t>& widths) {
+  std::string text;
+  for (size_t column = first; column < row.size(); ++column)
+    text += fmt::format("  {:>{}}", row[column], widths[column]);
+  return text + '\n';
+}
+
+// The rows of stages, without the middle where they are too many.
+std::vector<Row> shortened(std::vector<Row> rows) {
+  if (rows.size() <= kRowsMax) return rows;
+  const auto half = static_cast<std::ptrdiff_t>(kRowsMax / 2);
+  rows.erase(rows.begin() + half, rows.end() - half);
+  rows.insert(rows.begin() + half, Row(rows.front().size(), "..."));
+  return rows;
+}
+
+}  // namespace
 
 void print_table(const TextTable& table) {
-  std::vector<size_t> widths(table.header.size(), 0);
-  const auto widen = [&](const std::vector<std::string>& cells) {
-    for (size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
-  };
-  widen(table.header);
-  for (const auto& row : table.rows) widen(row);
-  const auto print = [&](const std::vector<std::string>& cells) {
-    std::string line = fmt::format("{:<{}}", cells[0], widths[0]);
-    for (size_t i = 1; i < cells.size(); ++i) {
-      line += fmt::format("  {:>{}}", cells[i], widths[i]);
-    }
-    fmt::print("{}\n", line);
-  };
-  print(table.header);
-  for (const auto& row : table.rows) print(row);
+  std::vector<Row> rows = {table.header};
+  rows.insert(rows.end(), table.rows.begin(), table.rows.end());
+  const std::vector<size_t> widths = widths_of(rows);
+  for (const Row& row : rows)
+    fmt::print("{:<{}}{}", row.front(), widths.front(), numbers(row, 1, widths));
+}
+
+std::string table(const Row& heading, const std::vector<Row>& stages, const Row& last) {
+  std::vector<Row> rows = {heading};
+  for (Row& row : shortened(stages)) rows.push_back(std::move(row));
+  if (!last.empty()) rows.push_back(last);
+  const std::vector<size_t> widths = widths_of(rows);
+  std::string text;
+  for (const Row& row : rows) text += numbers(row, 0, widths);
+  return text;
 }
 
 }  // namespace leeway::cli

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "config/advice.h"
+#include "config/averaging_rules.h"
 #include "config/checks.h"
 #include "config/keys.h"
 #include "config/resolve.h"
@@ -53,6 +54,23 @@ void forget(std::string_view path, LoadedRecipe& loaded) {
   const bool assigned = assign(*find_key(path), value_of(*find_key(path), Recipe{}), loaded.recipe);
   LEEWAY_CHECK(assigned, "a default that its own key does not allow");
   loaded.origins.erase(std::string(path));
+}
+
+// Of what files said, what the recipe as a whole has no use for.
+void drop_idle(LoadedRecipe& loaded) {
+  const bool flushes = loaded.recipe.pipeline.schedule != PipelineSchedule::kAsync;
+  std::vector<std::string_view> idle;
+  for (const Key& key : keys()) {
+    if (loaded.origin_of(key.path).kind != Origin::Kind::kFile) continue;
+    const bool late = key.path == "pipeline.lookahead" || key.path == "pipeline.refresh" ||
+                      key.path == "pipeline.horizon" || key.path == "pipeline.discount_updates";
+    const bool too_few_bits = key.path == "averaging.wire" &&
+                              loaded.recipe.averaging.wire == AveragingWire::kTernary &&
+                              loaded.recipe.averaging.method != AveragingMethod::kLowbit;
+    if ((late && flushes) || too_few_bits || idle_averaging(key.path, loaded.recipe.averaging))
+      idle.push_back(key.path);
+  }
+  for (const std::string_view path : idle) forget(path, loaded);
 }
 
 Status apply_entry(const TomlEntry& entry, std::string_view source_name, LoadedRecipe& loaded) {
@@ -155,10 +173,18 @@ Result<LoadedRecipe> load_recipe(const Path& path, const std::vector<std::string
 Result<LoadedRecipe> parse_recipe(std::string_view toml, std::string_view source_name,
                                   const std::vector<std::string>& sets) {
   LEEWAY_ASSIGN(std::vector<TomlEntry> entries, read_toml(toml, source_name));
-  LEEWAY_ASSIGN(LoadedRecipe loaded,
-                stack_layers({{std::string(source_name), std::move(entries)}}));
+  return join_recipe({{std::string(source_name), std::move(entries)}}, sets, IdleKeys::kRefused);
+}
+
+Result<LoadedRecipe> join_recipe(const std::vector<RecipeLayer>& layers,
+                                 const std::vector<std::string>& sets, IdleKeys idle) {
+  LEEWAY_ASSIGN(LoadedRecipe loaded, stack_layers(layers));
   for (const std::string& set : sets) LEEWAY_TRY(apply_set(set, loaded));
-  LEEWAY_TRY(complete_recipe(loaded, source_name));
+  if (idle == IdleKeys::kDropped) {
+    resolve(loaded);
+    drop_idle(loaded);
+  }
+  LEEWAY_TRY(complete_recipe(loaded, layers.back().source_name));
   return loaded;
 }
 

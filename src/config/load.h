@@ -55,4 +55,11 @@ Result<LoadedRecipe> stack_layers(const std::vector<RecipeLayer>& layers);
 // The second fills in what was left out and finds values that do not go together.
 Status complete_recipe(LoadedRecipe& loaded, std::string_view source_name);
 
+// What files may say that the recipe as a whole has no use for.
+enum class IdleKeys { kRefused, kDropped };
+// All of it. With kDropped, keys of [averaging] and of the look-ahead that came from a file and
+// have no say are as if they had not been given: for a recipe that is tried with several methods.
+Result<LoadedRecipe> join_recipe(const std::vector<RecipeLayer>& layers,
+                                 const std::vector<std::string>& sets, IdleKeys idle);
+
 }  // namespace leeway

@@ -55,6 +55,23 @@ Value value_of_node(const toml::node& node) {
   return Foreign{node.is_table() ? "a table" : "a date or a time"};
 }
 
+void collect(const toml::table& table, const TomlEntry& outer, std::vector<TomlEntry>& entries);
+
+// The tables of a list, each with its number.
+void collect_list(const toml::array& list, const TomlEntry& outer,
+                  std::vector<TomlEntry>& entries) {
+  for (size_t at = 0; at < list.size(); ++at) {
+    const auto* const inner = list[at].as_table();
+    if (inner == nullptr) continue;
+    entries.push_back({.path = fmt::format("{}[{}]", outer.path, at),
+                       .parts = outer.parts,
+                       .line = static_cast<int64_t>(inner->source().begin.line),
+                       .is_table = true,
+                       .value = Foreign{"a table"}});
+    collect(*inner, TomlEntry(entries.back()), entries);
+  }
+}
+
 void collect(const toml::table& table, const TomlEntry& outer, std::vector<TomlEntry>& entries) {
   const std::string prefix = outer.path.empty() ? "" : outer.path + ".";
   for (const auto& [key, node] : table) {
@@ -65,7 +82,9 @@ void collect(const toml::table& table, const TomlEntry& outer, std::vector<TomlE
                        .line = static_cast<int64_t>(key.source().begin.line),
                        .is_table = node.is_table(),
                        .value = value_of_node(node)});
-    if (const auto* inner = node.as_table()) collect(*inner, TomlEntry(entries.back()), entries);
+    const TomlEntry entry = entries.back();
+    if (const auto* inner = node.as_table()) collect(*inner, entry, entries);
+    if (const auto* list = node.as_array()) collect_list(*list, entry, entries);
   }
 }
 

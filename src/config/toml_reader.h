@@ -19,7 +19,8 @@ struct TomlEntry {
   Value value;
 };
 
-// Every table and every key, in the order of the lines. `source_name` goes into the error.
+// Every table and every key, in the order of the lines; a list of tables is an entry itself, and
+// then its tables are, as "name[0]" and so on. `source_name` goes into the error.
 Result<std::vector<TomlEntry>> read_toml(std::string_view text, std::string_view source_name);
 
 // One value as it stands on the right of "=". The error is toml++'s description alone.

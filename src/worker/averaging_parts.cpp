@@ -114,18 +114,17 @@ std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
   if (fixed) common.lag = averaging.lag;
   if (!fixed) common.deadline = Nanos{static_cast<int64_t>(averaging.deadline_ms * 1e6)};
   const std::vector<StageOptions> stages = stage_options(recipe, vocabulary);
-  const auto with_bytes = [&](LanePlan plan) {
+  const auto with_sizes = [&](LanePlan plan) {
     for (size_t s = 0; s < stages.size(); ++s) {
       for (const LaneNumbers& numbers :
            lane_numbers(recipe, stages[s], {static_cast<int64_t>(s)})) {
         if (numbers.lane != plan.lane) continue;
         plan.cycle = Cut(numbers.cut).parts();
-        const int64_t count = Cut(numbers.cut).count(0) / numbers.chunks;
-        plan.chunk_bytes.push_back(encoded_bytes(numbers.wire, count, stages[s].master));
+        plan.sizes.push_back({numbers.cut, numbers.wire, stages[s].master});
       }
       if (plan.lane == Lane::kEvaluation) {
-        const auto width = static_cast<int64_t>(c10::elementSize(stages[s].master));
-        plan.chunk_bytes.push_back(stage_parameters(stages[s]) * width);
+        const CutOptions whole = {.parameters = stage_parameters(stages[s])};
+        plan.sizes.push_back({whole, WireFormat::kF32, stages[s].master});
       }
     }
     return plan;
@@ -141,18 +140,18 @@ std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
     main.gradients = averaging.method == AveragingMethod::kAllreduce;
     main.needs_every = averaging.method == AveragingMethod::kLowbit;
     main.rotates = !main.needs_every;  // what an owner could not say yet stays with its chunk
-    lanes.push_back(with_bytes(main));
+    lanes.push_back(with_sizes(main));
   }
   if (repairs(averaging)) {
     LanePlan repair = common;
     repair.lane = Lane::kRepair;
     repair.interval = averaging.repair_every;
-    lanes.push_back(with_bytes(repair));
+    lanes.push_back(with_sizes(repair));
   }
   LanePlan evaluation = common;
   evaluation.lane = Lane::kEvaluation;
   evaluation.lag.reset();
-  lanes.push_back(with_bytes(evaluation));
+  lanes.push_back(with_sizes(evaluation));
   return lanes;
 }
 

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "averaging/subset.h"
+#include "averaging/wire.h"
 #include "base/ids.h"
 #include "base/time.h"
 #include "events/work.h"
@@ -14,6 +16,17 @@ namespace leeway {
 
 // More owners than this would only make chunks small.
 inline constexpr int64_t kOwnersMax = 8;
+
+// How large the chunks of one stage's rounds are on the way: what a worker without numbers counts.
+struct ChunkSizes {
+  CutOptions cut;
+  WireFormat wire = WireFormat::kF32;
+  at::ScalarType type = at::kFloat;
+
+  int64_t bytes(int64_t round, int64_t chunk, int64_t chunks) const {
+    return encoded_bytes(wire, Cut(cut).count(round, chunk, chunks), type);
+  }
+};
 
 struct LanePlan {
   Lane lane = Lane::kMain;
@@ -26,7 +39,7 @@ struct LanePlan {
   bool gradients = false;    // rounds come before the update, and the update waits for them
   bool needs_every = false;  // of steps: every answer counts, and a missing one is asked for again
   bool rotates = true;       // owners move on from round to round
-  std::vector<int64_t> chunk_bytes = {};  // by stage, where there are no numbers to count
+  std::vector<ChunkSizes> sizes = {};  // by stage
 
   int64_t chunks() const { return lane == Lane::kEvaluation ? 1 : std::min(replicas, kOwnersMax); }
   // Who adds a chunk up. The recipe's replicas count, never those that live.

@@ -25,25 +25,40 @@ SamplerOptions sampler_of(const Recipe& recipe, const TokenFile& train) {
 }  // namespace
 
 RunPlan make_plan(const Recipe& recipe, const MeshData& data) {
+  int64_t batches = 0;
+  if (data.valid != nullptr) {
+    batches = evaluation_batches(*data.valid,
+                                 {.context = recipe.model.context,
+                                  .windows = recipe.run.evaluate_windows,
+                                  .batch = recipe.data.batch / recipe.pipeline.update_every});
+  }
+  return make_plan(recipe, data.vocabulary, batches);
+}
+
+RunPlan make_plan(const Recipe& recipe, int64_t vocabulary, int64_t evaluation_batches) {
   const int64_t microbatch = recipe.data.batch / recipe.pipeline.update_every;
   RunPlan plan = {.shape = pipeline_shape(recipe),
                   .first_update = 0,
                   .last_update = recipe.run.updates,
                   .run_updates = recipe.run.updates,
                   .evaluate_every = recipe.run.evaluate_every,
+                  .evaluation_batches = evaluation_batches,
                   .checkpoint_every = recipe.run.checkpoint_every};
-  if (data.valid != nullptr) {
-    plan.evaluation_batches =
-        evaluation_batches(*data.valid, {.context = recipe.model.context,
-                                         .windows = recipe.run.evaluate_windows,
-                                         .batch = microbatch});
-  }
   const auto number_bytes =
-      static_cast<int64_t>(c10::elementSize(stage_options(recipe, data.vocabulary)[0].compute));
+      static_cast<int64_t>(c10::elementSize(stage_options(recipe, vocabulary)[0].compute));
   plan.replicas = recipe.mesh.replicas;
-  plan.lanes = lane_plans(recipe, data.vocabulary);
+  plan.lanes = lane_plans(recipe, vocabulary);
   plan.activation_bytes = microbatch * recipe.model.context * recipe.model.width * number_bytes;
   return plan;
+}
+
+Workers make_workers_without_numbers(const RunPlan& plan, int64_t replicas) {
+  Workers workers;
+  for (int64_t i = 0; i < plan.shape.stages * replicas; ++i) {
+    const WorkerId id = {.replica = {i / plan.shape.stages}, .stage = {i % plan.shape.stages}};
+    workers.push_back(std::make_unique<Worker>(id, plan, nullptr));
+  }
+  return workers;
 }
 
 Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& plan) {

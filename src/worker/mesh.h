@@ -24,9 +24,14 @@ using Workers = std::vector<std::unique_ptr<Worker>>;
 
 // The whole run in one sitting; who wants less moves first_update and last_update.
 RunPlan make_plan(const Recipe& recipe, const MeshData& data);
+// The same where there is no data: `evaluation_batches` of one evaluation, 0 for none at all.
+RunPlan make_plan(const Recipe& recipe, int64_t vocabulary, int64_t evaluation_batches);
 
 // Plan and token files outlive the workers.
 Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& plan);
+
+// Workers that go through all the motions and compute nothing; the plan outlives them.
+Workers make_workers_without_numbers(const RunPlan& plan, int64_t replicas);
 
 int64_t parameters_of(const Workers& workers);  // of the model
 // Of the model, on the CPU: the mean of the replicas.

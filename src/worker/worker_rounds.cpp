@@ -236,10 +236,14 @@ void Worker::finish_merge(const Work& work, LaneSeat& lane) {
 Message Worker::round_message(MessageKind kind, const Work& work, ReplicaId to,
                               const at::Tensor& payload) const {
   const bool carries = kind == MessageKind::kContribution || kind == MessageKind::kAnswer;
-  const std::vector<int64_t>& bytes = seat(work.lane).plan.chunk_bytes;
+  const LanePlan& plan = seat(work.lane).plan;
   int64_t payload_bytes = 0;
-  if (carries && !bytes.empty()) payload_bytes = bytes[static_cast<size_t>(id_.stage.value)];
-  if (payload.defined()) payload_bytes = static_cast<int64_t>(payload.nbytes());
+  if (payload.defined()) {
+    payload_bytes = static_cast<int64_t>(payload.nbytes());
+  } else if (carries && !plan.sizes.empty()) {
+    const ChunkSizes& sizes = plan.sizes[static_cast<size_t>(id_.stage.value)];
+    payload_bytes = sizes.bytes(work.index, work.chunk, plan.chunks());
+  }
   return {.kind = kind,
           .from = id_,
           .to = {.replica = to, .stage = id_.stage},

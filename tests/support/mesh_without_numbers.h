@@ -1,17 +1,16 @@
-// Workers that go through all the motions and compute nothing, and books that remember: for tests
-// of drivers.
+// Workers without numbers, and books that remember: for tests of drivers.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "worker/driver.h"
+#include "worker/mesh.h"
 
 namespace leeway {
 
-using IdleWorkers = std::vector<std::unique_ptr<Worker>>;
+using IdleWorkers = Workers;
 
 // Remembers every piece of work, and may want an end after so many.
 class Notebook final : public Books {
@@ -56,16 +55,8 @@ inline RunPlan plan_of(const PipelineShape& shape, int64_t updates) {
   return {.shape = shape, .last_update = updates, .run_updates = updates};
 }
 
-// Replica after replica, stage after stage. The plan outlives them.
 inline IdleWorkers make_mesh(const RunPlan& plan, int64_t replicas = 1) {
-  IdleWorkers workers;
-  for (int64_t r = 0; r < replicas; ++r) {
-    for (int64_t s = 0; s < plan.shape.stages; ++s) {
-      const WorkerId id = {.replica = {r}, .stage = {s}};
-      workers.push_back(std::make_unique<Worker>(id, plan, nullptr));
-    }
-  }
-  return workers;
+  return make_workers_without_numbers(plan, replicas);
 }
 
 }  // namespace leeway

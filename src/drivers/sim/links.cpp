@@ -26,7 +26,14 @@ void check_options(const LinkOptions& options) {
 }  // namespace
 
 Links::Links(const Mesh& mesh, Options options)
-    : mesh_(mesh), options_(std::move(options)), by_sender_(mesh.count()) {
+    : mesh_(mesh),
+      options_(std::move(options)),
+      by_sender_(mesh.count()),
+      lines_(options_.places.lines.size()) {
+  const Places& places = options_.places;
+  LEEWAY_CHECK(!has_places() || places.machine_of.size() == mesh.count(), "a place for each");
+  LEEWAY_CHECK(places.between.size() == places.sites * places.sites, "a link for all sites");
+  for (const LinkOptions& between : places.between) check_options(between);
   check_options(options_.all);
   for (const LinkException& exception : options_.exceptions) {
     check_options(exception.options);
@@ -38,13 +45,47 @@ Links::Links(const Mesh& mesh, Options options)
 Nanos Links::send(WorkerId from, WorkerId to, int64_t payload_bytes, Nanos now) {
   LEEWAY_CHECK(payload_bytes >= 0, "a message has bytes or none");
   Link& on = link(from, to);
-  const Nanos occupied = time_on_link(kHeaderBytes + payload_bytes, on.options->bytes_per_second);
-  on.free_at = std::max(now, on.free_at) + occupied;
-  const Nanos arrival = on.free_at + on.options->latency + jitter(from, on);
+  const int64_t bytes = kHeaderBytes + payload_bytes;
+  const bool lines = has_places() && !on.inside;
+  Passage passage = pass_link(on, bytes, now);
+  if (lines) pass_up(machine_of(from), bytes, now, passage);
+  const LinkOptions& options = *on.options;
+  const Nanos latency = options.trace ? options.trace->latency(passage.end) : options.latency;
+  const Nanos flight = latency + jitter(from, on);
+  Nanos arrival = passage.end + flight;
+  if (lines) arrival = pass_down(machine_of(to), bytes, flight, passage);
   on.last_arrival = std::max(on.last_arrival, arrival);
   ++on.messages;
   on.payload_bytes += payload_bytes;
   return on.last_arrival;
+}
+
+Links::Passage Links::pass_link(Link& on, int64_t bytes, Nanos now) const {
+  const Nanos begin = std::max(now, on.free_at);
+  const LinkOptions& options = *on.options;
+  on.free_at = options.trace ? options.trace->end_of_transfer(begin, bytes)
+                             : begin + time_on_link(bytes, options.bytes_per_second);
+  return {begin, on.free_at};
+}
+
+// The bytes go through line and link at once: the slower one says when the last has left.
+void Links::pass_up(size_t machine, int64_t bytes, Nanos now, Passage& passage) {
+  Line& line = lines_[machine];
+  const double rate = options_.places.lines[machine].up_bytes_per_second;
+  const Nanos begin = std::max(now, line.up_free_at);
+  line.up_free_at = begin + time_on_link(bytes, rate);
+  passage = {std::max(passage.begin, begin), std::max(passage.end, line.up_free_at)};
+}
+
+// In the order in which they were sent, which for links of unlike latency is not quite that in
+// which they come.
+Nanos Links::pass_down(size_t machine, int64_t bytes, Nanos flight, const Passage& passage) {
+  Line& line = lines_[machine];
+  const double rate = options_.places.lines[machine].down_bytes_per_second;
+  if (rate == 0) return passage.end + flight;
+  line.down_free_at =
+      std::max(passage.begin + flight, line.down_free_at) + time_on_link(bytes, rate);
+  return std::max(passage.end + flight, line.down_free_at);
 }
 
 std::vector<LinkStatistics> Links::statistics() const {
@@ -63,13 +104,22 @@ Links::Link& Links::link(WorkerId from, WorkerId to) {
   const auto before = [](const Link& a, WorkerId b) { return a.to < b; };
   auto found = std::lower_bound(links.begin(), links.end(), to, before);
   if (found == links.end() || found->to != to) {
-    found = links.insert(found, Link{.to = to, .options = &options_of(from, to)});
+    const bool inside = has_places() && machine_of(from) == machine_of(to);
+    found = links.insert(found, Link{.to = to, .options = &options_of(from, to), .inside = inside});
   }
   return *found;
 }
 
 const LinkOptions& Links::options_of(WorkerId from, WorkerId to) const {
+  static const LinkOptions kInside = {};
+  const Places& places = options_.places;
   const LinkOptions* options = &options_.all;
+  if (has_places()) {
+    const size_t here = machine_of(from);
+    const size_t there = machine_of(to);
+    if (here == there) return kInside;
+    options = &places.between[places.site_of[here] * places.sites + places.site_of[there]];
+  }
   for (const LinkException& exception : options_.exceptions) {
     if (exception.from == from && exception.to == to) options = &exception.options;
   }

@@ -24,20 +24,24 @@ Pauses::Pauses(const Mesh& mesh, const std::vector<Pause>& pauses) : by_worker_(
 }
 
 std::optional<Nanos> Pauses::awake_at(size_t worker, Nanos now) const {
-  for (const Window& pause : by_worker_[worker]) {
-    if (pause.begin <= now && now < pause.end) return pause.end;
-  }
+  const auto pause = first_after(worker, now);
+  if (pause != by_worker_[worker].end() && pause->begin <= now) return pause->end;
   return std::nullopt;
 }
 
+std::vector<Window>::const_iterator Pauses::first_after(size_t worker, Nanos now) const {
+  const auto over = [](const Window& pause, Nanos at) { return pause.end <= at; };
+  const std::vector<Window>& pauses = by_worker_[worker];
+  return std::lower_bound(pauses.begin(), pauses.end(), now, over);
+}
+
 Nanos Pauses::work(size_t worker, Nanos begin, Nanos duration, BusyTime& busy) const {
-  for (const Window& pause : by_worker_[worker]) {
-    if (pause.end <= begin) continue;
-    if (begin + duration <= pause.begin) break;
-    LEEWAY_CHECK(begin <= pause.begin, "a paused worker starts nothing");
-    busy.add(begin, pause.begin);
-    duration = duration - (pause.begin - begin);
-    begin = pause.end;
+  for (auto pause = first_after(worker, begin); pause != by_worker_[worker].end(); ++pause) {
+    if (begin + duration <= pause->begin) break;
+    LEEWAY_CHECK(begin <= pause->begin, "a paused worker starts nothing");
+    busy.add(begin, pause->begin);
+    duration = duration - (pause->begin - begin);
+    begin = pause->end;
   }
   busy.add(begin, begin + duration);
   return begin + duration;

@@ -32,6 +32,9 @@ class Pauses {
   Nanos work(size_t worker, Nanos begin, Nanos duration, BusyTime& busy) const;
 
  private:
+  // The first pause that ends later.
+  std::vector<Window>::const_iterator first_after(size_t worker, Nanos now) const;
+
   std::vector<std::vector<Window>> by_worker_;  // each ascending, with a gap between any two
 };
 

@@ -17,8 +17,7 @@ Simulation::Simulation(SimulationOptions options) : options_(std::move(options))
 Status Simulation::run(const std::vector<std::unique_ptr<Worker>>& workers, Books& books) {
   LEEWAY_CHECK(seats_.empty(), "a simulation runs once");
   prepare(workers);
-  run_until_nothing_is_left(books);
-  return {};
+  return run_until_nothing_is_left(books);
 }
 
 double Simulation::busy_share(WorkerId worker, const Window& window) const {
@@ -40,11 +39,16 @@ void Simulation::prepare(const std::vector<std::unique_ptr<Worker>>& workers) {
   for (size_t at = 0; at < workers.size(); ++at) {
     seats_[at].worker = workers[at].get();
     seats_[at].costs = costs[at % costs.size()];
+    if (!options_.cores.empty()) seats_[at].host = options_.links.places.machine_of[at];
     touch(at);
+  }
+  for (const int64_t cores : options_.cores) {
+    const auto all = static_cast<int64_t>(workers.size());
+    hosts_.push_back({.free = cores == 0 ? all : cores, .waiting = {}});
   }
 }
 
-void Simulation::run_until_nothing_is_left(Books& books) {
+Status Simulation::run_until_nothing_is_left(Books& books) {
   while (true) {
     start_touched();
     // Deadlines of nobody's interest are not waited for.
@@ -52,14 +56,32 @@ void Simulation::run_until_nothing_is_left(Books& books) {
     LEEWAY_CHECK(agenda_.earliest() >= clock_.now(), "time goes on, and fits its type");
     clock_.move_to(agenda_.earliest());
     while (!agenda_.empty() && agenda_.earliest() == clock_.now()) happen(agenda_.take(), books);
-    if (books.abandoned()) return;
+    if (books.abandoned()) return {};
   }
   const std::string waiting = who_waits();
+  if (!waiting.empty() && options_.may_stand_still) return Error{waiting};
   LEEWAY_CHECK(waiting.empty(), waiting);
   for (int64_t r = 0; r < mesh_.replicas; ++r) {
     if (faults_->is_stranded({r}, clock_.now())) checker_->stranded({r});
   }
   checker_->ended();
+  return {};
+}
+
+// Whether the worker may start; if not, it is asked again when a core of its machine is free.
+bool Simulation::takes_core(size_t at) {
+  if (hosts_.empty()) return true;
+  Host& host = hosts_[seats_[at].host];
+  if (host.free > 0) return --host.free, true;
+  host.waiting.push_back(at);
+  return false;
+}
+
+void Simulation::give_core_back(size_t at) {
+  if (hosts_.empty()) return;
+  Host& host = hosts_[seats_[at].host];
+  ++host.free;
+  for (const size_t waiting : std::exchange(host.waiting, {})) touch(waiting);
 }
 
 void Simulation::start_touched() {
@@ -71,7 +93,7 @@ void Simulation::start_touched() {
     if (!work) continue;
     if (const auto awake_at = pauses_->awake_at(at, clock_.now())) {
       agenda_.enter(*awake_at, Happening::kAwake, at);
-    } else {
+    } else if (takes_core(at)) {
       start(at, *work);
     }
   }
@@ -104,6 +126,7 @@ void Simulation::finish(size_t at, Books& books) {
   if (faults_->is_gone(at, clock_.now())) return;
   Seat& seat = seats_[at];
   const Work work = *std::exchange(seat.work, std::nullopt);
+  give_core_back(at);
   note(at, work, seat.begin);
   if (may_stop_at(*seat.worker, work) && !told_of_stop_ && books.stop_wanted()) tell_of_stop(at);
   seat.worker->finish(work, {.begin = seat.begin, .end = clock_.now()}, *this, books);

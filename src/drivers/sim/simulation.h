@@ -32,6 +32,10 @@ struct SimulationOptions {
   std::vector<Pause> pauses = {};
   std::vector<LinkOutage> outages = {};
   std::vector<Departure> departures = {};
+  // By machine of links.places: workers that can be at work at once; 0: all. Empty: all everywhere.
+  std::vector<int64_t> cores = {};
+  // Departures may leave others waiting for ever: then run() ends and says so.
+  bool may_stand_still = false;
 };
 
 class Simulation final : public Driver, private Outbox {
@@ -39,7 +43,8 @@ class Simulation final : public Driver, private Outbox {
   explicit Simulation(SimulationOptions options);
 
   // Once. The workers are a whole mesh, replica after replica, stage after stage. When nothing more
-  // can happen and a worker is not done, it is our bug: the program stops and says who waits.
+  // can happen and a worker is not done, it is our bug: the program stops and says who waits,
+  // unless the options allow it, and it is an error.
   // Replicas that have lost a worker for good are not waited for. What a worker's numbers throw
   // comes through.
   Status run(const std::vector<std::unique_ptr<Worker>>& workers, Books& books) override;
@@ -73,6 +78,12 @@ class Simulation final : public Driver, private Outbox {
     Nanos begin;               // of that
     BusyTime busy;
     bool touched = false;  // something happened to it: ask it what is next
+    size_t host = 0;       // where there are any
+  };
+  // A machine whose workers share its cores.
+  struct Host {
+    int64_t free = 0;
+    std::vector<size_t> waiting;  // workers that would start
   };
 
   void send(Message message) override;
@@ -81,7 +92,9 @@ class Simulation final : public Driver, private Outbox {
   bool is_over(const Seat& seat) const;
   bool all_over() const;
   void prepare(const std::vector<std::unique_ptr<Worker>>& workers);
-  void run_until_nothing_is_left(Books& books);
+  Status run_until_nothing_is_left(Books& books);
+  bool takes_core(size_t at);
+  void give_core_back(size_t at);
   void start_touched();
   void start(size_t at, const Work& work);
   void happen(const Agenda::Entry& entry, Books& books);
@@ -102,6 +115,7 @@ class Simulation final : public Driver, private Outbox {
   std::optional<Faults> faults_;
   std::optional<Checker> checker_;
   std::vector<Seat> seats_;      // by worker
+  std::vector<Host> hosts_;      // by machine; empty: every worker has its own
   std::vector<size_t> touched_;  // workers, in the order in which it happened
   size_t reminders_ = 0;         // on the agenda
   bool told_of_stop_ = false;

@@ -26,7 +26,7 @@ inline std::vector<LanePlan> lanes_of(const RoundOptions& options, int64_t stage
   if (options.replicas == 1) return {};
   LanePlan common = {.replicas = options.replicas, .lag = options.lag};
   if (!options.lag) common.deadline = options.deadline;
-  common.chunk_bytes.assign(static_cast<size_t>(stages), 1000);
+  common.sizes.assign(static_cast<size_t>(stages), {.cut = {.parameters = 2000}});
   LanePlan main = common;
   std::vector<LanePlan> lanes;
   switch (options.method) {

@@ -1,0 +1,145 @@
+// leeway plan SCENARIO
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <set>
+
+#include "cli/commands.h"
+#include "cli/config_report.h"
+#include "cli/interrupt.h"
+#include "cli/memory_check.h"
+#include "cli/progress.h"
+#include "cli/recipe_vocabulary.h"
+#include "cli/scenario_arguments.h"
+#include "cli/text_table.h"
+#include "config/print.h"
+#include "drivers/threads/wall_clock.h"
+#include "simulate/plan.h"
+#include "worker/recipe_parts.h"
+
+namespace leeway::cli {
+namespace {
+
+struct PlanArguments {
+  ScenarioArguments scenario;
+  std::string out;
+};
+
+std::string candidates_table(const Plan& plan) {
+  std::vector<Row> rows;
+  for (const Candidate& candidate : plan.candidates) {
+    const Recipe& recipe = candidate.recipe.recipe;
+    rows.push_back({rows.empty() ? "*" : "", fmt::format("{}", recipe.mesh.stages),
+                    fmt::format("{}", recipe.mesh.replicas),
+                    fmt::format("{}", recipe.data.batch / recipe.pipeline.update_every),
+                    fmt::format("{}", recipe.pipeline.update_every),
+                    fmt::format("{}", recipe.pipeline.extra_per_hop),
+                    recipe.mesh.replicas > 1 ? fmt::format("{}", recipe.averaging.interval) : "-",
+                    human_count(static_cast<uint64_t>(tokens_per_update(recipe))),
+                    human_count(static_cast<uint64_t>(candidate.predicted)),
+                    human_count(static_cast<uint64_t>(candidate.simulated)),
+                    std::string(candidate.limit)});
+  }
+  return table({"", "stages", "replicas", "microbatch", "per update", "extra per hop", "interval",
+                "tokens/update", "by arithmetic", "tokens/s", "limited by"},
+               rows);
+}
+
+std::string why(const Plan& plan, const Cluster& cluster) {
+  const Candidate& chosen = plan.candidates.front();
+  const Recipe& recipe = chosen.recipe.recipe;
+  double most = 0;
+  for (const StageResult& stage : plan.result.stages) most = std::max(most, stage.memory_bytes);
+  const std::set<size_t> used(chosen.placement.begin(), chosen.placement.end());
+  std::string text = fmt::format(
+      "chosen: {} of {} machines, busy for {:.0f} % of their time; a worker takes at most {}",
+      used.size(), cluster.machines.size(), 100 * plan.result.busy, shown_bytes(most));
+  if (recipe.pipeline.recompute) text += ", with recomputation";
+  text += "\n";
+  if (recipe.mesh.stages > 1) {
+    text += fmt::format(
+        "  depth: {} microbatches in flight cover the links of a pipeline; no gradient is more "
+        "than one update late\n",
+        recipe.pipeline.update_every);
+  }
+  if (recipe.mesh.replicas > 1 && !plan.result.lags.empty()) {
+    text += fmt::format(
+        "  averaging: {:g} of the weights every {} update{}, merged {:.1f} updates later in the "
+        "mean\n",
+        recipe.averaging.fraction, recipe.averaging.interval,
+        recipe.averaging.interval == 1 ? "" : "s", mean_of(plan.result.lags));
+  }
+  for (const std::string& note : plan.result.notes) text += fmt::format("  {}\n", note);
+  return text;
+}
+
+// What a recipe says that the scenario's does not.
+std::string decisions(const Recipe& recipe) {
+  std::string text = fmt::format(
+      "[mesh]\nstages = {}\nreplicas = {}\n[data]\nbatch = {}\n[pipeline]\nextra_per_hop = {}\n"
+      "update_every = {}\nrecompute = {}\n",
+      recipe.mesh.stages, recipe.mesh.replicas, recipe.data.batch, recipe.pipeline.extra_per_hop,
+      recipe.pipeline.update_every, recipe.pipeline.recompute);
+  if (recipe.mesh.replicas > 1)
+    text += fmt::format("[averaging]\ninterval = {}\n", recipe.averaging.interval);
+  return text;
+}
+
+Status run(const PlanArguments& arguments) {
+  watch_for_interrupt();
+  const threads::WallClock clock;
+  LEEWAY_ASSIGN(const Scenario scenario,
+                load_scenario(arguments.scenario.file, arguments.scenario.sets));
+  const Cluster cluster = cluster_of(scenario);
+  LEEWAY_ASSIGN(const LoadedRecipe base,
+                scenario.recipe_with({"mesh.stages=1", "mesh.replicas=1", "data.batch=1",
+                                      "pipeline.update_every=auto", "sim.speeds=[]"}));
+  LEEWAY_ASSIGN(const int64_t vocabulary, scenario_vocabulary(scenario, base.recipe));
+  const Result<int64_t> of_data = recipe_vocabulary(base.recipe.data);
+  Progress progress(clock, "planning", 0);
+  LEEWAY_ASSIGN(const Plan plan,
+                plan_for({.scenario = scenario,
+                          .cluster = cluster,
+                          .vocabulary = vocabulary,
+                          // What `config check` would say of the recipe.
+                          .accepts = [&](const LoadedRecipe& loaded) -> Status {
+                            LEEWAY_ASSIGN(const LoadedRecipe again,
+                                          parse_recipe(print_recipe(loaded), "plan.toml", {}));
+                            const auto report = pipeline_report(again, of_data);
+                            return report.ok() ? Status() : Status(report.error());
+                          },
+                          .progress =
+                              [&](size_t done, size_t total) {
+                                if (stderr_is_terminal())
+                                  progress.show(done,
+                                                fmt::format("{} of {} simulated", done, total));
+                                return !interrupted();
+                              }}));
+  const LoadedRecipe& chosen = plan.candidates.front().recipe;
+  fmt::print("{}: {} machines; {} meshes looked at, {} do not fit\n\n{}\n{}\n{}",
+             arguments.scenario.file, cluster.machines.size(), plan.tried, plan.refused,
+             candidates_table(plan), why(plan, cluster), decisions(chosen.recipe));
+  if (arguments.out.empty()) return {};
+  LEEWAY_TRY(write_atomically(arguments.out, print_recipe(chosen)));
+  fmt::print("wrote {}\n", arguments.out);
+  return {};
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Action& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "plan", "Propose stages, replicas, depth and averaging for machines that you describe");
+  command->footer(
+      "Examples:\n"
+      "  leeway plan recipes/scenarios/two-sites.toml\n"
+      "  leeway plan recipes/scenarios/two-sites.toml --out planned.toml\n"
+      "  leeway plan recipes/scenarios/eight-homes.toml --set simulate.tokens_per_update=262144");
+  const auto arguments = std::make_shared<PlanArguments>();
+  add_scenario_arguments(*command, arguments->scenario);
+  command->add_option("--out", arguments->out, "Write the whole recipe to this file");
+  command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
+}
+
+}  // namespace leeway::cli

@@ -1,0 +1,152 @@
+// leeway simulate SCENARIO
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cctype>
+#include <memory>
+#include <optional>
+
+#include "cli/commands.h"
+#include "cli/device.h"
+#include "cli/drivers.h"
+#include "cli/interrupt.h"
+#include "cli/memory_check.h"
+#include "cli/progress.h"
+#include "cli/recipe_data.h"
+#include "cli/recipe_vocabulary.h"
+#include "cli/run_folder.h"
+#include "cli/scenario_arguments.h"
+#include "cli/simulate_report.h"
+#include "drivers/threads/wall_clock.h"
+#include "simulate/math_run.h"
+#include "simulate/results_json.h"
+
+namespace leeway::cli {
+namespace {
+
+struct SimulateArguments {
+  ScenarioArguments scenario;
+  std::string out;
+  bool json = false;
+
+  Path folder() const {
+    if (!out.empty()) return out;
+    return Path("out") / (Path(scenario.file).stem().string() + "-simulated");
+  }
+};
+
+// "async + sparse" -> "async-sparse".
+std::string folder_name(const std::string& method) {
+  std::string name;
+  for (const char c : method) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_';
+    if (plain) {
+      name += c;
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  return name.empty() ? "method" : name;
+}
+
+Result<MethodResult> run_method(const Scenario& scenario, const Cluster& cluster,
+                                const MethodRequest& request, const Clock& clock) {
+  const int64_t updates = simulated_updates(request.recipe.recipe, request.updates);
+  Progress progress(clock, request.name, static_cast<uint64_t>(updates));
+  MethodRequest watched = request;
+  watched.progress = [&](int64_t done) {
+    if (stderr_is_terminal()) progress.show(static_cast<uint64_t>(done), "updates simulated");
+    return !interrupted();
+  };
+  if (scenario.options.evaluation && request.recipe.recipe.run.evaluate_windows == 0)
+    return usage_error(
+        "simulate.evaluation does not go with run.evaluate_windows = 0: without the data nobody "
+        "knows how many all are");
+  return simulate_method(cluster, watched);
+}
+
+// The same method once more, with its arithmetic.
+Status add_math(const SimulateArguments& arguments, const Cluster& cluster,
+                const MethodRequest& request, const Clock& clock, MethodResult& result) {
+  const Recipe& recipe = request.recipe.recipe;
+  if (!result.failure.empty()) return {};
+  if (recipe.run.device != "cpu")
+    return usage_error("simulate.math computes on the cpu: set run.device to \"cpu\"");
+  const Path folder = arguments.folder() / folder_name(request.name);
+  LEEWAY_ASSIGN(const bool earlier, check_run_folder(folder, ExistingRun::kFresh));
+  if (earlier) LEEWAY_TRY(move_run_aside(folder));
+  LEEWAY_ASSIGN(const Dataset data, open_data(recipe, folder, clock));
+  LEEWAY_TRY(check_memory(recipe, data.vocabulary));
+  Progress progress(clock, request.name, static_cast<uint64_t>(recipe.run.updates));
+  return train_on(
+      cluster, request, data, folder,
+      [&](int64_t update, double loss) {
+        progress.show(static_cast<uint64_t>(update), fmt::format("loss {:.4f}", loss));
+        return !interrupted();
+      },
+      result);
+}
+
+Result<std::vector<MethodResult>> run_methods(const SimulateArguments& arguments,
+                                              const Scenario& scenario, const Cluster& cluster) {
+  const threads::WallClock clock;
+  LEEWAY_ASSIGN(const LoadedRecipe base, scenario.recipe_with({}));
+  LEEWAY_ASSIGN(const int64_t vocabulary, scenario_vocabulary(scenario, base.recipe));
+  std::vector<MethodResult> results;
+  const std::vector<Method> methods =
+      scenario.methods.empty() ? default_methods(base) : scenario.methods;
+  for (const Method& method : methods) {
+    const Result<LoadedRecipe> recipe = scenario.recipe_with(method.set);
+    if (!recipe.ok())
+      return usage_error(fmt::format("method \"{}\": {}", method.name, recipe.error().message));
+    LEEWAY_ASSIGN(Placement placement, place(cluster, machine_order(cluster), recipe->recipe.mesh,
+                                             scenario.options.placement == "columns"));
+    const MethodRequest request = {.name = method.name,
+                                   .recipe = *recipe,
+                                   .vocabulary = vocabulary,
+                                   .updates = scenario.options.updates,
+                                   .evaluation = scenario.options.evaluation,
+                                   .placement = std::move(placement)};
+    LEEWAY_ASSIGN(MethodResult result, run_method(scenario, cluster, request, clock));
+    if (scenario.options.math) LEEWAY_TRY(add_math(arguments, cluster, request, clock, result));
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+Status run(const SimulateArguments& arguments) {
+  watch_for_interrupt();
+  LEEWAY_ASSIGN(const Scenario scenario,
+                load_scenario(arguments.scenario.file, arguments.scenario.sets));
+  if (scenario.options.math) set_up_compute(1, Repeatable::kPrefer);
+  const Cluster cluster = cluster_of(scenario);
+  LEEWAY_ASSIGN(const std::vector<MethodResult> results, run_methods(arguments, scenario, cluster));
+  const std::string json = results_json(scenario, cluster, results);
+  if (!arguments.out.empty() || scenario.options.math) {
+    LEEWAY_TRY(make_folder(arguments.folder()));
+    LEEWAY_TRY(write_atomically(arguments.folder() / "results.json", json));
+  }
+  fmt::print("{}", arguments.json ? json : simulation_report(scenario, cluster, results));
+  return {};
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, Action& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "simulate", "Say what a mesh would do on machines and links that you describe");
+  command->footer(
+      "Examples:\n"
+      "  leeway simulate recipes/scenarios/eight-homes.toml\n"
+      "  leeway simulate recipes/scenarios/two-sites.toml --set mesh.stages=8 --json\n"
+      "  leeway simulate recipes/scenarios/one-machine.toml --set simulate.math=true");
+  const auto arguments = std::make_shared<SimulateArguments>();
+  add_scenario_arguments(*command, arguments->scenario);
+  command->add_option("--out", arguments->out,
+                      "Write results.json to this folder; with simulate.math the runs too [out/ "
+                      "and the scenario's name]");
+  command->add_flag("--json", arguments->json, "Print results.json on standard output");
+  command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
+}
+
+}  // namespace leeway::cli

@@ -1,0 +1,174 @@
+#include "cli/simulate_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/memory_check.h"
+#include "cli/progress.h"
+#include "cli/text_table.h"
+#include "simulate/results_json.h"
+
+namespace leeway::cli {
+namespace {
+
+constexpr size_t kColumnsMax = 12;  // of stages; the middle of more is left out
+
+std::string bytes_text(double bytes) { return bytes == 0 ? "-" : shown_bytes(bytes); }
+
+std::string bytes_per_update(const MethodResult& result, int64_t bytes) {
+  return bytes_text(static_cast<double>(bytes) /
+                    static_cast<double>(std::max<int64_t>(1, result.updates)));
+}
+
+double memory_of(const MethodResult& result) {
+  double most = 0;
+  for (const StageResult& stage : result.stages) most = std::max(most, stage.memory_bytes);
+  return most;
+}
+
+// "0: 25 %, 1: 75 %": the most frequent of them.
+std::string distribution(const Histogram& histogram) {
+  constexpr size_t kShown = 5;
+  if (histogram.empty()) return "-";
+  double all = 0;
+  for (const auto& [value, count] : histogram) all += static_cast<double>(count);
+  std::string text;
+  size_t shown = 0;
+  for (const auto& [value, count] : histogram) {
+    if (++shown > kShown) return text + fmt::format(", up to {}", largest_of(histogram));
+    text += fmt::format("{}{}: {:.0f} %", text.empty() ? "" : ", ", value,
+                        100 * static_cast<double>(count) / all);
+  }
+  return text;
+}
+
+// With prices, or a loss to reach, there are columns for them.
+std::string overview(const Scenario& scenario, const std::vector<MethodResult>& results) {
+  const double target = scenario.options.target_loss;
+  const bool trained = !results.front().losses.empty();
+  const bool priced = std::ranges::any_of(
+      results, [](const MethodResult& result) { return result.price_per_hour > 0; });
+  Row heading = {"method", "tokens/s", "speed-up", "busy", "sent an update", "memory"};
+  if (priced) heading.push_back("price / M tokens");
+  if (trained) heading.push_back("time");
+  if (trained) heading.push_back("loss");
+  if (trained && target > 0) heading.push_back(fmt::format("time to {:g}", target));
+  std::vector<Row> rows;
+  for (size_t at = 0; at < results.size(); ++at) {
+    const MethodResult& result = results[at];
+    if (!result.failure.empty()) continue;
+    Row row = {result.name,
+               human_count(static_cast<uint64_t>(result.tokens_per_second)),
+               fmt::format("{:.2f}", speed_up(results, at)),
+               fmt::format("{:.0f} %", 100 * result.busy),
+               bytes_per_update(result, result.bytes.total()),
+               shown_bytes(memory_of(result))};
+    if (priced) row.push_back(fmt::format("{:.4f}", result.price_per_million_tokens()));
+    if (trained) {
+      const auto& points = result.evaluations.empty() ? result.losses : result.evaluations;
+      row.push_back(human_seconds(points.back().seconds));
+      row.push_back(fmt::format("{:.4f}", points.back().loss));
+    }
+    if (trained && target > 0) {
+      const double seconds = seconds_to_loss(result, target);
+      row.push_back(seconds < 0 ? "never" : human_seconds(seconds));
+    }
+    rows.push_back(row);
+  }
+  return rows.empty() ? "" : table(heading, rows);
+}
+
+// One column for each stage.
+template <class Cell>
+std::string by_stage(const std::string& title, const std::vector<MethodResult>& results,
+                     Cell cell) {
+  size_t stages = 0;
+  for (const MethodResult& result : results) stages = std::max(stages, result.stages.size());
+  std::vector<size_t> columns;
+  for (size_t s = 0; s < stages; ++s) {
+    const bool end = s < kColumnsMax / 2 || s >= stages - kColumnsMax / 2;
+    if (stages <= kColumnsMax || end) columns.push_back(s);
+  }
+  Row heading = {title};
+  for (const size_t s : columns) heading.push_back(fmt::format("{}", s));
+  std::vector<Row> rows;
+  for (const MethodResult& result : results) {
+    if (!result.failure.empty()) continue;
+    Row row = {result.name};
+    for (const size_t s : columns)
+      row.push_back(s < result.stages.size() ? cell(result.stages[s]) : "");
+    rows.push_back(row);
+  }
+  return rows.empty() ? "" : fmt::format("\n{}", table(heading, rows));
+}
+
+std::string purposes(const std::vector<MethodResult>& results) {
+  std::vector<Row> rows;
+  for (const MethodResult& result : results) {
+    if (!result.failure.empty()) continue;
+    rows.push_back({result.name, bytes_per_update(result, result.bytes.activations),
+                    bytes_per_update(result, result.bytes.gradients),
+                    bytes_per_update(result, result.bytes.averaging),
+                    bytes_per_update(result, result.bytes.evaluation), distribution(result.lags)});
+  }
+  if (rows.empty()) return "";
+  const Row heading = {"sent an update", "activations", "gradients",
+                       "averaging",      "evaluation",  "lag of rounds"};
+  return fmt::format("\n{}", table(heading, rows));
+}
+
+std::string between_sites(const Cluster& cluster, const std::vector<MethodResult>& results) {
+  constexpr size_t kPairsMax = 8;
+  std::string text;
+  for (const MethodResult& result : results) {
+    if (result.traffic.empty()) continue;
+    std::vector<SiteTraffic> pairs = result.traffic;
+    std::ranges::sort(pairs, std::greater{}, &SiteTraffic::bytes);
+    std::string line = fmt::format("  {}: ", result.name);
+    for (size_t at = 0; at < std::min(pairs.size(), kPairsMax); ++at) {
+      line += fmt::format("{}{} to {} {}", at == 0 ? "" : ", ", cluster.sites[pairs[at].from],
+                          cluster.sites[pairs[at].to], bytes_per_update(result, pairs[at].bytes));
+    }
+    text += line + fmt::format("; most from {} to {}, {}\n", result.busiest.from, result.busiest.to,
+                               bytes_per_update(result, result.busiest.bytes));
+  }
+  return text.empty() ? "" : fmt::format("\nbetween machines, an update:\n{}", text);
+}
+
+std::string notes(const std::vector<MethodResult>& results) {
+  std::string text;
+  for (const MethodResult& result : results) {
+    if (!result.failure.empty()) text += fmt::format("{}: {}\n", result.name, result.failure);
+    for (const std::string& note : result.notes) text += fmt::format("{}: {}\n", result.name, note);
+  }
+  return text.empty() ? "" : fmt::format("\n{}", text);
+}
+
+}  // namespace
+
+std::string simulation_report(const Scenario& scenario, const Cluster& cluster,
+                              const std::vector<MethodResult>& results) {
+  const Recipe& recipe = results.front().recipe.recipe;
+  std::string text = fmt::format(
+      "{}: {} machine{} at {} site{}, {} stage{} x {} replica{}, {} parameters\n\n",
+      scenario.source_name, cluster.machines.size(), cluster.machines.size() == 1 ? "" : "s",
+      cluster.sites.size(), cluster.sites.size() == 1 ? "" : "s", recipe.mesh.stages,
+      recipe.mesh.stages == 1 ? "" : "s", recipe.mesh.replicas,
+      recipe.mesh.replicas == 1 ? "" : "s",
+      human_count(static_cast<uint64_t>(results.front().parameters)));
+  text += overview(scenario, results);
+  text += by_stage("busy, by stage", results, [](const StageResult& stage) {
+    return fmt::format("{:.0f} %", 100 * stage.busy);
+  });
+  text += by_stage("delay, by stage", results, [](const StageResult& stage) {
+    return stage.delays.empty()
+               ? std::string("-")
+               : fmt::format("{:.2f} ({})", mean_of(stage.delays), largest_of(stage.delays));
+  });
+  text += by_stage("memory, by stage", results,
+                   [](const StageResult& stage) { return shown_bytes(stage.memory_bytes); });
+  return text + purposes(results) + between_sites(cluster, results) + notes(results);
+}
+
+}  // namespace leeway::cli

@@ -1,0 +1,292 @@
+#include "simulate/candidate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "pipeline/depth_plan.h"
+#include "worker/averaging_costs.h"
+#include "worker/averaging_parts.h"
+#include "worker/planned_memory.h"
+#include "worker/recipe_parts.h"
+
+namespace leeway {
+namespace {
+
+constexpr int64_t kExtraMax = 1000;      // what the key allows
+constexpr double kAveragingShare = 0.5;  // of the time between two rounds that a round may send
+constexpr int64_t kIntervalMax = 4096;
+
+// What the plan decides, as overrides of the scenario's recipe.
+struct Decisions {
+  MeshChoice choice;
+  int64_t extra_per_hop = 0;
+  bool recompute = false;
+  int64_t interval = 0;  // 0: the recipe's
+
+  int64_t update_every() const { return (choice.stages - 1) * (1 + extra_per_hop) + 1; }
+  std::vector<std::string> sets() const {
+    std::vector<std::string> sets = {
+        fmt::format("mesh.stages={}", choice.stages),
+        fmt::format("mesh.replicas={}", choice.replicas),
+        "pipeline.schedule=async",
+        "pipeline.update_every=auto",
+        "pipeline.lookahead=auto",
+        "pipeline.refresh=auto",
+        "pipeline.horizon=auto",
+        "pipeline.discount_updates=auto",
+        "sim.speeds=[]",
+        fmt::format("pipeline.extra_per_hop={}", extra_per_hop),
+        fmt::format("pipeline.recompute={}", recompute),
+        fmt::format("data.batch={}", choice.microbatch * update_every())};
+    if (interval > 0) sets.push_back(fmt::format("averaging.interval={}", interval));
+    return sets;
+  }
+};
+
+// The slowest that bytes go between two machines: link, lines, each shared by so many streams.
+double seconds_between(const Cluster& cluster, size_t from, size_t to, double bytes,
+                       double streams) {
+  if (from == to) return 0;
+  double seconds = 0;
+  const auto through = [&](double rate, double load) {
+    if (rate > 0) seconds = std::max(seconds, load / rate);
+  };
+  const sim::LinkOptions& link = cluster.link(from, to);
+  through(link.bytes_per_second, bytes);
+  through(cluster.lines[from].up_bytes_per_second, bytes * streams);
+  through(cluster.lines[to].down_bytes_per_second, bytes * streams);
+  if (link.trace) {
+    constexpr int64_t kOften = 100;
+    const auto all = static_cast<int64_t>(bytes) * kOften;
+    through(1, link.trace->end_of_transfer({0}, all).seconds() / kOften);
+  }
+  return seconds;
+}
+
+Nanos latency_between(const Cluster& cluster, size_t from, size_t to) {
+  if (from == to) return {0};
+  const sim::LinkOptions& link = cluster.link(from, to);
+  return (link.trace ? link.trace->latency({0}) : link.latency) + link.jitter;
+}
+
+// Of one replica's pipeline: the longest hop stands for all.
+PipelineTimes times_of(const PlanInputs& inputs, const Recipe& recipe, const Placement& placement,
+                       size_t replica) {
+  const Cluster& cluster = inputs.cluster;
+  const std::vector<sim::StageCosts> unit = unit_costs(recipe, inputs.vocabulary);
+  const size_t stages = unit.size();
+  const int64_t tokens = recipe.data.batch / recipe.pipeline.update_every * recipe.model.context;
+  const StageOptions first = stage_options(recipe, inputs.vocabulary).front();
+  const double bytes = static_cast<double>(tokens * recipe.model.width) *
+                           static_cast<double>(c10::elementSize(first.compute)) +
+                       static_cast<double>(sim::kHeaderBytes);
+  PipelineTimes times;
+  for (size_t s = 0; s < stages; ++s) {
+    const size_t here = placement[replica * stages + s];
+    const Machine& machine = cluster.machines[here];
+    const double cores = static_cast<double>(machine.cores > 0 ? machine.cores : machine.workers);
+    const double sharing = std::max(1.0, static_cast<double>(machine.workers) / cores);
+    const sim::StageCosts costs = sim::at_speed(unit[s], machine.tflops / sharing);
+    times.stages.push_back({costs.forward, costs.backward, costs.update});
+    if (s == 0) continue;
+    const size_t before = placement[replica * stages + s - 1];
+    const double streams = stages > 2 ? 2 : 1;  // activations one way, gradients the other
+    const double transfer = seconds_between(cluster, before, here, bytes, streams);
+    times.hop.transfer = std::max(times.hop.transfer, Nanos{std::llround(transfer * 1e9)});
+    times.hop.latency = std::max(times.hop.latency, latency_between(cluster, before, here));
+  }
+  return times;
+}
+
+// Bytes that the machine which lacks most would need more; none or less: it fits.
+struct Lack {
+  double bytes = 0;
+  std::string sentence = {};
+};
+Lack memory_lack(const PlanInputs& inputs, const Recipe& recipe, const Placement& placement) {
+  const std::vector<StageMemory> stages = planned_memory(recipe, inputs.vocabulary);
+  std::map<size_t, double> need;  // by machine
+  for (size_t at = 0; at < placement.size(); ++at)
+    need[placement[at]] += stages[at % stages.size()].total();
+  Lack most = {.bytes = -1};
+  for (const auto& [machine, bytes] : need) {
+    const Machine& has = inputs.cluster.machines[machine];
+    const double lack = bytes - has.memory_bytes;
+    if (lack <= most.bytes) continue;
+    most = {lack, fmt::format("with {} stage{} and microbatches of {}, {} would need {:.3g} GB and "
+                              "has {:.3g} GB",
+                              recipe.mesh.stages, recipe.mesh.stages == 1 ? "" : "s",
+                              recipe.data.batch / recipe.pipeline.update_every, has.name,
+                              bytes * 1e-9, has.memory_bytes * 1e-9)};
+  }
+  return most;
+}
+
+// How long a round is on its way, and how long it keeps lines busy, in the worst case.
+struct RoundTimes {
+  double sending = 0;
+  double latency = 0;
+};
+RoundTimes round_times(const PlanInputs& inputs, const Recipe& recipe, const Placement& placement) {
+  RoundTimes times;
+  const AveragingTraffic traffic = averaging_traffic(recipe, inputs.vocabulary);
+  const auto stages = static_cast<size_t>(recipe.mesh.stages);
+  const auto replicas = static_cast<size_t>(recipe.mesh.replicas);
+  const auto others = static_cast<double>(replicas - 1);
+  for (size_t s = 0; s < std::min(stages, traffic.stages.size()); ++s) {
+    const double bytes = traffic.stages[s].round_bytes;
+    for (size_t r = 1; r < replicas; ++r) {
+      // Neighbours in the order of replicas stand for all pairs, and the first for the far ones.
+      for (const size_t other : {size_t{0}, r - 1}) {
+        const size_t from = placement[other * stages + s];
+        const size_t to = placement[r * stages + s];
+        const double seconds = seconds_between(inputs.cluster, from, to, bytes / others, others);
+        times.sending = std::max(times.sending, seconds);
+        times.latency =
+            std::max(times.latency, latency_between(inputs.cluster, from, to).seconds());
+      }
+    }
+  }
+  return times;
+}
+
+// Updates between two rounds that lines can carry and that stay stable.
+int64_t interval_for(const PlanInputs& inputs, const Recipe& recipe, const Placement& placement,
+                     double update_seconds) {
+  const RoundTimes times = round_times(inputs, recipe, placement);
+  const double between = times.sending / (kAveragingShare * update_seconds);
+  auto interval =
+      static_cast<int64_t>(std::clamp(std::ceil(between), 1.0, static_cast<double>(kIntervalMax)));
+  const double lag = std::ceil((times.sending + 2 * times.latency) / update_seconds) + 1;
+  StabilityOptions stability = stability_options(recipe, lag);
+  stability.interval = interval;
+  interval = std::max(interval, stable_interval(stability));
+  return std::min(interval, std::max<int64_t>(1, recipe.run.updates / 2));
+}
+
+class Maker {
+ public:
+  Maker(const PlanInputs& inputs, const MeshChoice& choice) : inputs_(inputs) {
+    decisions_.choice = choice;
+  }
+
+  std::variant<Candidate, Refusal> make() {
+    if (auto refusal = load()) return *refusal;
+    if (auto refusal = choose_depth()) return *refusal;
+    if (auto refusal = fit_memory()) return *refusal;
+    if (auto refusal = choose_interval()) return *refusal;
+    predict();
+    return candidate_;
+  }
+
+ private:
+  std::optional<Refusal> load() {
+    const Result<LoadedRecipe> loaded = inputs_.scenario.recipe_with(decisions_.sets());
+    if (!loaded.ok()) return Refusal{Refusal::Kind::kRecipe, loaded.error().message, 0};
+    candidate_.choice = decisions_.choice;
+    candidate_.recipe = *loaded;
+    const auto placement = place(inputs_.cluster, inputs_.order, recipe().mesh, /*columns=*/false);
+    if (!placement.ok()) return Refusal{Refusal::Kind::kRecipe, placement.error().message, 0};
+    candidate_.placement = *placement;
+    return std::nullopt;
+  }
+
+  int64_t tokens_at(int64_t extra) const {
+    const MeshChoice& choice = decisions_.choice;
+    const int64_t update_every = (choice.stages - 1) * (1 + extra) + 1;
+    return choice.replicas * choice.microbatch * update_every * recipe().model.context;
+  }
+
+  // What the worst replica's links take, or as much as an update may have tokens.
+  std::optional<Refusal> choose_depth() {
+    const int64_t most = inputs_.scenario.options.tokens_per_update;
+    if (tokens_at(0) > most) {
+      return Refusal{Refusal::Kind::kTokens,
+                     fmt::format("an update would have {} tokens, and simulate.tokens_per_update "
+                                 "allows {}",
+                                 tokens_at(0), most),
+                     0};
+    }
+    if (recipe().mesh.stages == 1) return std::nullopt;
+    int64_t extra = 0;
+    for (int64_t r = 0; r < recipe().mesh.replicas; ++r) {
+      const PipelineTimes times =
+          times_of(inputs_, recipe(), candidate_.placement, static_cast<size_t>(r));
+      const DepthPlan plan = plan_depth(times, decisions_.update_every());
+      extra = std::max(extra, plan.extra_per_hop);
+      if (plan.link_bound) candidate_.limit = "bandwidth";
+    }
+    extra = std::min(extra, kExtraMax);
+    while (extra > 0 && tokens_at(extra) > most) {
+      --extra;
+      candidate_.limit = "latency";
+    }
+    decisions_.extra_per_hop = extra;
+    return load();
+  }
+
+  // Less depth is slower, and recomputing costs a third: recomputing first.
+  std::optional<Refusal> fit_memory() {
+    while (true) {
+      const Lack lack = memory_lack(inputs_, recipe(), candidate_.placement);
+      if (lack.bytes <= 0) return std::nullopt;
+      if (!recipe().pipeline.recompute && !decisions_.recompute) {
+        decisions_.recompute = true;
+      } else if (decisions_.extra_per_hop > 0) {
+        decisions_.extra_per_hop /= 2;
+      } else {
+        return Refusal{Refusal::Kind::kMemory, lack.sentence, lack.bytes};
+      }
+      candidate_.limit = "memory";
+      if (auto refusal = load()) return refusal;
+    }
+  }
+
+  double update_seconds() const {
+    double longest = 0;
+    for (int64_t r = 0; r < recipe().mesh.replicas; ++r)
+      longest = std::max(longest, slot_seconds(static_cast<size_t>(r)));
+    return longest * static_cast<double>(recipe().pipeline.update_every);
+  }
+
+  // Of a microbatch, on the slowest stage or the most crowded link.
+  double slot_seconds(size_t replica) const {
+    const PipelineTimes times = times_of(inputs_, recipe(), candidate_.placement, replica);
+    const PipelineShape shape = pipeline_shape(recipe());
+    const double slot = plan_depth(times, shape.update_every).slot.seconds();
+    return slot / busy_share(shape, times);
+  }
+
+  std::optional<Refusal> choose_interval() {
+    const AveragingMethod method = recipe().averaging.method;
+    if (recipe().mesh.replicas == 1 || method != AveragingMethod::kSparse) return std::nullopt;
+    decisions_.interval = interval_for(inputs_, recipe(), candidate_.placement, update_seconds());
+    return load();
+  }
+
+  void predict() {
+    const auto tokens = static_cast<double>(decisions_.choice.microbatch * recipe().model.context);
+    for (int64_t r = 0; r < recipe().mesh.replicas; ++r)
+      candidate_.predicted += tokens / slot_seconds(static_cast<size_t>(r));
+    if (candidate_.limit.empty()) candidate_.limit = "compute";
+  }
+
+  const Recipe& recipe() const { return candidate_.recipe.recipe; }
+
+  const PlanInputs& inputs_;
+  Decisions decisions_;
+  Candidate candidate_;
+};
+
+}  // namespace
+
+std::variant<Candidate, Refusal> make_candidate(const PlanInputs& inputs,
+                                                const MeshChoice& choice) {
+  return Maker(inputs, choice).make();
+}
+
+}  // namespace leeway

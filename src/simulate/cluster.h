@@ -1,0 +1,67 @@
+// A scenario's machines one by one, and what the simulator makes of them for a recipe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/scenario.h"
+#include "drivers/sim/simulation.h"
+
+namespace leeway {
+
+struct Machine {
+  std::string name;
+  size_t site = 0;
+  double tflops = 0;
+  double memory_bytes = 0;
+  double price_per_hour = 0;
+  int64_t workers = 1;
+  int64_t cores = 0;  // 0: as many as workers
+};
+
+// Something that a machine goes through.
+struct MachinePause {
+  size_t machine = 0;
+  Nanos begin;
+  Nanos length;
+};
+
+struct MachineLink {
+  size_t from = 0;
+  size_t to = 0;
+  sim::LinkOptions options;
+};
+
+struct Cluster {
+  std::vector<Machine> machines;
+  std::vector<std::string> sites;
+  std::vector<sim::LineOptions> lines;    // by machine
+  std::vector<sim::LinkOptions> between;  // by site, then by site
+  std::vector<MachineLink> exceptions;    // between two machines
+  std::vector<MachinePause> pauses;       // stalls, late joins, churn
+  std::vector<std::pair<size_t, Nanos>> departures;
+
+  const sim::LinkOptions& link(size_t from, size_t to) const;  // of two machines that are not one
+};
+
+Cluster cluster_of(const Scenario& scenario);
+
+// The machine of each worker, in the order of the mesh.
+using Placement = std::vector<size_t>;
+
+// Machines in their order, each as often as it has room: by rows, a pipeline is on neighbours; by
+// columns, the replicas of a stage are. An error: there are not enough.
+Result<Placement> place(const Cluster& cluster, const std::vector<size_t>& order,
+                        const MeshOptions& mesh, bool columns);
+
+// All machines, as the scenario names them.
+std::vector<size_t> machine_order(const Cluster& cluster);
+
+sim::SimulationOptions simulation_options(const Cluster& cluster, const Placement& placement,
+                                          const Recipe& recipe, int64_t vocabulary);
+
+// Of a worker's stage on a machine that makes 1 TFLOP/s.
+std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary);
+
+}  // namespace leeway

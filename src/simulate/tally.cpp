@@ -1,0 +1,60 @@
+#include "simulate/tally.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace leeway {
+
+double mean_of(const Histogram& histogram) {
+  double sum = 0, count = 0;
+  for (const auto& [value, times] : histogram) {
+    sum += static_cast<double>(value) * static_cast<double>(times);
+    count += static_cast<double>(times);
+  }
+  return count == 0 ? 0 : sum / count;
+}
+
+int64_t largest_of(const Histogram& histogram) {
+  return histogram.empty() ? 0 : histogram.rbegin()->first;
+}
+
+Tally::Tally(const RunPlan& plan, Progress progress)
+    : plan_(plan),
+      progress_(std::move(progress)),
+      delays_(static_cast<size_t>(plan.shape.stages)),
+      update_times_(static_cast<size_t>(plan.replicas)) {
+  for (int64_t s = 0; s < plan.shape.stages; ++s) {
+    const Schedule schedule(plan.shape, {s});
+    filled_at_.push_back(schedule.delay_max() * plan.shape.update_every);
+  }
+}
+
+void Tally::count_bytes(const WorkRecord& record) {
+  const Work& work = record.work;
+  if (work.kind == WorkKind::kForward) bytes_.activations += record.bytes_sent;
+  if (work.kind == WorkKind::kBackward) bytes_.gradients += record.bytes_sent;
+  const bool evaluates = work.kind == WorkKind::kEvaluate || work.lane == Lane::kEvaluation;
+  if (evaluates) bytes_.evaluation += record.bytes_sent;
+  if (is_of_round(work.kind) && !evaluates) bytes_.averaging += record.bytes_sent;
+}
+
+void Tally::worked(const WorkRecord& record) {
+  count_bytes(record);
+  const Work& work = record.work;
+  const auto stage = static_cast<size_t>(record.worker.stage.value);
+  if (work.kind == WorkKind::kForward && work.index >= filled_at_[stage]) {
+    ++delays_[stage][work.delay];
+  }
+  if (work.kind == WorkKind::kMerge && work.lane == Lane::kMain && !work.replicas.empty()) {
+    ++lags_[work.delay];
+  }
+  if (work.kind == WorkKind::kContribute && work.lane == Lane::kMain) {
+    rounds_ = std::max(rounds_, work.index + 1);
+  }
+  if (work.kind != WorkKind::kUpdate || stage != 0) return;
+  update_times_[static_cast<size_t>(record.worker.replica.value)].push_back(record.times.end);
+  ++updates_;
+  if (progress_ && !progress_(updates_ / plan_.replicas)) abandoned_ = true;
+}
+
+}  // namespace leeway

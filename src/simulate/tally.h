@@ -1,0 +1,70 @@
+// Books that count what a simulated run does, and keep none of it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "base/time.h"
+#include "worker/outbox.h"
+#include "worker/run_plan.h"
+
+namespace leeway {
+
+// How often each number came up.
+using Histogram = std::map<int64_t, int64_t>;
+double mean_of(const Histogram& histogram);
+int64_t largest_of(const Histogram& histogram);
+
+// Payload bytes, by what they are for: the words of summary.json.
+struct PurposeBytes {
+  int64_t activations = 0;
+  int64_t gradients = 0;
+  int64_t averaging = 0;
+  int64_t evaluation = 0;
+  int64_t total() const { return activations + gradients + averaging + evaluation; }
+};
+
+class Tally final : public Books {
+ public:
+  // Asked at every update of every replica with the updates that all have done together; false ends
+  // the simulation.
+  using Progress = std::function<bool(int64_t updates)>;
+  Tally(const RunPlan& plan, Progress progress);
+
+  void worked(const WorkRecord& record) override;
+  void updated(const StageUpdate&) override {}
+  void predicted(const Prediction&) override {}
+  void evaluated(const StageEvaluation&) override {}
+  void saved(StageState) override {}
+  bool abandoned() const override { return abandoned_; }
+  bool stop_wanted() const override { return false; }
+
+  const PurposeBytes& bytes() const { return bytes_; }
+  // Updates between the weights of a forward and those that its gradient meets, by stage, once
+  // pipelines are full.
+  const std::vector<Histogram>& delays() const { return delays_; }
+  const Histogram& lags() const { return lags_; }
+  int64_t rounds() const { return rounds_; }
+  // When the first stage of a replica, the last to know, had done each of its updates.
+  const std::vector<Nanos>& update_times(ReplicaId replica) const {
+    return update_times_[static_cast<size_t>(replica.value)];
+  }
+
+ private:
+  void count_bytes(const WorkRecord& record);
+
+  const RunPlan& plan_;
+  Progress progress_;
+  PurposeBytes bytes_;
+  std::vector<Histogram> delays_;
+  std::vector<int64_t> filled_at_;  // by stage: from this microbatch on the pipeline is full
+  Histogram lags_;
+  int64_t rounds_ = 0;
+  int64_t updates_ = 0;
+  std::vector<std::vector<Nanos>> update_times_;  // by replica
+  bool abandoned_ = false;
+};
+
+}  // namespace leeway

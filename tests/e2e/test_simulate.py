@@ -1,0 +1,99 @@
+"""Scenarios: what would be sent equals what is sent, and mistakes get one sentence."""
+
+import json
+
+import pytest
+
+MACHINES = """
+[[site]]
+name = "here"
+latency_ms = 1
+[[machine]]
+name = "m"
+count = 8
+site = "here"
+tflops = 0.01
+memory_gb = 4
+"""
+
+
+def scenario(place, *extra, machines=MACHINES):
+    (place.folder / "s.toml").write_text('recipe = "tiny.toml"\n' + "\n".join(extra) + machines)
+    return "s.toml"
+
+
+METHODS = [
+    dict(averaging__merge="fixed_lag", averaging__lag=2),
+    dict(averaging__method="allreduce", pipeline__schedule="1f1b"),
+    dict(averaging__method="lowbit", averaging__merge="fixed_lag", averaging__repair_every=4),
+    dict(averaging__method="diloco", averaging__interval=3),
+    dict(averaging__wire="int8", averaging__merge="fixed_lag", averaging__fraction=0.3),
+]
+
+
+@pytest.mark.parametrize("sets", METHODS, ids=lambda sets: "-".join(map(str, sets.values())))
+def test_simulated_bytes_are_those_of_a_real_run(place, sets):
+    arguments = place.sets(mesh__stages=2, mesh__replicas=2, run__updates=9, **sets)
+    summary = place.train("run", *arguments)
+    text = scenario(place, "[simulate]", "updates = 9", "evaluation = true",
+                    "[[method]]", 'name = "m"', "set = []")  # fmt: skip
+    done = place.ok("simulate", text, "--json", *arguments)
+    (method,) = json.loads(done.stdout)["methods"]
+    for purpose in ("activations", "gradients", "averaging", "evaluation"):
+        key = f"bytes_{purpose}"
+        assert method[key] == summary[key] > 0, purpose
+    assert method["parameters"] == summary["parameters"]
+
+
+def test_report_names_every_method_and_results_are_kept(place):
+    text = scenario(place)
+    sets = place.sets(mesh__stages=2, mesh__replicas=2)
+    report = place.ok("simulate", text, "--out", "kept", *sets).stdout
+    results = json.loads((place.folder / "kept/results.json").read_text())
+    names = [method["method"] for method in results["methods"]]
+    assert names[0] == "1f1b + allreduce" and "async + sparse" in names
+    assert all(name in report for name in names)
+    assert results["methods"][0]["speed_up"] == 1
+    assert all(0 < method["busy"] <= 1 for method in results["methods"])
+
+
+def test_loss_against_simulated_time(place):
+    text = scenario(place, "[simulate]", "math = true", "target_loss = 5.5")
+    sets = place.sets(mesh__stages=2, run__updates=6)
+    report = place.ok("simulate", text, "--out", "math", *sets).stdout
+    assert "time to 5.5" in report
+    for method in json.loads((place.folder / "math/results.json").read_text())["methods"]:
+        times = [point["seconds"] for point in method["losses"]]
+        assert times == sorted(times) and len(times) == 6
+        assert method["losses"][0]["loss"] > method["losses"][-1]["loss"]
+        assert method["evaluations"][-1]["update"] == 6
+
+
+def test_a_plan_is_a_recipe_that_config_check_takes(place):
+    text = scenario(place)
+    report = place.ok("plan", text, "--out", "planned.toml").stdout
+    assert "limited by" in report and "wrote planned.toml" in report
+    place.ok("config", "check", "planned.toml")
+
+
+@pytest.mark.parametrize("command", ["simulate", "plan"])
+@pytest.mark.parametrize("change, words", [
+    (('name = "m"', 'name = "m"\nsite = "there"\n#'), ['"there"', "s.toml:"]),
+    (("latency_ms = 1", "latency_ms = -1"), ["site.latency_ms is -1", "s.toml:"]),
+    (("tflops = 0.01", "tflop = 1"), ["machine has no tflops"]),
+    (("count = 8", "count = 0"), ["machine.count is 0", "a whole number from 1"]),
+])  # fmt: skip
+def test_scenarios_that_make_no_sense(place, command, change, words):
+    machines = MACHINES.replace(*change)
+    if "there" in change[1]:
+        machines = machines.replace('site = "here"', "")
+    sentence = place.refused(2, command, scenario(place, machines=machines))
+    assert all(word in sentence for word in words), sentence
+
+
+def test_no_room_for_any_plan(place):
+    machines = MACHINES.replace("memory_gb = 4", "memory_gb = 0.0001")
+    sentence = place.refused(2, "plan", scenario(place, machines=machines))
+    assert "no plan fits these machines" in sentence and "more memory" in sentence
+    sentence = place.refused(2, "simulate", scenario(place), *place.sets(mesh__replicas=9))
+    assert "9 workers" in sentence and "room for 8" in sentence

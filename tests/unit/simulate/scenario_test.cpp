@@ -1,0 +1,65 @@
+// What happens to machines, and what it does to methods.
+#include "simulate/results_json.h"
+#include "simulate_testing.h"
+
+namespace leeway {
+namespace {
+
+const std::vector<std::string> kSparse = {"mesh.replicas=2", "mesh.stages=2"};
+const std::vector<std::string> kAllreduce = {"mesh.replicas=2", "mesh.stages=2",
+                                             "averaging.method=allreduce"};
+
+TEST(Scenario, AStallHoldsUpEverybodyWhoWaits) {
+  const std::string text = scenario_text("latency_ms = 1");
+  const Scenario calm = scenario_of(text);
+  const Scenario stalled =
+      scenario_of(text + "[[stall]]\nmachine = \"m-1\"\nat_s = 1\nfor_s = 1000\n");
+  const double extra = result_of(stalled, kAllreduce).seconds - result_of(calm, kAllreduce).seconds;
+  EXPECT_NEAR(extra, 1000, 1);
+}
+
+TEST(Scenario, ADepartureStopsWhoWaitsAndNobodyElse) {
+  const Scenario scenario =
+      scenario_of(scenario_text("latency_ms = 1") + "[[departure]]\nmachine = \"m-4\"\nat_s = 1\n");
+  const MethodResult waits = result_of(scenario, kAllreduce);
+  EXPECT_NE(waits.failure.find("stands still"), std::string::npos) << waits.failure;
+  const MethodResult goes_on = result_of(scenario, kSparse);
+  EXPECT_EQ(goes_on.failure, "");
+  EXPECT_GT(goes_on.tokens_per_second, 0);
+}
+
+TEST(Scenario, ChurnIsTheSameForTheSameSeed) {
+  const std::string text = scenario_text("latency_ms = 1") + "[churn]\nup_s = 20\ndown_s = 5\n";
+  const double seconds = result_of(scenario_of(text), kSparse).seconds;
+  EXPECT_EQ(result_of(scenario_of(text), kSparse).seconds, seconds);
+  EXPECT_NE(result_of(scenario_of(text + "seed = 2\n"), kSparse).seconds, seconds);
+}
+
+TEST(Scenario, MethodsDropWhatTheyHaveNoUseFor) {
+  const Scenario scenario =
+      scenario_of(scenario_text("") +
+                  "[mesh]\nstages = 2\nreplicas = 2\n[pipeline]\nlookahead = "
+                  "\"matched\"\n[averaging]\nfraction = 0.1\nlag = 3\nmerge = "
+                  "\"fixed_lag\"\n");
+  const auto base = scenario.recipe_with({});
+  ASSERT_TRUE(base.ok()) << base.error().message;
+  const std::vector<Method> methods = default_methods(*base);
+  EXPECT_EQ(methods.size(), 6u);
+  for (const Method& method : methods) {
+    const auto recipe = scenario.recipe_with(method.set);
+    ASSERT_TRUE(recipe.ok()) << method.name << ": " << recipe.error().message;
+    const bool own = recipe->recipe.averaging.method == AveragingMethod::kSparse;
+    EXPECT_EQ(recipe->recipe.averaging.fraction, own ? 0.1 : 1.0) << method.name;
+  }
+}
+
+// The bytes of every purpose that a recipe's arithmetic of traffic foresees.
+TEST(Scenario, TrafficBetweenSitesIsWhatWasSent) {
+  const MethodResult result = result_of(scenario_of(scenario_text("latency_ms = 1")), kSparse, 40);
+  ASSERT_EQ(result.traffic.size(), 1u);
+  EXPECT_EQ(result.traffic[0].bytes, result.bytes.total());
+  EXPECT_EQ(result.bytes.activations, 40 * 2 * 16 * 32 * 32 * 4);
+}
+
+}  // namespace
+}  // namespace leeway
