@@ -208,6 +208,19 @@ def simulator_row(build):
     )  # fmt: skip
 
 
+def plan_row(build, folder):
+    """The largest cluster that `plan` promises something for: 64 machines at two sites."""
+    say("plan")
+    text = (REPOSITORY / "recipes/scenarios/two-sites.toml").read_text()
+    scenario = folder / "sixty-four.toml"
+    scenario.write_text(text.replace("count = 8", "count = 32"))
+    begin = time.perf_counter()
+    output_of([build / "leeway", "plan", scenario])
+    seconds = time.perf_counter() - begin
+    return ("plan for 64 machines", f"{seconds:.1f} s", "limit 60 s", 60 / seconds, ">= 1",
+            "-", "-")  # fmt: skip
+
+
 def mesh_bench(build, what, folder, sets):
     sets = {
         "mesh.replicas": 1, "run.updates": 20, "run.checkpoint_every": 0, "optimizer.warmup": 0,
@@ -342,7 +355,7 @@ def main():
         rows += [loop_row(build, data, folder, optimizer) for optimizer in ("adamw", "muon")]
         pipeline, notes = pipeline_rows(build, data, folder, arguments.rounds)
         rows += [*pipeline, *log_rows(build, data, folder), report_row(build, folder)]
-        rows.append(simulator_row(build))
+        rows += [simulator_row(build), plan_row(build, folder)]
     print(f"{THREADS} threads; ratio: ours over the reference; medians of {arguments.rounds}\n")
     print_table(rows)
     print("", *notes, sep="\n")

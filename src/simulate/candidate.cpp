@@ -59,7 +59,7 @@ double seconds_between(const Cluster& cluster, size_t from, size_t to, double by
   through(link.bytes_per_second, bytes);
   through(cluster.lines[from].up_bytes_per_second, bytes * streams);
   through(cluster.lines[to].down_bytes_per_second, bytes * streams);
-  if (link.trace) {
+  if (link.trace != nullptr) {
     constexpr int64_t kOften = 100;
     const auto all = static_cast<int64_t>(bytes) * kOften;
     through(1, link.trace->end_of_transfer({0}, all).seconds() / kOften);
@@ -70,7 +70,7 @@ double seconds_between(const Cluster& cluster, size_t from, size_t to, double by
 Nanos latency_between(const Cluster& cluster, size_t from, size_t to) {
   if (from == to) return {0};
   const sim::LinkOptions& link = cluster.link(from, to);
-  return (link.trace ? link.trace->latency({0}) : link.latency) + link.jitter;
+  return (link.trace != nullptr ? link.trace->latency({0}) : link.latency) + link.jitter;
 }
 
 // Of one replica's pipeline: the longest hop stands for all.

@@ -22,7 +22,7 @@ constexpr double kSecondsMax = 1e9;  // 30 years: far from the end of the clock
 Nanos from_seconds(double seconds) { return {std::llround(seconds * 1e9)}; }
 Nanos from_milliseconds(double milliseconds) { return {std::llround(milliseconds * 1e6)}; }
 
-sim::LinkOptions link_of(const SiteLink& link) {
+sim::LinkOptions link_of(const SiteLink& link, Cluster& cluster) {
   sim::LinkOptions options = {.latency = from_milliseconds(link.latency_ms),
                               .bytes_per_second = link.bandwidth_mbit * kBytesPerMegabit,
                               .jitter = from_milliseconds(link.jitter_ms)};
@@ -33,7 +33,8 @@ sim::LinkOptions link_of(const SiteLink& link) {
                       .bytes_per_second = point.bandwidth_mbit * kBytesPerMegabit,
                       .latency = from_milliseconds(point.latency_ms)});
   }
-  options.trace = std::make_shared<const sim::LinkTrace>(std::move(points));
+  cluster.traces.push_back(std::make_shared<const sim::LinkTrace>(std::move(points)));
+  options.trace = cluster.traces.back().get();
   return options;
 }
 
@@ -86,7 +87,7 @@ void add_links(const Scenario& scenario, Cluster& cluster) {
                                         .jitter = from_milliseconds(site.jitter_ms)};
   }
   for (const SiteLink& link : scenario.links) {
-    const sim::LinkOptions options = link_of(link);
+    const sim::LinkOptions options = link_of(link, cluster);
     const size_t a = site_index(scenario, link.between[0]);
     const size_t b = site_index(scenario, link.between[1]);
     if (a < sites && b < sites) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,10 +37,11 @@ struct MachineLink {
 struct Cluster {
   std::vector<Machine> machines;
   std::vector<std::string> sites;
-  std::vector<sim::LineOptions> lines;    // by machine
-  std::vector<sim::LinkOptions> between;  // by site, then by site
-  std::vector<MachineLink> exceptions;    // between two machines
-  std::vector<MachinePause> pauses;       // stalls, late joins, churn
+  std::vector<sim::LineOptions> lines;                        // by machine
+  std::vector<sim::LinkOptions> between;                      // by site, then by site
+  std::vector<MachineLink> exceptions;                        // between two machines
+  std::vector<std::shared_ptr<const sim::LinkTrace>> traces;  // that links refer to
+  std::vector<MachinePause> pauses;                           // stalls, late joins, churn
   std::vector<std::pair<size_t, Nanos>> departures;
 
   const sim::LinkOptions& link(size_t from, size_t to) const;  // of two machines that are not one

@@ -76,6 +76,15 @@ def test_a_plan_is_a_recipe_that_config_check_takes(place):
     place.ok("config", "check", "planned.toml")
 
 
+def test_calibration_takes_machines_for_what_was_measured(place):
+    text = scenario(place)
+    given = place.ok("simulate", text, "--json")
+    measured = place.ok("simulate", text, "--calibrate", "--json")
+    line = [line for line in measured.stderr.splitlines() if "TFLOP/s" in line]
+    assert len(line) == 1 and float(line[0].split()[-2]) > 0
+    assert json.loads(given.stdout) != json.loads(measured.stdout)
+
+
 @pytest.mark.parametrize("command", ["simulate", "plan"])
 @pytest.mark.parametrize("change, words", [
     (('name = "m"', 'name = "m"\nsite = "there"\n#'), ['"there"', "s.toml:"]),

@@ -50,7 +50,8 @@ Nanos Links::send(WorkerId from, WorkerId to, int64_t payload_bytes, Nanos now) 
   Passage passage = pass_link(on, bytes, now);
   if (lines) pass_up(machine_of(from), bytes, now, passage);
   const LinkOptions& options = *on.options;
-  const Nanos latency = options.trace ? options.trace->latency(passage.end) : options.latency;
+  const Nanos latency =
+      options.trace != nullptr ? options.trace->latency(passage.end) : options.latency;
   const Nanos flight = latency + jitter(from, on);
   Nanos arrival = passage.end + flight;
   if (lines) arrival = pass_down(machine_of(to), bytes, flight, passage);
@@ -63,8 +64,8 @@ Nanos Links::send(WorkerId from, WorkerId to, int64_t payload_bytes, Nanos now) 
 Links::Passage Links::pass_link(Link& on, int64_t bytes, Nanos now) const {
   const Nanos begin = std::max(now, on.free_at);
   const LinkOptions& options = *on.options;
-  on.free_at = options.trace ? options.trace->end_of_transfer(begin, bytes)
-                             : begin + time_on_link(bytes, options.bytes_per_second);
+  on.free_at = options.trace != nullptr ? options.trace->end_of_transfer(begin, bytes)
+                                        : begin + time_on_link(bytes, options.bytes_per_second);
   return {begin, on.free_at};
 }
 

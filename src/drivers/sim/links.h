@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "base/ids.h"
@@ -21,7 +20,7 @@ struct LinkOptions {
   Nanos latency = {};
   double bytes_per_second = 0;  // 0: no limit
   Nanos jitter = {};            // up to so much is added to the latency, drawn for every message
-  std::shared_ptr<const LinkTrace> trace = {};  // in place of bandwidth and latency
+  const LinkTrace* trace = nullptr;  // in place of bandwidth and latency; outlives the links
 };
 
 // A machine's way to all others. 0: no limit.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "config/load.h"
+#include "worker/planned_memory.h"
 
 namespace leeway::cli {
 namespace {
