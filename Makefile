@@ -13,7 +13,7 @@ CTEST := ctest --output-on-failure -j2
 .PHONY: help setup build demo test test-long bench asan tsan format clean
 
 help:
-	@echo 'make demo       train a small model on two asynchronous pipelines, see it write (2 min)'
+	@echo 'make demo       train a small model asynchronously and synchronously, see it write (4 min)'
 	@echo 'make test       set up, build, run every test'
 	@echo 'make build      set up and build build/leeway'
 	@echo 'make test-long  the tests above and those that are too slow for every change'
@@ -34,11 +34,16 @@ build: setup
 demo: build
 	build/leeway train recipes/quickstart.toml --out out/demo --fresh
 	build/leeway timeline out/demo
-	build/leeway report out/demo
 	build/leeway generate out/demo --prompt 'def forward(self, ' --tokens 200
 	@echo
+	@echo 'The same again, synchronously, to see what not waiting costs and saves.'
+	build/leeway train recipes/quickstart.toml --out out/demo-synchronous --fresh \
+	  --set pipeline.schedule=1f1b --set averaging.method=allreduce \
+	  --set averaging.merge=auto --set averaging.lag=auto
+	@echo
 	@echo 'The run is in out/demo: config.toml, events.jsonl, summary.json, checkpoints/, and'
-	@echo 'timeline.html, a picture of who did what when, and report.html, charts of all the rest.'
+	@echo 'timeline.html, a picture of who did what when. Charts of both runs, and the verdict:'
+	build/leeway report out/demo --against out/demo-synchronous --out out/demo/report.html
 
 test: build
 	$(CTEST) --test-dir build -LE '^long$$'

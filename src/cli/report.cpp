@@ -16,12 +16,14 @@
 #include "report/report_csv.h"
 #include "report/run_follower.h"
 #include "report/tensorboard.h"
+#include "report/verdict.h"
 
 namespace leeway::cli {
 namespace {
 
 struct ReportArguments {
   std::vector<std::string> runs;
+  std::string against;
   std::string out;
   std::string csv;
   std::string tensorboard;
@@ -132,6 +134,9 @@ void print_text(const std::vector<RunData>& runs, const ReportArguments& argumen
     for (const std::string& note : run.notes) fmt::print(stderr, "note: {}: {}\n", run.name, note);
   }
   print_table(headline_table(runs));
+  if (!arguments.against.empty()) {
+    for (const std::string& line : verdict(runs.front(), runs.back())) fmt::print("{}\n", line);
+  }
   std::error_code code;
   fmt::print("wrote {} ({})\n", page.string(), human_bytes(std::filesystem::file_size(page, code)));
   if (!arguments.csv.empty()) fmt::print("wrote {}: six CSV files\n", arguments.csv);
@@ -141,7 +146,8 @@ void print_text(const std::vector<RunData>& runs, const ReportArguments& argumen
   }
 }
 
-Status run(const ReportArguments& arguments) {
+Status run(ReportArguments arguments) {
+  if (!arguments.against.empty()) arguments.runs.push_back(arguments.against);
   const Path page = arguments.out.empty() ? default_page(arguments.runs) : Path(arguments.out);
   if (!arguments.out.empty()) LEEWAY_TRY(check_output_file("--out", page));
   for (const auto& [option, folder] :
@@ -150,7 +156,9 @@ Status run(const ReportArguments& arguments) {
   }
   LEEWAY_TRY(check_different(arguments.runs));
   LEEWAY_ASSIGN(const std::vector<RunData> runs, read_runs(arguments.runs));
-  LEEWAY_TRY(write_atomically(page, report_page(runs, {.title = page_title(runs)})));
+  PageOptions options = {.title = page_title(runs)};
+  if (!arguments.against.empty()) options.notes = verdict(runs.front(), runs.back());
+  LEEWAY_TRY(write_atomically(page, report_page(runs, options)));
   if (!arguments.csv.empty()) LEEWAY_TRY(write_csv(arguments.csv, runs));
   if (!arguments.tensorboard.empty()) LEEWAY_TRY(write_tensorboard(arguments.tensorboard, runs));
   if (arguments.json) {
@@ -170,10 +178,13 @@ void add_report(CLI::App& app, Action& chosen) {
       "Examples:\n"
       "  leeway report out/first\n"
       "  leeway report out/a out/b out/c --out compared.html\n"
+      "  leeway report out/first --against out/synchronous\n"
       "  leeway report out/first --csv tables --tensorboard board\n"
       "The page is one file that needs no network. A run may still be going on.");
   const auto arguments = std::make_shared<ReportArguments>();
   command->add_option("RUN", arguments->runs, "Run folders")->required();
+  command->add_option("--against", arguments->against,
+                      "A run to hold the first one against: loss, bytes and busy share");
   command->add_option("--out", arguments->out,
                       "The page [RUN/report.html; of several runs report.html beside the first]");
   command->add_option("--csv", arguments->csv, "Also write the tables as CSV files to this folder");

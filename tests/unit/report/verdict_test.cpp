@@ -1,0 +1,45 @@
+#include "report/verdict.h"
+
+#include <gtest/gtest.h>
+
+namespace leeway {
+namespace {
+
+RunData run_of(const char* name, double loss, int64_t averaging, double busy) {
+  RunData run;
+  run.name = name;
+  run.headline.tokens = 1000;
+  run.headline.valid_loss = loss;
+  run.headline.bytes[static_cast<size_t>(Purpose::kAveraging)] = averaging;
+  run.headline.bytes_allreduce = 100'000'000;
+  run.headline.busy = busy;
+  return run;
+}
+
+TEST(Verdict, SaysLossBytesAndBusyShare) {
+  const RunData ours = run_of("ours", 1.212, 5'000'000, 0.81);
+  const RunData synchronous = run_of("synchronous", 1.2, 100'000'000, 0.37);
+  const std::vector<std::string> lines = verdict(ours, synchronous);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0], "loss   1.2120 against 1.2000 of synchronous: +1.0 %, after the same tokens");
+  EXPECT_EQ(lines[1], "bytes  5.0 MB of averaging, 5.0 % of an all-reduce's 100.0 MB");
+  EXPECT_EQ(lines[2], "busy   81 % of the time, 37 % in synchronous");
+}
+
+TEST(Verdict, DoesNotCompareWhatCannotBe) {
+  RunData ours = run_of("ours", 1.2, 0, 0.8);
+  RunData other = run_of("other", 1.2, 0, 0.8);
+  ours.headline.tokens = 500;
+  EXPECT_EQ(verdict(ours, other)[0],
+            "loss   1.2000 against 1.2000 of other: the same, after 500 and 1000 tokens, so not to "
+            "be compared");
+  other.headline.valid_loss = {};
+  EXPECT_EQ(verdict(ours, other)[0], "loss   other has no validation loss to compare");
+  ours.headline.bytes_allreduce = {};
+  EXPECT_EQ(verdict(ours, other)[1], "bytes  one replica: nothing to average");
+  other.headline.busy = {};
+  EXPECT_EQ(verdict(ours, other)[2], "busy   80 % of the time, unknown in other");
+}
+
+}  // namespace
+}  // namespace leeway
