@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/process.h"
 #include "cli/device.h"
 #include "cli/recipe_data.h"
@@ -17,13 +19,23 @@ namespace {
 constexpr int64_t kUpdates = 24;
 constexpr int64_t kWarmup = 4;  // caches, and memory that is taken for the first time
 
-// The whole model on one worker, with microbatches of the recipe's size.
+// How many workers of a machine compute at once.
+int64_t at_once(const Scenario& scenario) {
+  int64_t most = 1;
+  for (const MachineGroup& group : scenario.machines)
+    most = std::max(most, std::min(group.workers, group.cores));
+  return most;
+}
+
+// The whole model on a worker of its own for each core, as they share caches and memory, with
+// microbatches of the recipe's size.
 Result<LoadedRecipe> alone(const Scenario& scenario) {
   LEEWAY_ASSIGN(const LoadedRecipe base, scenario.recipe_with({}));
   Scenario own = scenario;
   const PipelineOptions& pipeline = base.recipe.pipeline;
   for (const std::string& set :
-       {std::string("mesh.stages=1"), std::string("mesh.replicas=1"), std::string("run.tokens=0"),
+       {std::string("mesh.stages=1"), fmt::format("mesh.replicas={}", at_once(scenario)),
+        std::string("averaging.method=none"), std::string("run.tokens=0"),
         fmt::format("run.updates={}", kUpdates), std::string("run.evaluate_every=0"),
         std::string("run.evaluate_windows=1"), std::string("run.checkpoint_every=0"),
         std::string("run.device=cpu"), std::string("optimizer.warmup=0"),

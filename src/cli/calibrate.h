@@ -8,8 +8,8 @@
 
 namespace leeway::cli {
 
-// TFLOP/s of one thread with the recipe's own model and microbatches, by a run of a few updates in
-// `folder`, by the same arithmetic that the simulator goes by.
+// TFLOP/s of one thread with the recipe's own model and microbatches while the other cores do the
+// same, by a run of a few updates in `folder`, by the same arithmetic that the simulator goes by.
 Result<double> measure_tflops(const Scenario& scenario, const Path& folder, const Clock& clock);
 
 }  // namespace leeway::cli
