@@ -89,6 +89,7 @@ Snapshot LiveRun::make_snapshot() const {
   if (follower_) {
     run = follower_->data();
   } else {
+    run.name = "to come";
     run.folder = folder_.string();
     run.notes.push_back("the run has not begun yet: its data is prepared first");
   }
@@ -97,7 +98,7 @@ Snapshot LiveRun::make_snapshot() const {
   made.ended =
       run.state != RunState::kUnfinished && stamp_.summary != std::filesystem::file_time_type();
   made.runs.push_back(std::move(run));
-  name_runs(made.runs);
+  if (!folder_.empty()) name_runs(made.runs);
   made.title = "Run " + made.runs.front().name;
   made.data = page_data(made.runs, {.title = made.title})
                   .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
