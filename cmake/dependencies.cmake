@@ -63,8 +63,8 @@ else()
   set(LEEWAY_CHARTS_FILE "")
 endif()
 
-# For src/dashboard/dashboard.cpp. Debian's httplib is compiled, and what it was compiled with decides
-# what its structures look like.
+# For src/dashboard/dashboard.cpp. Debian's httplib is compiled, and what it was compiled with
+# decides what its structures look like.
 set(LEEWAY_HTTP_DEFINITIONS "")
 add_library(leeway_http_library INTERFACE)
 target_link_libraries(leeway_http_library INTERFACE Threads::Threads)
