@@ -57,17 +57,17 @@ const curveCard = ({id, title, names, words, about, unit, tools, wide}) => {
 };
 
 const headlineTable = () => ({
-  columns: ['run', 'state', 'updates', 'tokens', 'validation loss', 'training loss', 'tokens/s',
-    'busy', 'averaging sent', 'of all-reduce', 'lag', 'replica spread', 'time'],
+  columns: ['run', 'validation loss', 'tokens/s', 'busy', 'averaging sent', 'of all-reduce',
+    'training loss', 'lag', 'replica spread', 'updates', 'tokens', 'time', 'state'],
   rows: shown.runs.map((run) => {
     const head = run.headline;
     const cell = (key, words) => ({text: words(head[key]), value: head[key]});
-    return [{text: run.name, value: run.name, color: many() ? runColor(run) : ''}, run.state,
-      cell('updates', say.count), cell('tokens', say.count), cell('valid_loss', say.loss),
-      cell('train_loss', say.loss), cell('tokens_per_second', say.count),
+    return [{text: run.name, value: run.name, color: many() ? runColor(run) : ''},
+      cell('valid_loss', say.loss), cell('tokens_per_second', say.count),
       cell('busy', say.percent), cell('bytes_averaging', say.bytes),
-      cell('traffic_share', say.percent), cell('lag_mean', say.short),
-      cell('consensus', say.percent), cell('seconds', say.seconds)];
+      cell('traffic_share', say.percent), cell('train_loss', say.loss),
+      cell('lag_mean', say.short), cell('consensus', say.percent), cell('updates', say.count),
+      cell('tokens', say.count), cell('seconds', say.seconds), run.state];
   }),
 });
 

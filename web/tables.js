@@ -52,7 +52,8 @@ const withoutRun = ({columns, rows}) => columns[0] === 'run' && !many() ?
 
 const tableOf = (table) => {
   const {columns, rows} = withoutRun(table);
-  const words = columns.map((_, i) => rows.some((row) => typeof row[i] === 'string'));
+  const words = columns.map((_, i) => rows.some(
+    (row) => typeof row[i] === 'string' || typeof row[i]?.value === 'string'));
   const style = (i) => words[i] ? {class: 'words'} : {};
   const head = element('tr', {}, ...columns.map((name, i) => element('th', style(i), name)));
   const body = rows.map((row) => element('tr', {}, ...row.map((cell, i) => {

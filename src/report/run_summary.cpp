@@ -84,7 +84,7 @@ void estimate_allreduce(RunData& data, int64_t parameters) {
   int64_t replicas = 0;
   std::from_chars(text.data(), text.data() + text.size(), replicas);
   if (replicas < 2 || parameters <= 0) return;
-  // Every replica but one sends and receives each number once, in the best of rings.
+  // As allreduce_bytes() of the worker counts it, which is what a summary will say.
   data.headline.bytes_allreduce = 2 * 4 * parameters * (replicas - 1) * data.headline.updates;
 }
 

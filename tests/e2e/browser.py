@@ -114,9 +114,12 @@ class Browser:
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.call("Emulation.setEmulatedMedia", features=[feature])
 
-    def screenshot(self, path):
-        # Two frames later whatever was asked for is drawn.
+    def frame(self):
+        """Waits until whatever was asked for is drawn, which takes at most two frames."""
         self.value("new Promise(f => requestAnimationFrame(() => requestAnimationFrame(f)))")
+
+    def screenshot(self, path):
+        self.frame()
         picture = self.call("Page.captureScreenshot", captureBeyondViewport=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(picture["data"]))

@@ -83,6 +83,10 @@ def test_a_page_of_one_run_shows_its_summary(runs, browser):
     assert browser.value(BLANK_CANVASES) == []
     assert browser.value("document.querySelectorAll('#timeline .boxes rect').length") > 50
     picture(browser, "one-light", 1280)
+    browser.value("document.querySelector('#timeline [data-action=in]').click()")
+    browser.frame()
+    moved = browser.value("document.querySelector('#timeline .boxes').getAttribute('transform')")
+    assert moved.startswith("scale(2,1)")
 
 
 def test_curves_busy_shares_and_traffic_are_those_of_the_run(runs, browser):
@@ -148,7 +152,7 @@ def test_the_axis_can_be_chosen_and_newer_data_shown(runs, browser):
         "{ const newer = structuredClone(shown); newer.title = 'newer';"
         " newer.runs[0].headline.valid_loss = 0.5; show(newer); }"
     )
-    assert browser.value("document.querySelector('#runs td:nth-child(5)').textContent") == "0.5000"
+    assert browser.value("document.querySelector('#runs td:nth-child(2)').textContent") == "0.5000"
     assert browser.value("document.getElementById('report').dataset.shown") == "2"
     assert browser.value(BLANK_CANVASES) == []
     comparison = {
