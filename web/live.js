@@ -59,7 +59,7 @@
       const data = await answer.json();
       take(data);
       tell('live, every few seconds');
-      if (data.runs[0].state !== 'unfinished') finish('The run has ended; this is how it ended.');
+      if (data.ended) finish('The run has ended; this is how it ended.');
     } catch {
       tell('The server does not answer; the run has ended, or goes on without it.');
     }

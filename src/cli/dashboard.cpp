@@ -27,7 +27,7 @@ Status run(const Arguments& arguments) {
   if (given.port.empty()) given.port = "0";
   watch_for_interrupt();
   LEEWAY_ASSIGN(const auto dashboard, open_dashboard(given, clock));
-  dashboard->follow(arguments.run);
+  dashboard->follow(arguments.run, RunWriter::kAnother);
   dashboard->wait(interrupted);
   return {};
 }

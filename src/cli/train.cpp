@@ -156,7 +156,7 @@ Status run(const TrainArguments& arguments) {
     LEEWAY_ASSIGN(const Path aside, move_run_aside(folder));
     fmt::print(stderr, "the earlier run in {} is now {}\n", folder.string(), aside.string());
   }
-  if (dashboard) dashboard->follow(folder);
+  if (dashboard) dashboard->follow(folder, RunWriter::kThisProgram);
   LEEWAY_ASSIGN(const TrainingSummary summary, train_watched({.recipe = recipe,
                                                               .recipe_text = print_recipe(loaded),
                                                               .folder = folder,

@@ -67,7 +67,7 @@ class Served final : public Dashboard {
   }
 
   ~Served() override {
-    run_.look_again();
+    run_.last_look();
     {
       std::unique_lock lock(mutex_);
       ending_ = true;
@@ -77,7 +77,9 @@ class Served final : public Dashboard {
     server_.reset();
   }
 
-  void follow(const Path& run_folder) override { run_.follow(run_folder); }
+  void follow(const Path& run_folder, RunWriter writer) override {
+    run_.follow(run_folder, writer);
+  }
 
   std::string address() const override {
     const bool six = options_.host.find(':') != std::string::npos;

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/result.h"
+#include "dashboard/live_run.h"
 #include "worker/clock.h"
 
 namespace leeway {
@@ -27,7 +28,7 @@ class Dashboard {
   // Shows whoever still looks how the run ended, and ends; takes no longer than a moment.
   virtual ~Dashboard() = default;
 
-  virtual void follow(const Path& run_folder) = 0;
+  virtual void follow(const Path& run_folder, RunWriter writer) = 0;
   virtual std::string address() const = 0;  // "http://127.0.0.1:8080/"
   // Returns when `stop_wanted`, which is asked several times a second, says so.
   virtual void wait(const std::function<bool()>& stop_wanted) = 0;

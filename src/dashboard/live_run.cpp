@@ -22,9 +22,10 @@ std::filesystem::file_time_type time_of(const Path& file) {
 
 }  // namespace
 
-void LiveRun::follow(const Path& folder) {
+void LiveRun::follow(const Path& folder, RunWriter writer) {
   const std::lock_guard lock(reading_);
   folder_ = folder;
+  writer_ = writer;
   follower_.reset();
   next_look_ = {};
 }
@@ -41,20 +42,21 @@ std::shared_ptr<const Snapshot> LiveRun::look() {
     if (auto snapshot = newest()) return snapshot;
     lock.lock();
   }
-  if (newest() == nullptr || clock_.now() >= next_look_) read();
+  if (newest() == nullptr || clock_.now() >= next_look_) read(/*anew=*/false);
   return newest();
 }
 
-std::shared_ptr<const Snapshot> LiveRun::look_again() {
+std::shared_ptr<const Snapshot> LiveRun::last_look() {
   const std::lock_guard lock(reading_);
-  read();
+  writer_ = RunWriter::kAnother;
+  read(/*anew=*/true);
   return newest();
 }
 
-void LiveRun::read() {
+void LiveRun::read(bool anew) {
   const Nanos begin = clock_.now();
   const auto before = newest();
-  if (read_more() || before == nullptr) {
+  if (read_more() || anew || before == nullptr) {
     Snapshot made = make_snapshot();
     made.number = before == nullptr ? 1 : before->number + 1;
     const std::lock_guard lock(showing_);
@@ -95,13 +97,14 @@ Snapshot LiveRun::make_snapshot() const {
   }
   if (!problem_.empty()) run.notes.push_back(problem_);
   Snapshot made;
-  made.ended =
-      run.state != RunState::kUnfinished && stamp_.summary != std::filesystem::file_time_type();
+  const bool has_summary = stamp_.summary != std::filesystem::file_time_type();
+  made.ended = writer_ == RunWriter::kAnother && run.state != RunState::kUnfinished && has_summary;
   made.runs.push_back(std::move(run));
   if (!folder_.empty()) name_runs(made.runs);
   made.title = "Run " + made.runs.front().name;
-  made.data = page_data(made.runs, {.title = made.title})
-                  .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  nlohmann::ordered_json data = page_data(made.runs, {.title = made.title});
+  data["ended"] = made.ended;
+  made.data = data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   return made;
 }
 

@@ -15,6 +15,10 @@
 
 namespace leeway {
 
+// This program says itself when its run has ended: of a run that is resumed the folder says so when
+// it begins.
+enum class RunWriter { kThisProgram, kAnother };
+
 struct Snapshot {
   std::vector<RunData> runs;  // one
   std::string title;
@@ -28,13 +32,13 @@ class LiveRun {
   explicit LiveRun(const Clock& clock) : clock_(clock) {}
 
   // From here on it is this folder; the run in it need not have begun.
-  void follow(const Path& folder);
+  void follow(const Path& folder, RunWriter writer);
 
   // About a second old at most; older where reading takes long, so that looking takes at most a
   // twentieth of one core.
   std::shared_ptr<const Snapshot> look();
-  // As of now.
-  std::shared_ptr<const Snapshot> look_again();
+  // As of now: whoever wrote, writes no more.
+  std::shared_ptr<const Snapshot> last_look();
 
  private:
   // Written when a sitting begins and when it ends: what was read of them before does not hold.
@@ -45,13 +49,14 @@ class LiveRun {
   };
 
   std::shared_ptr<const Snapshot> newest() const;
-  void read();
+  void read(bool anew);
   bool read_more();
   Snapshot make_snapshot() const;
 
   const Clock& clock_;
   std::mutex reading_;  // held while reading; guards all but newest_
   Path folder_;
+  RunWriter writer_ = RunWriter::kThisProgram;
   std::optional<RunFollower> follower_;
   Stamp stamp_;
   std::string problem_;  // why no more can be read

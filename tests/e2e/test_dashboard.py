@@ -225,8 +225,8 @@ def test_prometheus_can_read_the_numbers(live):
     for line in text.splitlines():
         if not line.startswith("#"):
             name, labels, value = sample.fullmatch(line).groups()
-            assert samples.setdefault((name, labels), float(value)) is not None
-            assert name in helped and name in typed
+            assert (name, labels) not in samples
+            samples[name, labels] = float(value)
     names = {name for name, _ in samples}
     assert helped == set(typed) == names
     wanted = "train_loss tokens_total updates_total tokens_per_second busy_share bytes_total"
@@ -296,8 +296,8 @@ def test_a_browser_sees_the_numbers_change(live, tmp_path):
         assert browser.value("document.querySelector('#configuration details').open")
         assert browser.value("document.getElementById('live').textContent") == "live"
         assert browser.value("document.querySelectorAll('canvas').length") >= 8
-        cells = "[...document.querySelectorAll('#runs tr')].map((row) => row.innerText.split('\\t'))"
-        names, values = browser.value(cells)
+        rows = "[...document.querySelectorAll('#runs tr')]"
+        names, values = browser.value(rows + ".map((row) => row.innerText.split('\\t'))")
         assert int(dict(zip(names, values))["updates"].replace(",", "")) > first
         assert browser.complaints == []
         assert set(browser.requests) == {address, address + "events"}

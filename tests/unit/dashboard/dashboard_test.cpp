@@ -65,7 +65,7 @@ TEST(Dashboard, ServesReadersAndEndsUnderThem) {
   std::unique_ptr<Dashboard> dashboard = std::move(*opened);
   const std::string address = dashboard->address();
   EXPECT_THAT(Client(address, "/data.json").read(""), HasSubstr("has not begun yet"));
-  dashboard->follow(folder.path());
+  dashboard->follow(folder.path(), RunWriter::kThisProgram);
   Client first(address, "/events");
   Client second(address, "/events");
   EXPECT_THAT(first.read("data: "), HasSubstr("text/event-stream"));

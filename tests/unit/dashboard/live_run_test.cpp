@@ -40,7 +40,7 @@ class LiveRunTest : public testing::Test {
 
 TEST_F(LiveRunTest, BeginsWhenTheRunBegins) {
   EXPECT_THAT(run_.look()->runs.front().notes, Contains(HasSubstr("has not begun")));
-  run_.follow(folder_.path());
+  run_.follow(folder_.path(), RunWriter::kAnother);
   EXPECT_THAT(run_.look()->runs.front().notes, Contains(HasSubstr("has not begun")));
   begin();
   update(1);
@@ -51,7 +51,7 @@ TEST_F(LiveRunTest, BeginsWhenTheRunBegins) {
 
 TEST_F(LiveRunTest, LooksAgainAfterASecondAndSharesWhatItSaw) {
   begin();
-  run_.follow(folder_.path());
+  run_.follow(folder_.path(), RunWriter::kAnother);
   update(1);
   const auto first = run_.look();
   update(2);
@@ -64,12 +64,12 @@ TEST_F(LiveRunTest, LooksAgainAfterASecondAndSharesWhatItSaw) {
   clock_.pass(2);
   EXPECT_EQ(run_.look(), second) << "nothing was written";
   update(3);
-  EXPECT_EQ(run_.look_again()->runs.front().headline.updates, 3);
+  EXPECT_EQ(run_.last_look()->runs.front().headline.updates, 3);
 }
 
 TEST_F(LiveRunTest, EndsWhenTheSummaryIsWritten) {
   begin();
-  run_.follow(folder_.path());
+  run_.follow(folder_.path(), RunWriter::kAnother);
   update(1);
   append(Event("ended").add("update", 1).add("finished", true).line());
   EXPECT_FALSE(run_.look()->ended);
@@ -79,9 +79,21 @@ TEST_F(LiveRunTest, EndsWhenTheSummaryIsWritten) {
   EXPECT_EQ(updates(), 7);
 }
 
+// A run that is resumed has the summary of its last sitting until it begins.
+TEST_F(LiveRunTest, ARunOfThisProgramEndsWhenItSaysSo) {
+  begin();
+  update(1);
+  append(Event("ended").add("update", 1).add("finished", false).line());
+  ASSERT_TRUE(write_atomically(folder_ / "summary.json", R"({"updates": 1})").ok());
+  run_.follow(folder_.path(), RunWriter::kThisProgram);
+  EXPECT_FALSE(run_.look()->ended);
+  EXPECT_THAT(run_.look()->data, HasSubstr("\"ended\":false"));
+  EXPECT_TRUE(run_.last_look()->ended);
+}
+
 TEST_F(LiveRunTest, ARunThatTakesThePlaceOfAnotherIsReadFromItsStart) {
   begin();
-  run_.follow(folder_.path());
+  run_.follow(folder_.path(), RunWriter::kAnother);
   update(1);
   update(2);
   EXPECT_EQ(updates(), 2);
@@ -93,7 +105,7 @@ TEST_F(LiveRunTest, ARunThatTakesThePlaceOfAnotherIsReadFromItsStart) {
 
 TEST_F(LiveRunTest, SaysWhatCannotBeRead) {
   begin();
-  run_.follow(folder_.path());
+  run_.follow(folder_.path(), RunWriter::kAnother);
   update(1);
   append("garbage");
   EXPECT_THAT(run_.look()->runs.front().notes, Contains(HasSubstr("events.jsonl:2")));
