@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 from long_log import write_long_run
 
@@ -277,6 +278,44 @@ def report_row(build, folder):
     )  # fmt: skip
 
 
+def timed_train(build, data, out, watched):
+    """Seconds of a run of four stages, and snapshots that a reader of its dashboard was sent."""
+    sets = {
+        "data.train": data, "run.updates": 150, "mesh.replicas": 1, "run.evaluate_every": 0,
+        "run.evaluate_windows": 1, "run.checkpoint_every": 0, "optimizer.warmup": 0,
+    }  # fmt: skip
+    command = [build / "leeway", "train", QUICKSTART, "--fresh", "--out", out, "--json"]
+    command += [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
+    process = subprocess.Popen(
+        [*command, *(["--dashboard", "0"] if watched else [])],
+        cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    snapshots = 0
+    if watched:
+        address = next(line for line in process.stderr if line.startswith("dashboard: ")).split()[1]
+        with urllib.request.urlopen(address + "events") as stream:
+            snapshots = sum(line.startswith(b"data: {") for line in stream)
+    out_text, errors = process.communicate()
+    if process.returncode != 0:
+        sys.exit(f"leeway train failed:\n{errors}")
+    return json.loads(out_text)["seconds"], snapshots
+
+
+def dashboard_row(build, data, folder, rounds):
+    """What one reader costs the run; the reader's own work, little beside it, is in the figure."""
+    say("dashboard")
+    with_reader, without = [], []
+    for round_number in range(rounds):
+        with_reader.append(timed_train(build, data, folder / f"watched-{round_number}", True))
+        without.append(timed_train(build, data, folder / f"alone-{round_number}", False)[0])
+    seconds = statistics.median(seconds for seconds, _ in with_reader)
+    alone = statistics.median(without)
+    return (
+        f"4 stages with a dashboard, {with_reader[0][1]} snapshots", f"{seconds:.2f} s",
+        f"without {alone:.2f}", alone / seconds, ">= 0.99", "-", "-",
+    )  # fmt: skip
+
+
 def pipeline_rows(build, data, folder, rounds):
     """Four stages on threads against one process that has all cores and the batch in one piece."""
     common = {
@@ -355,6 +394,7 @@ def main():
         rows += [loop_row(build, data, folder, optimizer) for optimizer in ("adamw", "muon")]
         pipeline, notes = pipeline_rows(build, data, folder, arguments.rounds)
         rows += [*pipeline, *log_rows(build, data, folder), report_row(build, folder)]
+        rows.append(dashboard_row(build, data, folder, arguments.rounds))
         rows += [simulator_row(build), plan_row(build, folder)]
     print(f"{THREADS} threads; ratio: ours over the reference; medians of {arguments.rounds}\n")
     print_table(rows)

@@ -62,3 +62,20 @@ if(LEEWAY_CHARTS)
 else()
   set(LEEWAY_CHARTS_FILE "")
 endif()
+
+# For src/dashboard/dashboard.cpp. Debian's httplib is compiled, and what it was compiled with
+# decides what its structures look like.
+set(LEEWAY_HTTP_DEFINITIONS "")
+add_library(leeway_http_library INTERFACE)
+target_link_libraries(leeway_http_library INTERFACE Threads::Threads)
+if(LEEWAY_HTTP)
+  find_path(LEEWAY_HTTP_INCLUDE httplib.h)
+  find_library(LEEWAY_HTTP_LIBRARY cpp-httplib)
+  if(NOT LEEWAY_HTTP_INCLUDE OR NOT LEEWAY_HTTP_LIBRARY)
+    message(FATAL_ERROR "cpp-httplib not found: run tools/setup, or configure with "
+            "-DLEEWAY_HTTP=OFF")
+  endif()
+  target_link_libraries(leeway_http_library INTERFACE ${LEEWAY_HTTP_LIBRARY})
+  set(LEEWAY_HTTP_DEFINITIONS LEEWAY_HTTP=1 CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT
+      CPPHTTPLIB_BROTLI_SUPPORT)
+endif()

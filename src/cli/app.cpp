@@ -65,6 +65,7 @@ int run(int argc, char** argv) {
   add_generate(app, chosen);
   add_replay(app, chosen);
   add_report(app, chosen);
+  add_dashboard(app, chosen);
   add_timeline(app, chosen);
   add_compare(app, chosen);
   add_data(app, chosen);

@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "cli/averaging_report.h"
 #include "cli/commands.h"
+#include "cli/dashboard_arguments.h"
 #include "cli/depth_report.h"
 #include "cli/device.h"
 #include "cli/drivers.h"
@@ -34,6 +35,7 @@ struct TrainArguments {
   bool resume = false;
   bool fresh = false;
   int64_t stop_at = 0;
+  DashboardArguments dashboard;
 
   Path folder() const { return out.empty() ? Path("out") / Path(recipe.recipe).stem() : Path(out); }
   ExistingRun existing() const {
@@ -140,6 +142,7 @@ Status run(const TrainArguments& arguments) {
   if (arguments.resume) {
     LEEWAY_ASSIGN(changes, check_same_run(recipe, folder));
   }
+  LEEWAY_ASSIGN(const auto dashboard, open_dashboard(arguments.dashboard, clock));
   const bool flash = recipe.run.precision == Precision::kBf16;
   set_up_compute(threads_per_worker(recipe), flash ? Repeatable::kInsist : Repeatable::kPrefer);
   keep_freed_memory();
@@ -153,6 +156,7 @@ Status run(const TrainArguments& arguments) {
     LEEWAY_ASSIGN(const Path aside, move_run_aside(folder));
     fmt::print(stderr, "the earlier run in {} is now {}\n", folder.string(), aside.string());
   }
+  if (dashboard) dashboard->follow(folder, RunWriter::kThisProgram);
   LEEWAY_ASSIGN(const TrainingSummary summary, train_watched({.recipe = recipe,
                                                               .recipe_text = print_recipe(loaded),
                                                               .folder = folder,
@@ -183,6 +187,7 @@ void add_train(CLI::App& app, Action& chosen) {
       "  leeway train recipes/quickstart.toml --out out/first\n"
       "  leeway train recipes/quickstart.toml --set run.updates=50 --set model.width=64\n"
       "  leeway train --resume --out out/first\n"
+      "  leeway train recipes/quickstart.toml --dashboard 8080\n"
       "Ctrl-C empties the pipeline, saves a checkpoint and ends; --resume goes on from there.");
   const auto arguments = std::make_shared<TrainArguments>();
   add_recipe_arguments(*command, arguments->recipe);
@@ -196,6 +201,7 @@ void add_train(CLI::App& app, Action& chosen) {
       ->excludes(resume);
   command->add_option("--stop-at", arguments->stop_at, "Save and end after this many updates")
       ->check(at_least(1));
+  add_dashboard_arguments(*command, "--dashboard", "--dashboard-", arguments->dashboard);
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }
 

@@ -42,7 +42,9 @@ Json page_data(const std::vector<RunData>& runs, const PageOptions& options) {
 std::string report_page(const std::vector<RunData>& runs, const PageOptions& options) {
   const std::string title = escaped(options.title);
   const std::string data = script_safe(page_data(runs, options));
-  const std::array<std::pair<std::string_view, std::string_view>, 9> parts = {{
+  const std::string live = "<script>" + std::string(kLiveScript) + "</script>\n";
+  const std::array<std::pair<std::string_view, std::string_view>, 11> parts = {{
+      {"{{connect}}", options.live ? "; connect-src 'self'" : ""},
       {"{{title}}", title},
       {"{{page.css}}", kPageStyle},
       {"{{report.css}}", kReportStyle},
@@ -52,6 +54,7 @@ std::string report_page(const std::vector<RunData>& runs, const PageOptions& opt
       {"{{tables.js}}", kTablesScript},
       {"{{charts.js}}", kChartsScript},
       {"{{report.js}}", kReportScript},
+      {"{{live.js}}", options.live ? std::string_view(live) : ""},
   }};
   // In the order of the page, and never inside of what was put in.
   std::string html;

@@ -20,6 +20,7 @@ struct PageOptions {
   // Cells are texts, numbers or null; {"mean": 2.31, "spread": 0.02} is shown as 2.31 ± 0.02, and
   // {"failed": "why"} as a failure with its reason.
   nlohmann::ordered_json comparison = nullptr;
+  bool live = false;  // asks the server that it came from for newer data
 };
 
 // What the page's script calls show() with. A page that is told newer data calls it again.

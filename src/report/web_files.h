@@ -14,6 +14,7 @@ extern const std::string_view kReportPage;     // HTML with places for the other
 extern const std::string_view kTablesScript;   // tables, texts, CSV
 extern const std::string_view kChartsScript;   // what each chart shows
 extern const std::string_view kReportScript;   // show(data)
+extern const std::string_view kLiveScript;     // calls show() as newer data comes
 extern const std::string_view kChartsLibrary;  // Chart.js; empty: built without it
 
 }  // namespace leeway

@@ -154,16 +154,16 @@ Result<std::vector<Window>> choose_windows(const WorkHistory& history,
   const int64_t updates = history.last_update - history.first_update + 1;
   const auto pieces = static_cast<int64_t>(longest_lane(history));
   const int64_t length = std::clamp<int64_t>(kStretch * updates / pieces, 1, updates);
-  if (longest_lane(history) <= kWholeRunMax || updates <= 2 * length + 2) {
-    TimeSpan span = history.span;
-    span.end = std::max(span.end, span.begin + Nanos{1});
-    return std::vector<Window>{{"the whole run", span}};
-  }
-  LEEWAY_ASSIGN(Window start,
-                window_of(history, {history.first_update, history.first_update + length - 1}));
-  start.span.begin = history.span.begin;
-  LEEWAY_ASSIGN(Window steady, window_of(history, middle(history, length)));
-  return std::vector<Window>{std::move(start), std::move(steady)};
+  TimeSpan whole = history.span;
+  whole.end = std::max(whole.end, whole.begin + Nanos{1});
+  const std::vector<Window> all = {{"the whole run", whole}};
+  if (longest_lane(history) <= kWholeRunMax || updates <= 2 * length + 2) return all;
+  auto start = window_of(history, {history.first_update, history.first_update + length - 1});
+  auto steady = window_of(history, middle(history, length));
+  // Of a part of a run, the first updates may have left nothing but what goes on beside them.
+  if (!start.ok() || !steady.ok()) return all;
+  start->span.begin = history.span.begin;
+  return std::vector<Window>{std::move(*start), std::move(*steady)};
 }
 
 std::string describe(const Window& window) {

@@ -132,6 +132,7 @@ void RunBooks::complete(int64_t update, const Pending& pending) {
           .add("rate_factor", report.rate_factor)
           .add("tokens", update * tokens)
           .add("seconds", now));
+  flush_log();  // who follows the run sees it now, and a crash costs no more than an update
   if (options_.observer.updated) {
     options_.observer.updated(report, static_cast<double>(tokens) / update_seconds_);
   }

@@ -87,9 +87,12 @@ class Browser:
                 return answer["result"]
 
     def open(self, path):
+        self.visit(pathlib.Path(path).resolve().as_uri())
+
+    def visit(self, address):
         self.requests.clear()
         self.complaints.clear()
-        self.call("Page.navigate", url=pathlib.Path(path).resolve().as_uri())
+        self.call("Page.navigate", url=address)
         while self._next().get("method") != "Page.loadEventFired":
             pass
 

@@ -24,6 +24,7 @@ LIBRARIES = {
     "sentencepiece": "sentencepiece",
     "zstd.h": "zstd",
     "zlib.h": "zlib",
+    "httplib.h": "httplib",
 }
 
 # Rule of the table "Kept in few places" -> what gives it away, in code without comments and texts.

@@ -103,6 +103,18 @@ TEST(ChooseWindows, WhereEverythingIsDisturbedTheMiddleIsTaken) {
   EXPECT_EQ((*choose_windows(history_of(pieces), {}))[1].name, "updates 500 to 522 of 1000");
 }
 
+// The latest part of a long run may begin with the end of an evaluation.
+TEST(ChooseWindows, APartWhoseFirstUpdatesLeftNoWorkIsDrawnWhole) {
+  std::vector<Piece> pieces = steady(200);
+  for (Piece& piece : pieces) piece.update += 1000;
+  pieces.push_back({.kind = WorkKind::kEvaluate, .begin = 0, .end = 1, .update = 900});
+  const WorkHistory history = history_of(pieces);
+  const auto windows = choose_windows(history, {});
+  ASSERT_TRUE(windows.ok()) << windows.error().message;
+  ASSERT_EQ(windows->size(), 1u);
+  EXPECT_EQ(windows->front().span, history.span);
+}
+
 TEST(ChooseWindows, UpdatesMeanTheirTime) {
   const WorkHistory history = history_of(steady(20));
   const auto some =

@@ -1,0 +1,68 @@
+#include "cli/dashboard_arguments.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+
+#include "dashboard/access.h"
+
+namespace leeway::cli {
+namespace {
+
+Result<int> port_number(const DashboardArguments& arguments) {
+  const std::string& text = arguments.port;
+  int port = -1;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), port);
+  const bool whole = code == std::errc() && end == text.data() + text.size();
+  if (whole && port >= 0 && port <= 65535) return port;
+  return usage_error(fmt::format("{} {}: give a port from 1 to 65535, or 0 for one that is free",
+                                 arguments.port_option, text));
+}
+
+}  // namespace
+
+void add_dashboard_arguments(CLI::App& command, const std::string& port_option,
+                             const std::string& prefix, DashboardArguments& arguments) {
+  arguments.port_option = port_option;
+  arguments.prefix = prefix;
+  command.add_option(port_option, arguments.port,
+                     "Show the run in a browser while it goes on: the port, 0 for a free one");
+  command.add_option(prefix + "host", arguments.host,
+                     "The address to serve on [127.0.0.1: this machine alone]; another one needs "
+                     "a token");
+  command.add_option(prefix + "token-file", arguments.token_file,
+                     "A file with the token that readers have to give");
+}
+
+Result<std::unique_ptr<Dashboard>> open_dashboard(const DashboardArguments& arguments,
+                                                  const Clock& clock) {
+  const std::string host_option = arguments.prefix + "host";
+  const std::string token_option = arguments.prefix + "token-file";
+  if (arguments.port.empty()) {
+    if (arguments.host.empty() && arguments.token_file.empty()) {
+      return std::unique_ptr<Dashboard>();
+    }
+    return usage_error(fmt::format("{} goes with {} PORT; add it, or leave both out",
+                                   arguments.host.empty() ? token_option : host_option,
+                                   arguments.port_option));
+  }
+  DashboardOptions options = {.port_option = arguments.port_option};
+  LEEWAY_ASSIGN(options.port, port_number(arguments));
+  if (!arguments.host.empty()) options.host = arguments.host;
+  if (!arguments.token_file.empty()) {
+    LEEWAY_ASSIGN(options.token, read_token(arguments.token_file));
+  } else if (!is_loopback(options.host)) {
+    return usage_error(fmt::format(
+        "{} {}: others can reach this address, so it needs a token; name a file that holds one "
+        "with {}",
+        host_option, options.host, token_option));
+  }
+  LEEWAY_ASSIGN(auto dashboard, Dashboard::open(options, clock));
+  fmt::print(
+      stderr, "dashboard: {}{}\n", dashboard->address(),
+      options.token.empty() ? "" : fmt::format("?token=..., the one in {}", arguments.token_file));
+  return dashboard;
+}
+
+}  // namespace leeway::cli

@@ -1,0 +1,192 @@
+// httplib's server with our own sockets under it: every connection is limited in bytes and time,
+// and all of them can be ended at once. For dashboard.cpp alone: httplib is slow to compile.
+#pragma once
+
+#include <httplib.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "worker/clock.h"
+
+namespace leeway {
+
+// One request and its answer.
+class Connection final : public httplib::Stream {
+ public:
+  Connection(int socket, const Clock& clock)
+      : socket_(socket), clock_(clock), read_until_(clock.now() + kReadTime) {}
+
+  bool is_readable() const override { return next_ < held_ || ready(POLLIN, Nanos{}); }
+  // Not whether there is room, which write() waits for, but whether anybody is there.
+  bool is_writable() const override {
+    char byte = 0;
+    const ssize_t got = ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+  }
+
+  ssize_t read(char* to, size_t size) override {
+    if (next_ == held_) {
+      // The whole request has a time and a size, not each piece of it.
+      if (bytes_ >= kRequestBytesMax || !ready(POLLIN, read_until_ - clock_.now())) return -1;
+      const ssize_t got = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
+      if (got <= 0) return got;
+      next_ = 0;
+      held_ = static_cast<size_t>(got);
+      bytes_ += held_;
+    }
+    const size_t taken = std::min(size, held_ - next_);
+    std::copy_n(buffer_.data() + next_, taken, to);
+    next_ += taken;
+    return static_cast<ssize_t>(taken);
+  }
+
+  ssize_t write(const char* from, size_t size) override {
+    const Nanos until = clock_.now() + kWriteTime;
+    size_t done = 0;
+    while (done < size) {
+      if (!ready(POLLOUT, until - clock_.now())) return -1;
+      const ssize_t sent = ::send(socket_, from + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0 && errno != EAGAIN && errno != EINTR) return -1;
+      done += static_cast<size_t>(std::max<ssize_t>(sent, 0));
+    }
+    return static_cast<ssize_t>(size);
+  }
+
+  // Reads what a client still sends, for a moment: closing over it would take the answer away.
+  void drain() {
+    constexpr Nanos kMoment = {200'000'000};
+    const Nanos until = clock_.now() + kMoment;
+    while (ready(POLLIN, until - clock_.now())) {
+      if (::recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT) <= 0) return;
+    }
+  }
+
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return socket_; }
+
+ private:
+  static constexpr Nanos kReadTime = {5'000'000'000};
+  static constexpr Nanos kWriteTime = {10'000'000'000};
+  static constexpr size_t kRequestBytesMax = size_t{32} << 10;
+
+  bool ready(short what, Nanos within) const {
+    if (within < Nanos{}) return false;
+    pollfd asked = {.fd = socket_, .events = what, .revents = 0};
+    return ::poll(&asked, 1, static_cast<int>(within.count / 1'000'000)) > 0;
+  }
+
+  int socket_;
+  const Clock& clock_;
+  Nanos read_until_;
+  std::array<char, 4096> buffer_ = {};
+  size_t next_ = 0;
+  size_t held_ = 0;
+  size_t bytes_ = 0;
+};
+
+class HttpServer final : public httplib::Server {
+ public:
+  using Answer = std::function<void(const httplib::Request&, httplib::Response&)>;
+
+  // Takes the socket over.
+  HttpServer(int listener, const Clock& clock, const Answer& answer) : clock_(clock) {
+    svr_sock_ = listener;
+    set_pre_routing_handler([answer](const httplib::Request& request, httplib::Response& response) {
+      answer(request, response);
+      return HandlerResponse::Handled;
+    });
+    new_task_queue = [this] {
+      const std::lock_guard lock(mutex_);
+      listening_ = true;
+      changed_.notify_all();
+      return new Pool;
+    };
+    thread_ = std::thread([this] { listen_after_bind(); });
+    // Only who listens can be told to stop.
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return listening_; });
+  }
+
+  ~HttpServer() override {
+    stop();
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+      for (const int socket : open_) ::shutdown(socket, SHUT_RDWR);  // whoever waits wakes up
+    }
+    thread_.join();
+  }
+
+ private:
+  static constexpr size_t kThreads = 16;
+  inline static thread_local bool refusing = false;  // what this thread has just accepted
+  static constexpr int kWaitingMax = 64;             // accepted, but nobody has time for them
+
+  class Pool final : public httplib::ThreadPool {
+   public:
+    Pool() : ThreadPool(kThreads) {}
+    void enqueue(std::function<void()> work) override {
+      if (waiting_ >= kWaitingMax) {
+        refusing = true;
+        work();
+        refusing = false;
+        return;
+      }
+      ++waiting_;
+      ThreadPool::enqueue([this, work = std::move(work)] {
+        --waiting_;
+        work();
+      });
+    }
+
+   private:
+    std::atomic<int> waiting_ = 0;
+  };
+
+  bool process_and_close_socket(socket_t socket) override {
+    if (!refusing && enter(socket)) {
+      Connection connection(socket, clock_);
+      bool closed = false;
+      process_request(connection, /*close_connection=*/true, closed, [](httplib::Request& request) {
+        request.headers.erase("Accept-Encoding");  // packing costs more than loopback
+        request.ranges.clear();
+      });
+      ::shutdown(socket, SHUT_WR);
+      connection.drain();
+      const std::lock_guard lock(mutex_);
+      open_.erase(socket);
+    }
+    ::close(socket);
+    return true;
+  }
+
+  bool enter(int socket) {
+    const std::lock_guard lock(mutex_);
+    if (ending_) return false;
+    open_.insert(socket);
+    return true;
+  }
+
+  const Clock& clock_;
+  std::thread thread_;  // accepts
+  std::mutex mutex_;    // guards what follows
+  std::condition_variable changed_;
+  bool listening_ = false;
+  bool ending_ = false;
+  std::set<int> open_;
+};
+
+}  // namespace leeway
