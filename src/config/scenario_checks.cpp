@@ -13,6 +13,8 @@
 namespace leeway {
 namespace {
 
+constexpr double kStepMin = 1e-3;   // seconds of a trace
+constexpr double kRateMin = 1e-3;   // megabits per second, in one of its lines
 constexpr double kNumberMax = 1e9;  // of a trace: megabits, milliseconds, seconds
 
 Error mistake(const Scenario& scenario, int64_t line, std::string_view what) {
@@ -180,14 +182,15 @@ Result<std::vector<TracePoint>> points_of(const Path& file, std::string_view tex
       return wrong(
           "a line of a trace is seconds,megabits per second[,milliseconds], none negative");
     if (points.empty() && point->seconds != 0) return wrong("a trace begins at 0 seconds");
-    if (!points.empty() && point->seconds <= points.back().seconds)
-      return wrong("the times of a trace ascend");
+    if (!points.empty() && point->seconds < points.back().seconds + kStepMin)
+      return wrong("the times of a trace ascend, by a millisecond or more");
     points.push_back(*point);
   }
-  const auto moves = [](const TracePoint& point) { return point.bandwidth_mbit > 0; };
+  const auto moves = [](const TracePoint& point) { return point.bandwidth_mbit >= kRateMin; };
   if (!std::ranges::any_of(points, moves))
-    return usage_error(
-        fmt::format("{}: a trace in which no byte ever moves", shown(file.string())));
+    return usage_error(fmt::format(
+        "{}: a trace in which no byte ever moves: below {} megabits per second all along",
+        shown(file.string()), kRateMin));
   return points;
 }
 

@@ -22,6 +22,10 @@ LinkTrace::LinkTrace(std::vector<Point> points) : points_(std::move(points)) {
   const Nanos last = count > 1 ? points_[count - 1].at - points_[count - 2].at : kOnlyPoint;
   LEEWAY_CHECK(last.count > 0, "times that ascend");
   length_ = points_.back().at + last;
+  for (size_t at = 0; at < count; ++at) {
+    const Nanos end = at + 1 < count ? points_[at + 1].at : length_;
+    bytes_ += points_[at].bytes_per_second * (end - points_[at].at).seconds();
+  }
 }
 
 size_t LinkTrace::point_at(Nanos within) const {
@@ -31,8 +35,12 @@ size_t LinkTrace::point_at(Nanos within) const {
 }
 
 Nanos LinkTrace::end_of_transfer(Nanos begin, int64_t bytes) const {
-  auto left = static_cast<double>(bytes);
-  Nanos now = begin;
+  // Whole recordings first, for a slow link may need many; the last byte goes below.
+  const double whole = std::max(0.0, std::ceil(static_cast<double>(bytes) / bytes_) - 1);
+  double left = static_cast<double>(bytes) - whole * bytes_;
+  const double skipped = whole * static_cast<double>(length_.count);
+  LEEWAY_CHECK(skipped < 9e18, "a transfer that ends within the clock's time");
+  Nanos now = begin + Nanos{std::llround(skipped)};
   while (true) {
     const Nanos within = {now.count % length_.count};
     const size_t at = point_at(within);

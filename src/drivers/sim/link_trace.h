@@ -29,6 +29,7 @@ class LinkTrace {
 
   std::vector<Point> points_;
   Nanos length_;
+  double bytes_ = 0;  // that go in one recording
 };
 
 }  // namespace leeway::sim

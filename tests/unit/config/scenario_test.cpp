@@ -75,6 +75,8 @@ TEST(Scenario, BrokenTracesAreNamedByLine) {
   EXPECT_THAT(refused("1,100\n"), HasSubstr("t.csv:1: a trace begins at 0"));
   EXPECT_THAT(refused("0,100\n0,50\n"), HasSubstr("t.csv:2: the times of a trace ascend"));
   EXPECT_THAT(refused("0,0\n"), HasSubstr("no byte ever moves"));
+  EXPECT_THAT(refused("0,1e-300\n"), HasSubstr("no byte ever moves"));
+  EXPECT_THAT(refused("0,1\n1e-12,2\n"), HasSubstr("by a millisecond or more"));
 }
 
 }  // namespace
