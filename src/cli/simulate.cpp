@@ -5,6 +5,7 @@
 #include <cctype>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "cli/calibrate.h"
 #include "cli/commands.h"
@@ -42,7 +43,7 @@ std::string folder_name(const std::string& method) {
   std::string name;
   for (const char c : method) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_';
-    if (plain) {
+    if (plain && !(c == '.' && name.empty())) {
       name += c;
     } else if (!name.empty() && name.back() != '-') {
       name += '-';
@@ -97,7 +98,12 @@ Result<std::vector<MethodResult>> run_methods(const SimulateArguments& arguments
   std::vector<MethodResult> results;
   const std::vector<Method> methods =
       scenario.methods.empty() ? default_methods(base) : scenario.methods;
+  std::set<std::string> folders;
   for (const Method& method : methods) {
+    if (scenario.options.math && !folders.insert(folder_name(method.name)).second)
+      return usage_error(
+          fmt::format("method \"{}\" would share its folder {} with another: rename it",
+                      method.name, folder_name(method.name)));
     const Result<LoadedRecipe> recipe = scenario.recipe_with(method.set);
     if (!recipe.ok())
       return usage_error(fmt::format("method \"{}\": {}", method.name, recipe.error().message));

@@ -46,7 +46,8 @@ std::string distribution(const Histogram& histogram) {
 // With prices, or a loss to reach, there are columns for them.
 std::string overview(const Scenario& scenario, const std::vector<MethodResult>& results) {
   const double target = scenario.options.target_loss;
-  const bool trained = !results.front().losses.empty();
+  const bool trained = std::ranges::any_of(
+      results, [](const MethodResult& result) { return !result.losses.empty(); });
   const bool priced = std::ranges::any_of(
       results, [](const MethodResult& result) { return result.price_per_hour > 0; });
   Row heading = {"method", "tokens/s", "speed-up", "busy", "sent an update", "memory"};
@@ -60,7 +61,7 @@ std::string overview(const Scenario& scenario, const std::vector<MethodResult>& 
     if (!result.failure.empty()) continue;
     Row row = {result.name,
                human_count(static_cast<uint64_t>(result.tokens_per_second)),
-               fmt::format("{:.2f}", speed_up(results, at)),
+               speed_up(results, at) > 0 ? fmt::format("{:.2f}", speed_up(results, at)) : "-",
                fmt::format("{:.0f} %", 100 * result.busy),
                bytes_per_update(result, result.bytes.total()),
                shown_bytes(memory_of(result))};

@@ -37,7 +37,8 @@ std::string data_hash_of(const Path& folder) {
   std::string line;
   if (!std::getline(log, line)) return "";
   const Result<Event> started = Event::parse(line);
-  return started.ok() ? started->text("data_hash").value_or("") : "";
+  if (!started.ok()) return "";
+  return started->text("data_hash").value_or("") + started->text("valid_hash").value_or("");
 }
 
 RateCell cell_of(double rate, const std::vector<const RunOutcome*>& outcomes) {
@@ -154,6 +155,8 @@ Status check_same_data(const ComparisonPlan& plan, const std::vector<RunOutcome>
     if (outcomes[i].data_hash.empty()) continue;
     const DataOptions& data = plan.runs[i].recipe.recipe.data;
     std::vector<std::string> named = data.train;
+    named.emplace_back();  // where the one list ends
+    named.insert(named.end(), data.valid.begin(), data.valid.end());
     named.push_back(data.tokenizer);
     named.push_back(fmt::format("{}", data.valid_share));
     const auto [first, added] = first_of.emplace(std::move(named), i);

@@ -134,7 +134,15 @@ std::vector<std::string> notes_of(const ComparisonResults& results) {
         "loss is that of its best.");
   }
   if (const std::string edge = edge_note(results); !edge.empty()) notes.push_back(edge);
-  if (first_recipe(plan).run.driver == DriverName::kSim)
+  const auto simulated = std::ranges::count_if(plan.runs, [](const PlannedRun& run) {
+    return run.recipe.recipe.run.driver == DriverName::kSim;
+  });
+  if (simulated > 0 && simulated < std::ssize(plan.runs)) {
+    notes.push_back(
+        "Busy shares and tokens/s are simulated for some variants and measured for others "
+        "(run.driver): not to be compared.");
+  }
+  if (simulated > 0 && simulated == std::ssize(plan.runs))
     notes.push_back("Busy shares and tokens/s are in simulated time (run.driver = sim).");
   notes.push_back(fmt::format("Made by: {}", results.command));
   return notes;

@@ -14,7 +14,7 @@ namespace leeway {
 namespace {
 
 constexpr double kStepMin = 1e-3;   // seconds of a trace
-constexpr double kRateMin = 1e-3;   // megabits per second, in one of its lines
+constexpr double kRateMin = 1e-3;   // megabits per second, in the mean
 constexpr double kNumberMax = 1e9;  // of a trace: megabits, milliseconds, seconds
 
 Error mistake(const Scenario& scenario, int64_t line, std::string_view what) {
@@ -88,6 +88,13 @@ Status check_events(const Scenario& scenario) {
                                    did_you_mean(event.machine, names)));
     }
   }
+  for (const auto* events : {&scenario.joins, &scenario.departures}) {
+    for (const MachineEvent& event : *events) {
+      if (event.for_s != 0)
+        return mistake(scenario, event.line,
+                       "for_s is of stalls: a machine that comes back is a [[stall]]");
+    }
+  }
   for (const MachineEvent& stall : scenario.stalls) {
     if (stall.for_s == 0)
       return mistake(scenario, stall.line, "a stall has a length: give it for_s, in seconds");
@@ -108,6 +115,9 @@ Status check_links(const Scenario& scenario) {
                        fmt::format("there is no site or machine {}{}", leeway::quoted(end),
                                    did_you_mean(end, names)));
     }
+    if (is_one_of(link.between[0], machines) != is_one_of(link.between[1], machines))
+      return mistake(scenario, link.line,
+                     "a link is between two sites or between two machines, not one of each");
     if (!link.trace.empty() && link.bandwidth_mbit != 0)
       return mistake(scenario, link.line, "a link has a trace or a bandwidth_mbit: keep one");
   }
@@ -165,6 +175,20 @@ std::optional<TracePoint> point_in(std::string_view line) {
   return TracePoint{numbers[0], numbers[1], numbers.size() > 2 ? numbers[2] : -1};
 }
 
+// The last point lasts as long as the one before it.
+double mean_rate(const std::vector<TracePoint>& points) {
+  if (points.size() == 1) return points.front().bandwidth_mbit;
+  double megabits = 0;
+  double length = 0;
+  for (size_t at = 0; at < points.size(); ++at) {
+    const size_t from = std::min(at, points.size() - 2);
+    const double lasts = points[from + 1].seconds - points[from].seconds;
+    megabits += points[at].bandwidth_mbit * lasts;
+    length += lasts;
+  }
+  return megabits / length;
+}
+
 Result<std::vector<TracePoint>> points_of(const Path& file, std::string_view text) {
   std::vector<TracePoint> points;
   int64_t line_number = 0;
@@ -186,10 +210,9 @@ Result<std::vector<TracePoint>> points_of(const Path& file, std::string_view tex
       return wrong("the times of a trace ascend, by a millisecond or more");
     points.push_back(*point);
   }
-  const auto moves = [](const TracePoint& point) { return point.bandwidth_mbit >= kRateMin; };
-  if (!std::ranges::any_of(points, moves))
+  if (points.empty() || mean_rate(points) < kRateMin)
     return usage_error(fmt::format(
-        "{}: a trace in which no byte ever moves: below {} megabits per second all along",
+        "{}: a trace in which no byte ever moves: its mean is below {} megabits per second",
         shown(file.string()), kRateMin));
   return points;
 }

@@ -109,10 +109,10 @@ const std::vector<ScenarioKey<Site>>& scenario_keys() {
   static const std::vector<ScenarioKey<Site>> keys = {
       {"name", &Site::name, 0, 0, false, true},
       {"latency_ms", &Site::latency_ms, 0, kMillion},
-      {"bandwidth_mbit", &Site::bandwidth_mbit, 0, kBillion},
+      {"bandwidth_mbit", &Site::bandwidth_mbit, 0, kBillion, true},
       {"jitter_ms", &Site::jitter_ms, 0, kMillion},
-      {"uplink_mbit", &Site::uplink_mbit, 0, kBillion},
-      {"downlink_mbit", &Site::downlink_mbit, 0, kBillion}};
+      {"uplink_mbit", &Site::uplink_mbit, 0, kBillion, true},
+      {"downlink_mbit", &Site::downlink_mbit, 0, kBillion, true}};
   return keys;
 }
 
@@ -121,7 +121,7 @@ const std::vector<ScenarioKey<SiteLink>>& scenario_keys() {
   static const std::vector<ScenarioKey<SiteLink>> keys = {
       {"between", &SiteLink::between, 0, 0, false, true},
       {"latency_ms", &SiteLink::latency_ms, 0, kMillion},
-      {"bandwidth_mbit", &SiteLink::bandwidth_mbit, 0, kBillion},
+      {"bandwidth_mbit", &SiteLink::bandwidth_mbit, 0, kBillion, true},
       {"jitter_ms", &SiteLink::jitter_ms, 0, kMillion},
       {"trace", &SiteLink::trace}};
   return keys;

@@ -17,7 +17,8 @@ constexpr double kBytesPerMegabit = 1e6 / 8;
 constexpr double kTera = 1e12;
 // Of one machine's churn: enough for any simulation that somebody waits for.
 constexpr int64_t kPausesMax = 2000;
-constexpr double kSecondsMax = 1e9;  // 30 years: far from the end of the clock
+constexpr int64_t kAllPausesMax = 4'000'000;  // of a large cluster, which nobody simulates for long
+constexpr double kSecondsMax = 1e9;           // 30 years: far from the end of the clock
 
 Nanos from_seconds(double seconds) { return {std::llround(seconds * 1e9)}; }
 Nanos from_milliseconds(double milliseconds) { return {std::llround(milliseconds * 1e6)}; }
@@ -44,7 +45,7 @@ std::vector<size_t> machines_called(const Scenario& scenario, std::string_view n
   size_t first = 0;
   for (const MachineGroup& group : scenario.machines) {
     for (int64_t at = 1; at <= group.count; ++at) {
-      if (name == group.name || name == fmt::format("{}-{}", group.name, at))
+      if (name == group.name || (group.count > 1 && name == fmt::format("{}-{}", group.name, at)))
         found.push_back(first + static_cast<size_t>(at - 1));
     }
     first += static_cast<size_t>(group.count);
@@ -112,6 +113,8 @@ void add_pause(size_t machine, double begin, double length, Cluster& cluster) {
 // Times between events that know nothing of each other are exponential.
 void add_churn(const Churn& churn, Cluster& cluster) {
   if (churn.up_s == 0) return;
+  const auto machines = static_cast<int64_t>(cluster.machines.size());
+  const int64_t pauses = std::clamp<int64_t>(kAllPausesMax / machines, 20, kPausesMax);
   for (size_t machine = 0; machine < cluster.machines.size(); ++machine) {
     const RandomKey key = {.seed = static_cast<uint64_t>(churn.seed),
                            .stream = Stream::kChurn,
@@ -120,7 +123,7 @@ void add_churn(const Churn& churn, Cluster& cluster) {
       return -mean * std::log1p(-random_uniform(key, static_cast<uint64_t>(counter)));
     };
     double now = 0;
-    for (int64_t at = 0; at < kPausesMax && now < kSecondsMax; ++at) {
+    for (int64_t at = 0; at < pauses && now < kSecondsMax; ++at) {
       now += draw(churn.up_s, 2 * at);
       const double down = draw(churn.down_s, 2 * at + 1);
       add_pause(machine, now, down, cluster);
@@ -182,6 +185,7 @@ Result<Placement> place(const Cluster& cluster, const std::vector<size_t>& order
                         const MeshOptions& mesh, bool columns) {
   std::vector<size_t> seats;
   for (const size_t machine : order) {
+    if (std::ssize(seats) >= mesh.stages * mesh.replicas) break;
     for (int64_t at = 0; at < cluster.machines[machine].workers; ++at) seats.push_back(machine);
   }
   const auto stages = static_cast<size_t>(mesh.stages);

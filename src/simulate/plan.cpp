@@ -147,6 +147,11 @@ Result<Plan> plan_for(const PlanRequest& request) {
       continue;
     }
     LEEWAY_ASSIGN(MethodResult result, try_out(request, candidates[at]));
+    if (result.tokens_per_second == 0) {
+      keep_nearest({Refusal::Kind::kRecipe, "machines depart before an update is done", 0},
+                   nearest);
+      continue;
+    }
     results.emplace_back(std::move(result), at);
     if (request.progress && !request.progress(results.size(), kSimulated)) return Error{"stopped"};
   }

@@ -79,10 +79,8 @@ Json method_json(const Cluster& cluster, const MethodResult& result) {
 }  // namespace
 
 double speed_up(const std::vector<MethodResult>& results, size_t at) {
-  for (const MethodResult& base : results) {
-    if (base.tokens_per_second > 0) return results[at].tokens_per_second / base.tokens_per_second;
-  }
-  return 0;
+  const double base = results.front().tokens_per_second;
+  return base > 0 ? results[at].tokens_per_second / base : 0;
 }
 
 double seconds_to_loss(const MethodResult& result, double loss) {

@@ -126,6 +126,7 @@ void log_start(RunBooks& books, const Dataset& data, const RunCounters& counters
                 .add("parameters", parameters)
                 .add("train_tokens", data.train.info().count)
                 .add("data_hash", hash_hex(counters.data_hash))
+                .add("valid_hash", hash_hex(data.valid ? data.valid->info().content_hash : 0))
                 .add("tokenizer_hash", hash_hex(counters.tokenizer_hash)));
 }
 

@@ -77,6 +77,7 @@ TEST(Scenario, BrokenTracesAreNamedByLine) {
   EXPECT_THAT(refused("0,0\n"), HasSubstr("no byte ever moves"));
   EXPECT_THAT(refused("0,1e-300\n"), HasSubstr("no byte ever moves"));
   EXPECT_THAT(refused("0,1\n1e-12,2\n"), HasSubstr("by a millisecond or more"));
+  EXPECT_THAT(refused("0,0\n999999998,0.001\n999999999,0\n"), HasSubstr("no byte ever moves"));
 }
 
 }  // namespace
