@@ -21,15 +21,20 @@ T one_of(std::vector<T> values) {
   return *rc::gen::elementOf(values);
 }
 
+// What is not given has no limit.
+std::string limit(const char* key, double megabits) {
+  return megabits > 0 ? fmt::format("{} = {}\n", key, megabits) : "";
+}
+
 std::string random_text() {
   const auto sites = *rc::gen::inRange<int>(1, 4);
   std::string text = fmt::format("simulate.vocabulary = {}\nsimulate.tokens_per_update = {}\n",
                                  kVocabulary, one_of<int64_t>({2048, 32768, 524288}));
   for (int a = 0; a < sites; ++a) {
-    text += fmt::format("[[site]]\nname = \"s{}\"\nlatency_ms = {}\nbandwidth_mbit = {}\n", a,
-                        one_of<double>({0, 0.1, 50}), one_of<double>({0, 100, 10000}));
-    text += fmt::format("uplink_mbit = {}\njitter_ms = {}\n", one_of<double>({0, 0, 20}),
-                        one_of<double>({0, 3}));
+    text += fmt::format("[[site]]\nname = \"s{}\"\nlatency_ms = {}\njitter_ms = {}\n", a,
+                        one_of<double>({0, 0.1, 50}), one_of<double>({0, 3}));
+    text += limit("bandwidth_mbit", one_of<double>({0, 100, 10000}));
+    text += limit("uplink_mbit", one_of<double>({0, 0, 20}));
     for (int b = 0; b < a; ++b)
       text += fmt::format(
           "[[link]]\nbetween = [\"s{}\", \"s{}\"]\nlatency_ms = {}\nbandwidth_mbit = {}\n", b, a,
