@@ -9,7 +9,7 @@ namespace {
 
 constexpr Nanos kOftenest = {900'000'000};
 constexpr Nanos kRarest = {5'000'000'000};
-constexpr int64_t kPause = 20;  // times what a look took, most of which was waiting for a core
+constexpr int64_t kPause = 100;  // times what a look took, most of which was waiting for a core
 
 // A page that is drawn every second need not show what a report shows.
 constexpr RunLimits kLimits = {.points_max = 600, .pieces_max = 3000, .boxes_max = 1500};

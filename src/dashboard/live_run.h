@@ -35,7 +35,7 @@ class LiveRun {
   void follow(const Path& folder, RunWriter writer);
 
   // About a second old at most; older where reading takes long, so that looking takes at most a
-  // twentieth of one core.
+  // hundredth of one core.
   std::shared_ptr<const Snapshot> look();
   // As of now: whoever wrote, writes no more.
   std::shared_ptr<const Snapshot> last_look();
