@@ -49,12 +49,11 @@ std::string candidates_table(const Plan& plan) {
 std::string why(const Plan& plan, const Cluster& cluster) {
   const Candidate& chosen = plan.candidates.front();
   const Recipe& recipe = chosen.recipe.recipe;
-  double most = 0;
-  for (const StageResult& stage : plan.result.stages) most = std::max(most, stage.memory_bytes);
   const std::set<size_t> used(chosen.placement.begin(), chosen.placement.end());
   std::string text = fmt::format(
       "chosen: {} of {} machines, busy for {:.0f} % of their time; a worker takes at most {}",
-      used.size(), cluster.machines.size(), 100 * plan.result.busy, shown_bytes(most));
+      used.size(), cluster.machines.size(), 100 * plan.result.busy,
+      shown_bytes(plan.result.worker_memory()));
   if (recipe.pipeline.recompute) text += ", with recomputation";
   text += "\n";
   if (recipe.mesh.stages > 1) {

@@ -21,12 +21,6 @@ std::string bytes_per_update(const MethodResult& result, int64_t bytes) {
                     static_cast<double>(std::max<int64_t>(1, result.updates)));
 }
 
-double memory_of(const MethodResult& result) {
-  double most = 0;
-  for (const StageResult& stage : result.stages) most = std::max(most, stage.memory_bytes);
-  return most;
-}
-
 // "0: 25 %, 1: 75 %": the most frequent of them.
 std::string distribution(const Histogram& histogram) {
   constexpr size_t kShown = 5;
@@ -59,17 +53,17 @@ std::string overview(const Scenario& scenario, const std::vector<MethodResult>& 
   for (size_t at = 0; at < results.size(); ++at) {
     const MethodResult& result = results[at];
     if (!result.failure.empty()) continue;
+    const double factor = speed_up(results, at);
     Row row = {result.name,
                human_count(static_cast<uint64_t>(result.tokens_per_second)),
-               speed_up(results, at) > 0 ? fmt::format("{:.2f}", speed_up(results, at)) : "-",
+               factor > 0 ? fmt::format("{:.2f}", factor) : "-",
                fmt::format("{:.0f} %", 100 * result.busy),
                bytes_per_update(result, result.bytes.total()),
-               shown_bytes(memory_of(result))};
+               shown_bytes(result.worker_memory())};
     if (priced) row.push_back(fmt::format("{:.4f}", result.price_per_million_tokens()));
     if (trained) {
-      const auto& points = result.evaluations.empty() ? result.losses : result.evaluations;
-      row.push_back(human_seconds(points.back().seconds));
-      row.push_back(fmt::format("{:.4f}", points.back().loss));
+      row.push_back(human_seconds(result.curve().back().seconds));
+      row.push_back(fmt::format("{:.4f}", result.curve().back().loss));
     }
     if (trained && target > 0) {
       const double seconds = seconds_to_loss(result, target);

@@ -58,9 +58,8 @@ std::string key_advice(std::string_view unknown_path, Spelling spelling) {
 
 std::string table_advice(std::string_view unknown_name) {
   const std::vector<std::string_view> names = table_names();
-  if (const auto name = nearest(unknown_name, names))
-    return fmt::format(", did you mean {}?", *name);
-  return fmt::format("; the tables are {}", fmt::join(names, ", "));
+  return did_you_mean(unknown_name, names,
+                      fmt::format("; the tables are {}", fmt::join(names, ", ")));
 }
 
 std::string refusal(const Key& key, const Value& value) {

@@ -22,9 +22,8 @@ Error mistake(std::string_view source_name, int64_t line, std::string_view what)
 }
 
 std::string unknown_name(std::string_view name) {
-  const auto near = nearest(name, kNames);
-  const std::string advice = near ? fmt::format(", did you mean {}?", *near)
-                                  : fmt::format("; there are {}", fmt::join(kNames, ", "));
+  const std::string advice =
+      did_you_mean(name, kNames, fmt::format("; there are {}", fmt::join(kNames, ", ")));
   const std::string hint = name.find('.') != std::string_view::npos || find_key(name) != nullptr
                                ? " (keys of the recipe belong under [base])"
                                : "";

@@ -1,5 +1,7 @@
 #include "config/nearest.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -47,6 +49,12 @@ std::optional<std::string_view> nearest(std::string_view word,
     }
   }
   return best;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string_view>& candidates,
+                         std::string_view otherwise) {
+  const auto meant = nearest(word, candidates);
+  return meant ? fmt::format(", did you mean {}?", *meant) : std::string(otherwise);
 }
 
 }  // namespace leeway

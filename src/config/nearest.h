@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,5 +15,9 @@ int typing_distance(std::string_view a, std::string_view b);
 // of equals wins.
 std::optional<std::string_view> nearest(std::string_view word,
                                         const std::vector<std::string_view>& candidates);
+
+// To follow an unknown word: ", did you mean width?"; `otherwise` when nothing is close.
+std::string did_you_mean(std::string_view word, const std::vector<std::string_view>& candidates,
+                         std::string_view otherwise = "");
 
 }  // namespace leeway

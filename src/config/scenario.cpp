@@ -33,10 +33,9 @@ std::string_view key_part(std::string_view path) {
 Status unknown_word(std::string_view word) {
   std::vector<std::string_view> words = scenario_words();
   for (const Table& table : tables()) words.push_back(table.name);
-  const auto meant = nearest(word, words);
-  return usage_error(fmt::format("unknown table {}{}", shown(word, kShortBytes),
-                                 meant ? fmt::format(", did you mean {}?", *meant)
-                                       : fmt::format("; there are {}", fmt::join(words, ", "))));
+  return usage_error(fmt::format(
+      "unknown table {}{}", shown(word, kShortBytes),
+      did_you_mean(word, words, fmt::format("; there are {}", fmt::join(words, ", ")))));
 }
 
 template <class T>

@@ -21,9 +21,8 @@ Error mistake(const Scenario& scenario, int64_t line, std::string_view what) {
   return usage_error(fmt::format("{}:{}: {}", shown(scenario.source_name), line, what));
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& names) {
-  const auto meant = nearest(word, {names.begin(), names.end()});
-  return meant ? fmt::format(", did you mean {}?", *meant) : "";
+std::string advice(std::string_view word, const std::vector<std::string>& names) {
+  return did_you_mean(word, {names.begin(), names.end()});
 }
 
 std::vector<std::string> site_names(const Scenario& scenario) {
@@ -64,11 +63,11 @@ Status check_machines(const Scenario& scenario) {
     count += group.count;
     if (count > kMachinesMax) return mistake(scenario, group.line, "more than 1000000 machines");
     if (!is_one_of(group.site, sites))
-      return mistake(scenario, group.line,
-                     fmt::format("machine {} is at site {}, which is not there{}",
-                                 leeway::quoted(group.name), leeway::quoted(group.site),
-                                 sites.empty() ? ": describe it with [[site]]"
-                                               : did_you_mean(group.site, sites)));
+      return mistake(
+          scenario, group.line,
+          fmt::format("machine {} is at site {}, which is not there{}", leeway::quoted(group.name),
+                      leeway::quoted(group.site),
+                      sites.empty() ? ": describe it with [[site]]" : advice(group.site, sites)));
   }
   std::vector<std::string> names = machine_names(scenario);
   std::ranges::sort(names);
@@ -85,7 +84,7 @@ Status check_events(const Scenario& scenario) {
       if (!is_one_of(event.machine, names))
         return mistake(scenario, event.line,
                        fmt::format("there is no machine {}{}", leeway::quoted(event.machine),
-                                   did_you_mean(event.machine, names)));
+                                   advice(event.machine, names)));
     }
   }
   for (const auto* events : {&scenario.joins, &scenario.departures}) {
@@ -113,7 +112,7 @@ Status check_links(const Scenario& scenario) {
       if (!is_one_of(end, names))
         return mistake(scenario, link.line,
                        fmt::format("there is no site or machine {}{}", leeway::quoted(end),
-                                   did_you_mean(end, names)));
+                                   advice(end, names)));
     }
     if (is_one_of(link.between[0], machines) != is_one_of(link.between[1], machines))
       return mistake(scenario, link.line,

@@ -163,11 +163,10 @@ Status assign_scenario_key(std::string_view table, std::string_view name, const 
     return usage_error(fmt::format("{}.{} is {}, allowed: {}", table, name,
                                    shown(toml_text(value), kShortBytes), allowed(key)));
   }
-  const auto meant = nearest(name, names);
-  return usage_error(
-      fmt::format("unknown key {}.{}{}", table, shown(name, kShortBytes),
-                  meant ? fmt::format(", did you mean {}?", *meant)
-                        : fmt::format("; the keys of {} are {}", table, fmt::join(names, ", "))));
+  return usage_error(fmt::format(
+      "unknown key {}.{}{}", table, shown(name, kShortBytes),
+      did_you_mean(name, names,
+                   fmt::format("; the keys of {} are {}", table, fmt::join(names, ", ")))));
 }
 
 #define LEEWAY_SCENARIO_TABLE(T)                                                     \

@@ -144,6 +144,16 @@ double MethodResult::price_per_million_tokens() const {
   return price_per_hour / 3600 / tokens_per_second * 1e6;
 }
 
+double MethodResult::worker_memory() const {
+  double most = 0;
+  for (const StageResult& stage : stages) most = std::max(most, stage.memory_bytes);
+  return most;
+}
+
+const std::vector<LossPoint>& MethodResult::curve() const {
+  return evaluations.empty() ? losses : evaluations;
+}
+
 int64_t simulated_updates(const Recipe& recipe, int64_t asked) {
   constexpr int64_t kUsual = 40;
   const int64_t edge = filling_of(recipe);

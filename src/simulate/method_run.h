@@ -60,6 +60,8 @@ struct MethodResult {
   std::vector<LossPoint> losses;       // with arithmetic: training
   std::vector<LossPoint> evaluations;  // and validation
   double price_per_million_tokens() const;
+  double worker_memory() const;                 // bytes, of the stage that takes most
+  const std::vector<LossPoint>& curve() const;  // validation, or training where there is none
 };
 
 struct MethodRequest {

@@ -84,8 +84,7 @@ double speed_up(const std::vector<MethodResult>& results, size_t at) {
 }
 
 double seconds_to_loss(const MethodResult& result, double loss) {
-  const auto& points = result.evaluations.empty() ? result.losses : result.evaluations;
-  for (const LossPoint& point : points) {
+  for (const LossPoint& point : result.curve()) {
     if (point.loss <= loss) return point.seconds;
   }
   return -1;
