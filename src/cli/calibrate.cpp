@@ -4,13 +4,18 @@
 
 #include <algorithm>
 
+#include "base/atomic_folder.h"
+#include "base/check.h"
 #include "base/process.h"
 #include "cli/device.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
 #include "cli/recipe_data.h"
 #include "cli/run_folder.h"
 #include "config/print.h"
 #include "drivers/threads/threads.h"
-#include "simulate/cluster.h"
+#include "events/event_log.h"
+#include "simulate/stage_costs.h"
 #include "worker/training_run.h"
 
 namespace leeway::cli {
@@ -19,11 +24,15 @@ namespace {
 constexpr int64_t kUpdates = 24;
 constexpr int64_t kWarmup = 4;  // caches, and memory that is taken for the first time
 
-// How many workers of a machine compute at once.
-int64_t at_once(const Scenario& scenario) {
+// Workers of such a machine that compute at once, as far as this one lets them.
+int64_t at_once(const MachineGroup& group) {
+  const int64_t wanted = group.cores > 0 ? std::min(group.workers, group.cores) : group.workers;
+  return std::min(wanted, core_count());
+}
+
+int64_t most_at_once(const Scenario& scenario) {
   int64_t most = 1;
-  for (const MachineGroup& group : scenario.machines)
-    most = std::max(most, std::min(group.workers, group.cores));
+  for (const MachineGroup& group : scenario.machines) most = std::max(most, at_once(group));
   return most;
 }
 
@@ -34,7 +43,7 @@ Result<LoadedRecipe> alone(const Scenario& scenario) {
   Scenario own = scenario;
   const PipelineOptions& pipeline = base.recipe.pipeline;
   for (const std::string& set :
-       {std::string("mesh.stages=1"), fmt::format("mesh.replicas={}", at_once(scenario)),
+       {std::string("mesh.stages=1"), fmt::format("mesh.replicas={}", most_at_once(scenario)),
         std::string("averaging.method=none"), std::string("run.tokens=0"),
         fmt::format("run.updates={}", kUpdates), std::string("run.evaluate_every=0"),
         std::string("run.evaluate_windows=1"), std::string("run.checkpoint_every=0"),
@@ -46,9 +55,34 @@ Result<LoadedRecipe> alone(const Scenario& scenario) {
   return own.recipe_with({});
 }
 
+// How long the workers were at each kind of work, from their diary, in seconds.
+struct WorkTimes {
+  double microbatches = 0;
+  int64_t forwards = 0;
+  double steps = 0;
+  int64_t updates = 0;
+};
+
+Result<WorkTimes> read_times(const Path& folder) {
+  LEEWAY_ASSIGN(const EventHistory history, read_events(folder / "events.jsonl"));
+  WorkTimes times;
+  for (const Event& event : history.events) {
+    if (event.kind() != "work" || event.integer("update").value_or(0) <= kWarmup) continue;
+    const double took =
+        (event.number("end").value_or(0) - event.number("begin").value_or(0)) * 1e-9;
+    const std::string kind = event.text("kind").value_or("");
+    if (kind == "forward" || kind == "backward") times.microbatches += took;
+    if (kind == "forward") ++times.forwards;
+    if (kind == "update") times.steps += took;
+    if (kind == "update") ++times.updates;
+  }
+  LEEWAY_CHECK(times.microbatches > 0 && times.steps > 0, "a finished run has done its work");
+  return times;
+}
+
 }  // namespace
 
-Result<double> measure_tflops(const Scenario& scenario, const Path& folder, const Clock& clock) {
+Status calibrate(const Path& folder, const Clock& clock, Scenario& scenario) {
   LEEWAY_ASSIGN(const LoadedRecipe loaded, alone(scenario));
   const Recipe& recipe = loaded.recipe;
   LEEWAY_ASSIGN(const bool earlier, check_run_folder(folder, ExistingRun::kFresh));
@@ -56,21 +90,32 @@ Result<double> measure_tflops(const Scenario& scenario, const Path& folder, cons
   set_up_compute(1, Repeatable::kPrefer);
   keep_freed_memory();
   LEEWAY_ASSIGN(const Dataset data, open_data(recipe, folder, clock));
-  threads::Threads driver(1);
-  std::vector<Nanos> done;
+  Progress progress(clock, "calibrating", kUpdates);
   TrainingObserver observer;
-  observer.updated = [&](const UpdateReport&, double) { done.push_back(driver.clock().now()); };
+  observer.updated = [&](const UpdateReport& report, double) {
+    progress.show(static_cast<uint64_t>(report.update), "updates");
+  };
+  observer.stop_wanted = interrupted;
+  threads::Threads driver(1);
   LEEWAY_ASSIGN(const TrainingSummary summary,
                 train({.recipe = recipe, .recipe_text = print_recipe(loaded), .folder = folder},
                       data, driver, observer));
-  if (!summary.finished || std::ssize(done) != kUpdates)
-    return Error{"the measurement was stopped"};
-  const Nanos took = done.back() - done[kWarmup - 1];
+  if (!summary.finished) return Error{"the measurement was stopped"};
+  LEEWAY_ASSIGN(const WorkTimes times, read_times(folder));
+  LEEWAY_TRY(remove_folder(folder));
   const sim::StageCosts unit = unit_costs(recipe, data.vocabulary).front();
-  const double microbatches = static_cast<double>(recipe.pipeline.update_every);
-  const double update =
-      microbatches * (unit.forward + unit.backward).seconds() + unit.update.seconds();
-  return update * static_cast<double>(kUpdates - kWarmup) / took.seconds();
+  const double tflops = (unit.forward + unit.backward).seconds() *
+                        static_cast<double>(times.forwards) / times.microbatches;
+  const double update_tflops =
+      unit.update.seconds() * static_cast<double>(times.updates) / times.steps;
+  for (MachineGroup& group : scenario.machines) {
+    group.tflops = tflops;
+    group.update_tflops = update_tflops;
+    group.cores = at_once(group);
+  }
+  fmt::print(stderr, "a worker of this machine: tflops = {:.4g}, update_tflops = {:.4g}\n", tflops,
+             update_tflops);
+  return {};
 }
 
 }  // namespace leeway::cli

@@ -8,8 +8,9 @@
 
 namespace leeway::cli {
 
-// TFLOP/s of one thread with the recipe's own model and microbatches while the other cores do the
-// same, by a run of a few updates in `folder`, by the same arithmetic that the simulator goes by.
-Result<double> measure_tflops(const Scenario& scenario, const Path& folder, const Clock& clock);
+// Takes all machines of the scenario for this one: as many cores, and the tflops and update_tflops
+// of one thread with the recipe's own model and microbatches while the other cores do the same. By
+// a run of a few updates in `folder`, which is removed afterwards, and the simulator's arithmetic.
+Status calibrate(const Path& folder, const Clock& clock, Scenario& scenario);
 
 }  // namespace leeway::cli

@@ -26,6 +26,11 @@ struct PlanArguments {
   std::string out;
 };
 
+// Whether a plan has a say in its rounds.
+bool averages(const Recipe& recipe) {
+  return recipe.mesh.replicas > 1 && recipe.averaging.method == AveragingMethod::kSparse;
+}
+
 std::string candidates_table(const Plan& plan) {
   std::vector<Row> rows;
   for (const Candidate& candidate : plan.candidates) {
@@ -35,14 +40,15 @@ std::string candidates_table(const Plan& plan) {
                     fmt::format("{}", recipe.data.batch / recipe.pipeline.update_every),
                     fmt::format("{}", recipe.pipeline.update_every),
                     fmt::format("{}", recipe.pipeline.extra_per_hop),
-                    recipe.mesh.replicas > 1 ? fmt::format("{}", recipe.averaging.interval) : "-",
+                    averages(recipe) ? fmt::format("{:g}", recipe.averaging.fraction) : "-",
+                    averages(recipe) ? fmt::format("{}", recipe.averaging.interval) : "-",
                     human_count(static_cast<uint64_t>(tokens_per_update(recipe))),
                     human_count(static_cast<uint64_t>(candidate.predicted)),
                     human_count(static_cast<uint64_t>(candidate.simulated)),
                     std::string(candidate.limit)});
   }
-  return table({"", "stages", "replicas", "microbatch", "per update", "extra per hop", "interval",
-                "tokens/update", "by arithmetic", "tokens/s", "limited by"},
+  return table({"", "stages", "replicas", "microbatch", "per update", "extra per hop", "fraction",
+                "interval", "tokens/update", "by arithmetic", "tokens/s", "limited by"},
                rows);
 }
 
@@ -62,7 +68,7 @@ std::string why(const Plan& plan, const Cluster& cluster) {
         "than one update late\n",
         recipe.pipeline.update_every);
   }
-  if (recipe.mesh.replicas > 1 && !plan.result.lags.empty()) {
+  if (averages(recipe) && !plan.result.lags.empty()) {
     text += fmt::format(
         "  averaging: {:g} of the weights every {} update{}, merged {:.1f} updates later in the "
         "mean\n",
@@ -80,16 +86,16 @@ std::string decisions(const Recipe& recipe) {
       "update_every = {}\nrecompute = {}\n",
       recipe.mesh.stages, recipe.mesh.replicas, recipe.data.batch, recipe.pipeline.extra_per_hop,
       recipe.pipeline.update_every, recipe.pipeline.recompute);
-  if (recipe.mesh.replicas > 1)
-    text += fmt::format("[averaging]\ninterval = {}\n", recipe.averaging.interval);
+  if (averages(recipe))
+    text += fmt::format("[averaging]\nfraction = {:g}\ninterval = {}\n", recipe.averaging.fraction,
+                        recipe.averaging.interval);
   return text;
 }
 
 Status run(const PlanArguments& arguments) {
   watch_for_interrupt();
   const threads::WallClock clock;
-  LEEWAY_ASSIGN(const Scenario scenario,
-                load_scenario(arguments.scenario.file, arguments.scenario.sets));
+  LEEWAY_ASSIGN(const Scenario scenario, load_machines(arguments.scenario, clock));
   const Cluster cluster = cluster_of(scenario);
   LEEWAY_ASSIGN(const LoadedRecipe base,
                 scenario.recipe_with({"mesh.stages=1", "mesh.replicas=1", "data.batch=1",

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/calibrate.h"
 #include "cli/recipe_vocabulary.h"
 
 namespace leeway::cli {
@@ -18,6 +19,16 @@ void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments) {
                   "repeated")
       ->option_text("TABLE.KEY=VALUE")
       ->allow_extra_args(false);
+  command.add_flag("--calibrate", arguments.calibrate,
+                   "Measure what one worker achieves here, by a short run, and take all machines "
+                   "for this one");
+}
+
+Result<Scenario> load_machines(const ScenarioArguments& arguments, const Clock& clock) {
+  LEEWAY_ASSIGN(Scenario scenario, load_scenario(arguments.file, arguments.sets));
+  const std::string name = Path(arguments.file).stem().string() + "-calibration";
+  if (arguments.calibrate) LEEWAY_TRY(calibrate(Path("out") / name, clock, scenario));
+  return scenario;
 }
 
 Result<int64_t> scenario_vocabulary(const Scenario& scenario, const Recipe& recipe) {

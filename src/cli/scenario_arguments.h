@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/scenario.h"
+#include "worker/clock.h"
 
 namespace CLI {
 class App;
@@ -15,10 +16,14 @@ namespace leeway::cli {
 struct ScenarioArguments {
   std::string file;
   std::vector<std::string> sets;
+  bool calibrate = false;
 };
 
-// Registers SCENARIO and --set; `arguments` must outlive the parsing.
+// Registers SCENARIO, --set and --calibrate; `arguments` must outlive the parsing.
 void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments);
+
+// The scenario, its machines measured if that was asked for.
+Result<Scenario> load_machines(const ScenarioArguments& arguments, const Clock& clock);
 
 // The scenario's own, or that of the recipe's data.
 Result<int64_t> scenario_vocabulary(const Scenario& scenario, const Recipe& recipe);

@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 
-#include "cli/calibrate.h"
 #include "cli/commands.h"
 #include "cli/device.h"
 #include "cli/drivers.h"
@@ -30,7 +29,6 @@ struct SimulateArguments {
   ScenarioArguments scenario;
   std::string out;
   bool json = false;
-  bool calibrate = false;
 
   Path folder() const {
     if (!out.empty()) return out;
@@ -124,13 +122,7 @@ Result<std::vector<MethodResult>> run_methods(const SimulateArguments& arguments
 
 Status run(const SimulateArguments& arguments) {
   watch_for_interrupt();
-  LEEWAY_ASSIGN(Scenario scenario, load_scenario(arguments.scenario.file, arguments.scenario.sets));
-  if (arguments.calibrate) {
-    LEEWAY_ASSIGN(const double tflops, measure_tflops(scenario, arguments.folder() / "calibration",
-                                                      threads::WallClock()));
-    for (MachineGroup& group : scenario.machines) group.tflops = tflops;
-    fmt::print(stderr, "a worker of this machine achieves {:.4g} TFLOP/s\n", tflops);
-  }
+  LEEWAY_ASSIGN(const Scenario scenario, load_machines(arguments.scenario, threads::WallClock()));
   if (scenario.options.math) set_up_compute(1, Repeatable::kPrefer);
   const Cluster cluster = cluster_of(scenario);
   LEEWAY_ASSIGN(const std::vector<MethodResult> results, run_methods(arguments, scenario, cluster));
@@ -158,9 +150,6 @@ void add_simulate(CLI::App& app, Action& chosen) {
   command->add_option("--out", arguments->out,
                       "Write results.json to this folder; with simulate.math the runs too [out/ "
                       "and the scenario's name]");
-  command->add_flag("--calibrate", arguments->calibrate,
-                    "Measure what one worker achieves here, by a short run, and take all machines "
-                    "for this one");
   command->add_flag("--json", arguments->json, "Print results.json on standard output");
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }

@@ -27,7 +27,8 @@ struct MachineGroup {
   std::string name;
   int64_t count = 1;
   std::string site;
-  double tflops = 0;  // achieved, by one worker
+  double tflops = 0;         // achieved, by one worker
+  double update_tflops = 0;  // the same in an optimizer's step; 0: as tflops
   double memory_gb = 0;
   double price_per_hour = 0;
   int64_t workers = 1;  // that stand on a machine

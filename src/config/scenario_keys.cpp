@@ -97,6 +97,7 @@ const std::vector<ScenarioKey<MachineGroup>>& scenario_keys() {
       {"count", &MachineGroup::count, 1, kMillion},
       {"site", &MachineGroup::site, 0, 0, false, true},
       {"tflops", &MachineGroup::tflops, 1e-6, kMillion, false, true},
+      {"update_tflops", &MachineGroup::update_tflops, 1e-6, kMillion},
       {"memory_gb", &MachineGroup::memory_gb, 0, kMillion, true, true},
       {"price_per_hour", &MachineGroup::price_per_hour, 0, kMillion},
       {"workers", &MachineGroup::workers, 1, 4096},

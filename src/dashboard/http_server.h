@@ -4,6 +4,7 @@
 
 #include <httplib.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -114,7 +115,10 @@ class HttpServer final : public httplib::Server {
       changed_.notify_all();
       return new Pool;
     };
-    thread_ = std::thread([this] { listen_after_bind(); });
+    thread_ = std::thread([this] {
+      ::pthread_setname_np(::pthread_self(), "dashboard");  // its pool's threads inherit it
+      listen_after_bind();
+    });
     // Only who listens can be told to stop.
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return listening_; });

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "pipeline/depth_plan.h"
+#include "simulate/stage_costs.h"
 #include "worker/averaging_costs.h"
 #include "worker/averaging_parts.h"
 #include "worker/planned_memory.h"
@@ -19,6 +20,9 @@ namespace {
 constexpr int64_t kExtraMax = 1000;      // what the key allows
 constexpr double kAveragingShare = 0.5;  // of the time between two rounds that a round may send
 constexpr int64_t kIntervalMax = 4096;
+// Shares that lose less than the usual twentieth where means come soon (docs/results/averaging.md).
+constexpr double kLargerFractions[] = {0.25, 0.1};
+constexpr double kFewInFlight = 0.5;  // rounds of a number; from about two on they do harm
 
 // What the plan decides, as overrides of the scenario's recipe.
 struct Decisions {
@@ -26,6 +30,7 @@ struct Decisions {
   int64_t extra_per_hop = 0;
   bool recompute = false;
   int64_t interval = 0;  // 0: the recipe's
+  double fraction = 0;   // likewise
 
   int64_t update_every() const { return (choice.stages - 1) * (1 + extra_per_hop) + 1; }
   std::vector<std::string> sets() const {
@@ -43,6 +48,7 @@ struct Decisions {
         fmt::format("pipeline.recompute={}", recompute),
         fmt::format("data.batch={}", choice.microbatch * update_every())};
     if (interval > 0) sets.push_back(fmt::format("averaging.interval={}", interval));
+    if (fraction > 0) sets.push_back(fmt::format("averaging.fraction={}", fraction));
     return sets;
   }
 };
@@ -90,7 +96,7 @@ PipelineTimes times_of(const PlanInputs& inputs, const Recipe& recipe, const Pla
     const Machine& machine = cluster.machines[here];
     const double cores = static_cast<double>(machine.cores > 0 ? machine.cores : machine.workers);
     const double sharing = std::max(1.0, static_cast<double>(machine.workers) / cores);
-    const sim::StageCosts costs = sim::at_speed(unit[s], machine.tflops / sharing);
+    const sim::StageCosts costs = sim::at_speed(costs_on(machine, unit[s]), 1 / sharing);
     times.stages.push_back({costs.forward, costs.backward, costs.update});
     if (s == 0) continue;
     const size_t before = placement[replica * stages + s - 1];
@@ -154,9 +160,14 @@ RoundTimes round_times(const PlanInputs& inputs, const Recipe& recipe, const Pla
   return times;
 }
 
-// Updates between two rounds that lines can carry and that stay stable.
-int64_t interval_for(const PlanInputs& inputs, const Recipe& recipe, const Placement& placement,
-                     double update_seconds) {
+// Updates between two rounds that lines can carry and that stay stable, and how many rounds of a
+// number are then in flight.
+struct RoundPlan {
+  int64_t interval = 1;
+  double in_flight = 0;
+};
+RoundPlan plan_rounds(const PlanInputs& inputs, const Recipe& recipe, const Placement& placement,
+                      double update_seconds) {
   const RoundTimes times = round_times(inputs, recipe, placement);
   const double between = times.sending / (kAveragingShare * update_seconds);
   auto interval =
@@ -165,7 +176,8 @@ int64_t interval_for(const PlanInputs& inputs, const Recipe& recipe, const Place
   StabilityOptions stability = stability_options(recipe, lag);
   stability.interval = interval;
   interval = std::max(interval, stable_interval(stability));
-  return std::min(interval, std::max<int64_t>(1, recipe.run.updates / 2));
+  stability.interval = std::min(interval, std::max<int64_t>(1, recipe.run.updates / 2));
+  return {stability.interval, rounds_in_flight(stability)};
 }
 
 class Maker {
@@ -178,7 +190,7 @@ class Maker {
     if (auto refusal = load()) return *refusal;
     if (auto refusal = choose_depth()) return *refusal;
     if (auto refusal = fit_memory()) return *refusal;
-    if (auto refusal = choose_interval()) return *refusal;
+    if (auto refusal = choose_rounds()) return *refusal;
     predict();
     return candidate_;
   }
@@ -219,6 +231,7 @@ class Maker {
       const DepthPlan plan = plan_depth(times, decisions_.update_every());
       extra = std::max(extra, plan.extra_per_hop);
       if (plan.link_bound) candidate_.limit = "bandwidth";
+      link_bound_ = link_bound_ || plan.link_bound;
     }
     extra = std::min(extra, kExtraMax);
     while (extra > 0 && tokens_at(extra) > most) {
@@ -261,10 +274,29 @@ class Maker {
     return slot / busy_share(shape, times);
   }
 
-  std::optional<Refusal> choose_interval() {
+  RoundPlan rounds() const {
+    return plan_rounds(inputs_, recipe(), candidate_.placement, update_seconds());
+  }
+
+  // More of the weights than the recipe's own share where lines and memory have room for it after
+  // every update, and few rounds would be in flight; else that share, as often as lines allow.
+  std::optional<Refusal> choose_rounds() {
     const AveragingMethod method = recipe().averaging.method;
     if (recipe().mesh.replicas == 1 || method != AveragingMethod::kSparse) return std::nullopt;
-    decisions_.interval = interval_for(inputs_, recipe(), candidate_.placement, update_seconds());
+    if (!link_bound_ && !candidate_.recipe.is_given("averaging.fraction")) {
+      for (const double fraction : kLargerFractions) {
+        decisions_.fraction = fraction;
+        if (auto refusal = load()) return refusal;
+        const RoundPlan plan = rounds();
+        const bool has_room = memory_lack(inputs_, recipe(), candidate_.placement).bytes <= 0;
+        if (plan.interval > 1 || plan.in_flight > kFewInFlight || !has_room) continue;
+        decisions_.interval = 1;
+        return load();
+      }
+      decisions_.fraction = 0;
+      if (auto refusal = load()) return refusal;
+    }
+    decisions_.interval = rounds().interval;
     return load();
   }
 
@@ -280,6 +312,7 @@ class Maker {
   const PlanInputs& inputs_;
   Decisions decisions_;
   Candidate candidate_;
+  bool link_bound_ = false;  // the pipeline needs all that some line carries
 };
 
 }  // namespace

@@ -8,13 +8,12 @@
 #include <memory>
 
 #include "base/rng.h"
-#include "worker/recipe_parts.h"
+#include "simulate/stage_costs.h"
 
 namespace leeway {
 namespace {
 
 constexpr double kBytesPerMegabit = 1e6 / 8;
-constexpr double kTera = 1e12;
 // Of one machine's churn: enough for any simulation that somebody waits for.
 constexpr int64_t kPausesMax = 2000;
 constexpr int64_t kAllPausesMax = 4'000'000;  // of a large cluster, which nobody simulates for long
@@ -66,6 +65,7 @@ void add_machines(const Scenario& scenario, Cluster& cluster) {
           {.name = group.count == 1 ? group.name : fmt::format("{}-{}", group.name, at),
            .site = site,
            .tflops = group.tflops,
+           .update_tflops = group.update_tflops > 0 ? group.update_tflops : group.tflops,
            .memory_bytes = group.memory_gb * 1e9,
            .price_per_hour = group.price_per_hour,
            .workers = group.workers,
@@ -132,20 +132,6 @@ void add_churn(const Churn& churn, Cluster& cluster) {
   }
 }
 
-// An optimizer's arithmetic per parameter and update. Muon multiplies matrices: five times three
-// products, whose cost is the shorter side's; `tentative` makes a step for every guess.
-double update_flops(const Recipe& recipe) {
-  constexpr double kElementwise = 20;
-  constexpr double kMuonPerColumn = 30;
-  const bool muon = recipe.optimizer.name == OptimizerName::kMuon;
-  const bool guesses = recipe.pipeline.lookahead == Lookahead::kTentative &&
-                       recipe.pipeline.schedule == PipelineSchedule::kAsync &&
-                       recipe.mesh.stages > 1;
-  const double step =
-      kElementwise + (muon ? kMuonPerColumn * static_cast<double>(recipe.model.width) : 0);
-  return step * static_cast<double>(1 + (guesses ? recipe.pipeline.refresh : 0));
-}
-
 }  // namespace
 
 const sim::LinkOptions& Cluster::link(size_t from, size_t to) const {
@@ -203,18 +189,6 @@ Result<Placement> place(const Cluster& cluster, const std::vector<size_t>& order
   return placement;
 }
 
-std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary) {
-  const ModelShape shape = stage_options(recipe, vocabulary).front().shape;
-  const int64_t tokens = recipe.data.batch / recipe.pipeline.update_every * recipe.model.context;
-  return sim::model_costs(shape, recipe.mesh.stages,
-                          {.flops_per_second = kTera,
-                           .microbatch_tokens = tokens,
-                           .evaluation_tokens = tokens,
-                           .recompute = recipe.pipeline.recompute,
-                           .update_flops_per_parameter = update_flops(recipe),
-                           .round_fraction = recipe.averaging.fraction});
-}
-
 sim::SimulationOptions simulation_options(const Cluster& cluster, const Placement& placement,
                                           const Recipe& recipe, int64_t vocabulary) {
   const std::vector<sim::StageCosts> unit = unit_costs(recipe, vocabulary);
@@ -224,7 +198,7 @@ sim::SimulationOptions simulation_options(const Cluster& cluster, const Placemen
   bool shared = false;
   for (size_t at = 0; at < placement.size(); ++at) {
     const Machine& machine = cluster.machines[placement[at]];
-    options.costs.push_back(sim::at_speed(unit[at % unit.size()], machine.tflops));
+    options.costs.push_back(costs_on(machine, unit[at % unit.size()]));
     workers[placement[at]].push_back(mesh.id(at));
     shared = shared || (machine.cores > 0 && machine.cores < machine.workers);
   }

@@ -15,6 +15,7 @@ struct Machine {
   std::string name;
   size_t site = 0;
   double tflops = 0;
+  double update_tflops = 0;  // in an optimizer's step
   double memory_bytes = 0;
   double price_per_hour = 0;
   int64_t workers = 1;
@@ -62,8 +63,5 @@ std::vector<size_t> machine_order(const Cluster& cluster);
 
 sim::SimulationOptions simulation_options(const Cluster& cluster, const Placement& placement,
                                           const Recipe& recipe, int64_t vocabulary);
-
-// Of a worker's stage on a machine that makes 1 TFLOP/s.
-std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary);
 
 }  // namespace leeway

@@ -1,6 +1,7 @@
 """Scenarios: what would be sent equals what is sent, and mistakes get one sentence."""
 
 import json
+import re
 
 import pytest
 
@@ -80,9 +81,17 @@ def test_calibration_takes_machines_for_what_was_measured(place):
     text = scenario(place)
     given = place.ok("simulate", text, "--json")
     measured = place.ok("simulate", text, "--calibrate", "--json")
-    line = [line for line in measured.stderr.splitlines() if "TFLOP/s" in line]
-    assert len(line) == 1 and float(line[0].split()[-2]) > 0
+    found = re.search(r"tflops = (.*), update_tflops = (.*)", measured.stderr)
+    assert float(found[1]) > 0 and float(found[2]) > 0
     assert json.loads(given.stdout) != json.loads(measured.stdout)
+    assert not (place.folder / "out/s-calibration").exists()
+    # What it says, written into the file, is the same scenario.
+    speeds = f"tflops = {found[1]}\nupdate_tflops = {found[2]}"
+    again = scenario(place, machines=MACHINES.replace("tflops = 0.01", speeds))
+    rate = [method["tokens_per_second"] for method in json.loads(measured.stdout)["methods"]]
+    written = json.loads(place.ok("simulate", again, "--json").stdout)["methods"]
+    assert [method["tokens_per_second"] for method in written] == pytest.approx(rate, rel=0.01)
+    place.ok("plan", text, "--calibrate")
 
 
 @pytest.mark.parametrize("command", ["simulate", "plan"])

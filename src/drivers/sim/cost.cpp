@@ -10,6 +10,9 @@ namespace {
 
 constexpr double kNanosPerSecond = 1e9;
 constexpr double kBytesPerParameter = 12;  // in a checkpoint: weight and two moments, fp32
+// An AdamW step reads four numbers per parameter and does about so much with them. Muon's matrix
+// products are more, but once per update they are still little beside the microbatches.
+constexpr double kUpdateFlopsPerParameter = 20;
 
 Nanos at_least_one(double nanos) {
   LEEWAY_CHECK(nanos >= 0 && nanos < 9e18, "a duration that the clock can hold");
@@ -73,7 +76,7 @@ std::vector<StageCosts> model_costs(const ModelShape& shape, int64_t stages,
     StageCosts costs = {
         .forward = time_of(forward),
         .backward = time_of((options.recompute ? 3 : 2) * forward),
-        .update = time_of(parameters * options.update_flops_per_parameter),
+        .update = time_of(parameters * kUpdateFlopsPerParameter),
         .save = {0},
         .evaluate = time_of(token_flops * static_cast<double>(options.evaluation_tokens)),
         .round = time_of(parameters * options.round_fraction * options.round_flops_per_parameter)};

@@ -31,9 +31,6 @@ struct CostOptions {
   int64_t microbatch_tokens = 0;
   int64_t evaluation_tokens = 0;  // of one batch of validation data
   bool recompute = false;         // a backward repeats its forward
-  // An AdamW step reads four numbers per parameter and does about so much with them. Muon's matrix
-  // products are more, but once per update they are still little beside the microbatches.
-  double update_flops_per_parameter = 20;
   // A contribution gathers and encodes a round's numbers, a merge reads and writes them: a few
   // operations each. A chunk's reduction, over all replicas, is about as much. Work without rounds
   // never asks for it.

@@ -1,0 +1,19 @@
+// What a stage's work takes: arithmetic by the recipe, time by the machine.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "config/recipe.h"
+#include "drivers/sim/cost.h"
+#include "simulate/cluster.h"
+
+namespace leeway {
+
+// Of each stage on a machine that makes 1 TFLOP/s in everything.
+std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary);
+
+// The same work on a machine of the scenario.
+sim::StageCosts costs_on(const Machine& machine, const sim::StageCosts& unit);
+
+}  // namespace leeway

@@ -1,0 +1,71 @@
+// What a plan and a calibration rest on: the costs of an update, and the share that is averaged.
+#include "simulate/plan.h"
+#include "simulate/stage_costs.h"
+#include "simulate_testing.h"
+
+namespace leeway {
+namespace {
+
+std::vector<sim::StageCosts> costs_with(const std::vector<std::string>& sets) {
+  const auto recipe = scenario_of(scenario_text("")).recipe_with(sets);
+  EXPECT_TRUE(recipe.ok()) << recipe.error().message;
+  return unit_costs(recipe->recipe, 257);
+}
+
+// Of 4 stages the first three are 3, 2 and 1 forwards ahead; a look-ahead makes two guesses at
+// most.
+TEST(StageCosts, AnUpdateIsAStepAndOneForEveryGuess) {
+  const auto plain = costs_with({"mesh.stages=4", "pipeline.schedule=1f1b"});
+  const auto guessing = costs_with({"mesh.stages=4", "pipeline.lookahead=tentative"});
+  const auto once = costs_with({"mesh.stages=4", "pipeline.refresh=1"});
+  const std::vector<int64_t> steps = {3, 3, 2, 1};
+  for (size_t s = 0; s < 4; ++s) {
+    EXPECT_EQ(guessing[s].update.count, steps[s] * plain[s].update.count) << s;
+    EXPECT_EQ(once[s].update.count, (s < 3 ? 2 : 1) * plain[s].update.count) << s;
+    EXPECT_EQ(guessing[s].forward.count, plain[s].forward.count) << s;
+  }
+}
+
+// A block of width 32: four attention matrices of 32 x 32 and three of 32 x 96 (hidden).
+TEST(StageCosts, MuonMultipliesItsMatrices) {
+  const std::vector<std::string> one_layer = {"model.layers=1", "model.hidden=96"};
+  auto with = one_layer, without = one_layer;
+  with.emplace_back("optimizer.name=muon");
+  without.emplace_back("optimizer.name=adamw");
+  const double products = 5 * 2 * 32.0 * 32 * (4 * (2 * 32 + 32) + 3 * (2 * 96 + 32));
+  const int64_t more =
+      costs_with(with).front().update.count - costs_with(without).front().update.count;
+  EXPECT_EQ(more, std::llround(products * 1e-3));  // ns at 1 TFLOP/s
+}
+
+TEST(StageCosts, AMachineHasASpeedOfItsOwnForUpdates) {
+  const sim::StageCosts unit = {.forward = {1000}, .backward = {2000}, .update = {900}};
+  const auto on = [&](const std::string& keys) {
+    const Scenario scenario = scenario_of(scenario_text("", keys));
+    return costs_on(cluster_of(scenario).machines.front(), unit);
+  };
+  EXPECT_EQ(on("tflops = 0.5").update.count, 1800);
+  EXPECT_EQ(on("tflops = 0.5\nupdate_tflops = 0.25").update.count, 3600);
+  EXPECT_EQ(on("tflops = 0.5\nupdate_tflops = 0.25").backward.count, 4000);
+}
+
+double planned_fraction(const std::string& site, const std::string& recipe = "") {
+  const Scenario scenario = scenario_of(scenario_text(site) + recipe);
+  const Cluster cluster = cluster_of(scenario);
+  const auto plan = plan_for({.scenario = scenario, .cluster = cluster, .vocabulary = 257});
+  EXPECT_TRUE(plan.ok()) << plan.error().message;
+  const Recipe& chosen = plan->candidates.front().recipe.recipe;
+  EXPECT_EQ(chosen.mesh.replicas, 8);
+  EXPECT_EQ(chosen.averaging.interval, 1);
+  return chosen.averaging.fraction;
+}
+
+TEST(Plan, AveragesMoreWhereLinesCarryItUnlessTheRecipeSaysHowMuch) {
+  EXPECT_EQ(planned_fraction(""), 0.25);
+  EXPECT_EQ(planned_fraction("", "[averaging]\nfraction = 0.03\n"), 0.03);
+  EXPECT_EQ(planned_fraction("uplink_mbit = 1.2"), 0.1);
+  EXPECT_EQ(planned_fraction("uplink_mbit = 0.6"), 0.05);
+}
+
+}  // namespace
+}  // namespace leeway
