@@ -8,6 +8,7 @@ import html
 import json
 import math
 import pathlib
+import statistics
 
 RESULTS = pathlib.Path(__file__).resolve().parent.parent / "docs/results"
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 400, 64, 24, 44, 48
@@ -127,6 +128,14 @@ def evaluations(run):
     return points
 
 
+def mean_of(seeds):
+    """Over the seeds; simulated times are the same for all of them."""
+    means = []
+    for points in zip(*seeds, strict=True):
+        means.append([statistics.mean(column) for column in zip(*points)])
+    return means
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--homes", type=pathlib.Path, help="folder of recipes/compare/homes.toml")
@@ -134,9 +143,11 @@ def main():
     stored = RESULTS / "pictures.json"
     data = json.loads(stored.read_text())
     if arguments.homes:
-        runs = json.loads((arguments.homes / "results.json").read_text())["runs"]
-        folders = {run["variant"]: arguments.homes / run["folder"] for run in runs}
-        data["homes"]["series"] = {name: evaluations(folder) for name, folder in folders.items()}
+        series = {}
+        for run in json.loads((arguments.homes / "results.json").read_text())["runs"]:
+            points = evaluations(arguments.homes / run["folder"])
+            series.setdefault(run["variant"], []).append(points)
+        data["homes"]["series"] = {name: mean_of(seeds) for name, seeds in series.items()}
         stored.write_text(json.dumps(data, indent=1) + "\n")
     homes = data["homes"]
     pictures = {

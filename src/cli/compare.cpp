@@ -104,7 +104,7 @@ Result<std::vector<std::optional<RunOutcome>>> outcomes_so_far(const ComparisonP
   std::vector<std::optional<RunOutcome>> outcomes;
   for (const PlannedRun& run : plan.runs) {
     if (arguments.retry) LEEWAY_TRY(remove_file(run_failure(arguments.folder(), run)));
-    outcomes.push_back(read_outcome(arguments.folder(), run));
+    outcomes.push_back(read_outcome(arguments.folder(), run, plan.comparison.target_loss));
   }
   return outcomes;
 }

@@ -154,7 +154,8 @@ class Runs {
 
   Status take_in(size_t index, const Child::End& end) {
     const PlannedRun& run = plan_.runs[index];
-    if (end.status == 0) outcomes_[index] = read_outcome(folder_, run);
+    if (end.status == 0)
+      outcomes_[index] = read_outcome(folder_, run, plan_.comparison.target_loss);
     if (!outcomes_[index]) {
       const std::string why = why_it_failed(run_folder(folder_, run), run_log(folder_, run), end);
       // What the machine did to it may not happen again; what it did itself would.

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cctype>
 #include <memory>
 #include <optional>
 #include <set>
 
+#include "base/names.h"
 #include "cli/commands.h"
 #include "cli/device.h"
 #include "cli/drivers.h"
@@ -36,19 +36,7 @@ struct SimulateArguments {
   }
 };
 
-// "async + sparse" -> "async-sparse".
-std::string folder_name(const std::string& method) {
-  std::string name;
-  for (const char c : method) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_';
-    if (plain && !(c == '.' && name.empty())) {
-      name += c;
-    } else if (!name.empty() && name.back() != '-') {
-      name += '-';
-    }
-  }
-  return name.empty() ? "method" : name;
-}
+std::string folder_name(const std::string& method) { return plain_name(method, "method"); }
 
 Result<MethodResult> run_method(const Scenario& scenario, const Cluster& cluster,
                                 const MethodRequest& request, const Clock& clock) {

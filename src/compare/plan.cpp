@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/hash.h"
+#include "base/names.h"
 #include "config/keys.h"
 
 namespace leeway {
@@ -14,21 +15,9 @@ namespace {
 constexpr size_t kNameMost = 48;  // of a variant's name in a folder's
 constexpr size_t kHashDigits = 8;
 
-// Letters that need no quotes in any shell.
-std::string plain(std::string_view text) {
-  std::string name;
-  for (const char c : text.substr(0, kNameMost)) {
-    const bool kept = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                      c == '.' || c == '=' || c == '-';
-    if (kept) name.push_back(c);
-    if (!kept && !name.empty() && name.back() != '_') name.push_back('_');
-  }
-  while (name.starts_with('.') || name.starts_with('-')) name.erase(0, 1);
-  return name.empty() ? "variant" : name;
-}
-
 std::string folder_name(std::string_view variant, const PlannedRun& run) {
-  return fmt::format("{}-x{:g}-seed{}-{}", plain(variant), run.rate, run.seed,
+  return fmt::format("{}-x{:g}-seed{}-{}", plain_name(variant.substr(0, kNameMost), "variant"),
+                     run.rate, run.seed,
                      hash_hex(recipe_hash(run.recipe.recipe)).substr(0, kHashDigits));
 }
 
@@ -101,6 +90,20 @@ Status check_fair(const ComparisonPlan& plan) {
       plan.unfair.size() > 1 ? fmt::format(" (and {} more)", plan.unfair.size() - 1) : ""));
 }
 
+// Without evaluations on the way nobody knows when a loss was reached.
+Status check_target(const ComparisonPlan& plan) {
+  if (plan.comparison.target_loss == 0) return {};
+  for (const PlannedRun& run : plan.runs) {
+    if (!run.refused.empty() || run.recipe.recipe.run.evaluate_every > 0) continue;
+    return usage_error(fmt::format(
+        "{}: target_loss does not go with run.evaluate_every = 0 of {}: let it evaluate every so "
+        "many updates",
+        shown(plan.source_name),
+        shown(leeway::quoted(plan.comparison.variants[run.variant].name), kShortBytes)));
+  }
+  return {};
+}
+
 }  // namespace
 
 uint64_t recipe_hash(const Recipe& recipe) {
@@ -151,6 +154,7 @@ Result<ComparisonPlan> plan_comparison(const ComparisonText& text) {
     return usage_error(plan.runs.front().refused);
   plan.unfair = unfair_parts(plan);
   LEEWAY_TRY(check_fair(plan));
+  LEEWAY_TRY(check_target(plan));
   return plan;
 }
 

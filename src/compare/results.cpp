@@ -41,6 +41,19 @@ std::string data_hash_of(const Path& folder) {
   return started->text("data_hash").value_or("") + started->text("valid_hash").value_or("");
 }
 
+// When an evaluation first found the loss to be as low.
+std::optional<double> seconds_to(double target_loss, const Path& folder) {
+  std::ifstream log(folder / "events.jsonl");
+  for (std::string line; std::getline(log, line);) {
+    if (line.find("\"evaluated\"") == std::string::npos) continue;  // most lines are of work
+    const Result<Event> event = Event::parse(line);
+    if (!event.ok() || event->kind() != "evaluated") continue;
+    const std::optional<double> loss = event->number("valid_loss");
+    if (loss && *loss <= target_loss) return event->number("seconds");
+  }
+  return std::nullopt;
+}
+
 RateCell cell_of(double rate, const std::vector<const RunOutcome*>& outcomes) {
   RateCell cell{.rate = rate, .losses = {}, .why = {}};
   for (const RunOutcome* outcome : outcomes) {
@@ -68,6 +81,11 @@ void add_costs(const std::vector<const RunOutcome*>& outcomes, ComparisonRow& ro
   row.bytes_allreduce = of("bytes_allreduce");
   row.busy = mean(busy_of);
   row.tokens_per_second = of("tokens_per_second");
+  std::vector<double> seconds;
+  for (const RunOutcome* outcome : outcomes) {
+    if (outcome->seconds_to_target) seconds.push_back(*outcome->seconds_to_target);
+  }
+  if (seconds.size() == outcomes.size()) row.seconds_to_target = mean_of(seconds);
 }
 
 std::vector<const RunOutcome*> of_cell(const ComparisonPlan& plan,
@@ -85,7 +103,8 @@ ComparisonRow row_of(const ComparisonPlan& plan, const std::vector<RunOutcome>& 
   ComparisonRow row{.name = plan.comparison.variants[variant].name,
                     .cells = {},
                     .best = {},
-                    .difference_percent = {}};
+                    .difference_percent = {},
+                    .seconds_to_target = {}};
   for (const double rate : plan.comparison.rates) {
     row.cells.push_back(cell_of(rate, of_cell(plan, outcomes, variant, rate)));
     const RateCell& cell = row.cells.back();
@@ -109,7 +128,8 @@ Path run_failure(const Path& folder, const PlannedRun& run) {
   return beside(folder, run, ".failed");
 }
 
-std::optional<RunOutcome> read_outcome(const Path& folder, const PlannedRun& run) {
+std::optional<RunOutcome> read_outcome(const Path& folder, const PlannedRun& run,
+                                       double target_loss) {
   if (!run.refused.empty()) return RunOutcome{.loss = {}, .why = run.refused};
   if (const auto why = read_text(run_failure(folder, run)); why.ok())
     return RunOutcome{.loss = {}, .why = *why};
@@ -123,6 +143,7 @@ std::optional<RunOutcome> read_outcome(const Path& folder, const PlannedRun& run
   if (loss.is_number()) outcome.loss = loss.get<double>();
   if (!outcome.loss) outcome.why = "it has no validation loss: give data.valid or data.valid_share";
   outcome.summary = std::move(summary);
+  if (target_loss > 0) outcome.seconds_to_target = seconds_to(target_loss, path);
   return outcome;
 }
 

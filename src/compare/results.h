@@ -16,6 +16,7 @@ struct RunOutcome {
   std::string why;             // it failed
   nlohmann::ordered_json summary = {};
   std::string data_hash = {};  // of what it read
+  std::optional<double> seconds_to_target = {};
 };
 
 // Where a run of the set in `folder` lies, and beside it its recipe, its words and, where it
@@ -25,8 +26,9 @@ Path run_recipe(const Path& folder, const PlannedRun& run);
 Path run_log(const Path& folder, const PlannedRun& run);
 Path run_failure(const Path& folder, const PlannedRun& run);
 
-// None: it has not been run, or not to its end.
-std::optional<RunOutcome> read_outcome(const Path& folder, const PlannedRun& run);
+// None: it has not been run, or not to its end. `target_loss` 0: nobody asks when it was reached.
+std::optional<RunOutcome> read_outcome(const Path& folder, const PlannedRun& run,
+                                       double target_loss);
 
 // One variant at one rate.
 struct RateCell {
@@ -48,6 +50,7 @@ struct ComparisonRow {
   double bytes_allreduce = 0;
   double busy = 0;
   double tokens_per_second = 0;
+  std::optional<double> seconds_to_target;  // none: not all of its runs got there
 
   // Of the first cell that failed.
   std::string why() const;

@@ -33,6 +33,8 @@ std::vector<std::string> columns_of(const ComparisonPlan& plan) {
   for (const char* name : {"averaging MB", "of all-reduce", "pipeline MB", "busy", "tokens/s"}) {
     columns.emplace_back(name);
   }
+  if (plan.comparison.target_loss > 0)
+    columns.push_back(fmt::format("to loss {:g}", plan.comparison.target_loss));
   return columns;
 }
 
@@ -65,7 +67,21 @@ Cell headline(const ComparisonRow& row, bool several_rates) {
                  cell.mean);
 }
 
-std::vector<Cell> cells_of(const ComparisonRow& row, const ComparisonPlan& plan) {
+// "240 s (2.57x)": and how many times sooner than the baseline.
+Cell target_cell(const ComparisonRow& row, const ComparisonResults& results) {
+  if (!row.seconds_to_target) return {"not reached", "not reached"};
+  const double seconds = *row.seconds_to_target;
+  std::string text = fmt::format("{:.4g} s", seconds);
+  const std::string& baseline = results.plan.comparison.baseline;
+  const auto base = std::ranges::find(results.rows, baseline, &ComparisonRow::name);
+  const bool other = base != results.rows.end() && row.name != baseline;
+  if (other && base->seconds_to_target && seconds > 0)
+    text += fmt::format(" ({:.2f}x)", *base->seconds_to_target / seconds);
+  return cell_of(std::move(text), seconds);
+}
+
+std::vector<Cell> cells_of(const ComparisonRow& row, const ComparisonResults& results) {
+  const ComparisonPlan& plan = results.plan;
   const bool several = plan.comparison.rates.size() > 1;
   std::vector<Cell> cells = {{row.name, row.name}, headline(row, several), {}};
   if (row.difference_percent && row.name != plan.comparison.baseline) {
@@ -87,6 +103,7 @@ std::vector<Cell> cells_of(const ComparisonRow& row, const ComparisonPlan& plan)
   cells.push_back(share_cell(row.busy));
   cells.push_back(
       cell_of(grouped(static_cast<int64_t>(row.tokens_per_second)), row.tokens_per_second));
+  if (plan.comparison.target_loss > 0) cells.push_back(target_cell(row, results));
   return cells;
 }
 
@@ -134,6 +151,13 @@ std::vector<std::string> notes_of(const ComparisonResults& results) {
         "loss is that of its best.");
   }
   if (const std::string edge = edge_note(results); !edge.empty()) notes.push_back(edge);
+  if (plan.comparison.target_loss > 0) {
+    notes.push_back(
+        fmt::format("To loss {:g}: seconds until an evaluation first found it, mean over the seeds "
+                    "where all of "
+                    "them did; in brackets how many times sooner than {}.",
+                    plan.comparison.target_loss, plan.comparison.baseline));
+  }
   const auto simulated = std::ranges::count_if(plan.runs, [](const PlannedRun& run) {
     return run.recipe.recipe.run.driver == DriverName::kSim;
   });
@@ -171,6 +195,7 @@ Json row_json(const ComparisonRow& row) {
             {"bytes_allreduce", number(row.bytes_allreduce)},
             {"busy", number(row.busy)},
             {"tokens_per_second", number(row.tokens_per_second)},
+            {"seconds_to_target", row.seconds_to_target ? Json(*row.seconds_to_target) : Json()},
             {"rates", Json::array()}};
   for (const RateCell& cell : row.cells) json["rates"].push_back(cell_json(cell));
   return json;
@@ -227,7 +252,7 @@ Json comparison_json(const ComparisonResults& results) {
             {"fair", fairness(results.plan)}};
   for (const ComparisonRow& row : results.rows) {
     Json cells = Json::array();
-    for (Cell& cell : cells_of(row, results.plan)) cells.push_back(std::move(cell.page));
+    for (Cell& cell : cells_of(row, results)) cells.push_back(std::move(cell.page));
     json["rows"].push_back(std::move(cells));
   }
   return json;
@@ -239,7 +264,8 @@ std::string comparison_markdown(const ComparisonResults& results) {
   for (const std::string& column : columns_of(plan)) lines[0].push_back(markdown_cell(column));
   for (const ComparisonRow& row : results.rows) {
     lines.emplace_back();
-    for (const Cell& cell : cells_of(row, plan)) lines.back().push_back(markdown_cell(cell.text));
+    for (const Cell& cell : cells_of(row, results))
+      lines.back().push_back(markdown_cell(cell.text));
   }
   std::string text = fmt::format("# {}\n\n", shown(Path(plan.source_name).stem().string()));
   const char* strong = plan.unfair.empty() ? "" : "**";
@@ -250,17 +276,19 @@ std::string comparison_markdown(const ComparisonResults& results) {
 
 std::string results_json(const ComparisonResults& results) {
   const ComparisonPlan& plan = results.plan;
-  Json json{{"version", LEEWAY_VERSION},
-            {"file", plan.source_name},
-            {"command", results.command},
-            {"fair", plan.unfair.empty()},
-            {"unfair", plan.unfair},
-            {"baseline", plan.comparison.baseline},
-            {"seeds", plan.seeds},
-            {"rates", plan.comparison.rates},
-            {"variants", Json::array()},
-            {"runs", Json::array()},
-            {"comparison", comparison_json(results)}};
+  Json json{
+      {"version", LEEWAY_VERSION},
+      {"file", plan.source_name},
+      {"command", results.command},
+      {"fair", plan.unfair.empty()},
+      {"unfair", plan.unfair},
+      {"baseline", plan.comparison.baseline},
+      {"seeds", plan.seeds},
+      {"rates", plan.comparison.rates},
+      {"target_loss", plan.comparison.target_loss > 0 ? Json(plan.comparison.target_loss) : Json()},
+      {"variants", Json::array()},
+      {"runs", Json::array()},
+      {"comparison", comparison_json(results)}};
   for (const ComparisonRow& row : results.rows) json["variants"].push_back(row_json(row));
   for (size_t i = 0; i < plan.runs.size(); ++i) {
     const PlannedRun& run = plan.runs[i];

@@ -12,9 +12,10 @@
 namespace leeway {
 namespace {
 
-const std::vector<std::string_view> kNames = {"recipe",   "seeds", "rates",   "fair",
-                                              "baseline", "base",  "variants"};
+const std::vector<std::string_view> kNames = {"recipe",   "seeds",       "rates", "fair",
+                                              "baseline", "target_loss", "base",  "variants"};
 constexpr double kRateMost = 1000;
+constexpr double kLossMost = 1000;
 constexpr double kExactMost = 9007199254740992;  // 2^53, to where a double counts whole numbers
 
 Error mistake(std::string_view source_name, int64_t line, std::string_view what) {
@@ -87,6 +88,18 @@ Status set_fair(const TomlEntry& entry, Comparison& comparison) {
   return {};
 }
 
+Status set_target(const TomlEntry& entry, Comparison& comparison) {
+  const auto* whole = std::get_if<int64_t>(&entry.value);
+  const auto* number = std::get_if<double>(&entry.value);
+  const double target = number != nullptr ? *number : static_cast<double>(whole ? *whole : 0);
+  if (!(target > 0 && target <= kLossMost)) {
+    return usage_error(fmt::format("target_loss is {}, allowed: a loss above 0, at most {}",
+                                   shown(toml_text(entry.value), kShortBytes), kLossMost));
+  }
+  comparison.target_loss = target;
+  return {};
+}
+
 // The entry as one of a recipe: without the first `count` parts of its path. "model.width" may be
 // written as one quoted key or as TOML's own dotted one.
 TomlEntry without_prefix(const TomlEntry& entry, size_t count) {
@@ -136,6 +149,7 @@ Status add_entry(const TomlEntry& entry, std::string_view source_name, Compariso
   if (name == "seeds") return set_seeds(entry, comparison);
   if (name == "rates") return set_rates(entry, comparison);
   if (name == "fair") return set_fair(entry, comparison);
+  if (name == "target_loss") return set_target(entry, comparison);
   return usage_error(unknown_name(entry.path));
 }
 

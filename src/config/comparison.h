@@ -23,8 +23,9 @@ struct Comparison {
   std::vector<double> rates = {1};  // factors of the learning rates
   int64_t seeds_line = 0;
   int64_t rates_line = 0;
-  bool fair = true;      // sets of unequal length or data are refused
-  std::string baseline;  // a variant's name
+  bool fair = true;        // sets of unequal length or data are refused
+  std::string baseline;    // a variant's name
+  double target_loss = 0;  // the time to it is told; 0: none
   RecipeLayer base;
   std::vector<Variant> variants;  // in the order of the file, at least one
 };

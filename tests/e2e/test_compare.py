@@ -67,6 +67,22 @@ def test_a_set_runs_once_and_what_changes_runs_again(place):
     assert changed["runs"][1]["loss"] != results["runs"][1]["loss"]
 
 
+def test_the_time_to_a_loss_is_that_of_the_first_evaluation_below_it(place):
+    target = SET.replace("seeds = [1, 2]", "seeds = [1]\ntarget_loss = 5")
+    every = '[base]\n"run.evaluate_every" = '
+    write(place, target.replace("[base]", every + "0"))
+    sentence = place.refused(2, "compare", "set.toml", "--out", "c")
+    assert "target_loss" in sentence and "run.evaluate_every = 0" in sentence
+    write(place, target.replace("[base]", every + "1"))
+    results, _ = compare(place)
+    run = results["runs"][0]
+    events = (place.folder / "c" / run["folder"] / "events.jsonl").read_text().splitlines()
+    looks = [json.loads(line) for line in events if '"event":"evaluated"' in line]
+    below = [look["seconds"] for look in looks if look["valid_loss"] <= 5]
+    assert len(looks) > len(below) > 0
+    assert results["variants"][0]["seconds_to_target"] == below[0]
+
+
 def test_interrupted_and_resumed_gives_the_same_results(place):
     write(place, updates=80)
     whole, _ = compare(place)

@@ -70,6 +70,24 @@ TEST(Table, SaysEverythingInOneRow) {
   EXPECT_THAT(text, HasSubstr("leeway compare set.toml --out c"));
 }
 
+TEST(Table, TellsTheTimeToALossWhereAllSeedsGotThere) {
+  const ComparisonPlan plan =
+      plan_of("seeds = [1, 2]\ntarget_loss = 1.5\n[variants.a]\n[variants.b]\n[variants.c]");
+  std::vector<RunOutcome> outcomes(6, good(1.4));
+  const std::optional<double> seconds[] = {300, 100, 50, 500, 220, {}};  // seed by seed
+  for (size_t i = 0; i < outcomes.size(); ++i) outcomes[i].seconds_to_target = seconds[i];
+  const ComparisonResults results = results_of(plan, outcomes);
+  const std::string text = comparison_markdown(results);
+  EXPECT_THAT(text, HasSubstr("| to loss 1.5   |"));
+  EXPECT_THAT(text, HasSubstr("| 400 s         |"));
+  EXPECT_THAT(text, HasSubstr("| 160 s (2.50x) |"));
+  EXPECT_THAT(text, HasSubstr("| not reached   |"));
+  const Json json = Json::parse(results_json(results));
+  EXPECT_EQ(json["target_loss"], 1.5);
+  EXPECT_EQ(json["variants"][1]["seconds_to_target"], 160);
+  EXPECT_TRUE(json["variants"][2]["seconds_to_target"].is_null());
+}
+
 TEST(Table, AFailedVariantIsARowThatSaysWhy) {
   const ComparisonPlan plan = plan_of("baseline = 'b'\n[variants.a]\n[variants.b]");
   const std::vector<RunOutcome> outcomes = {good(2.0), bad("diverged at update 7")};

@@ -79,6 +79,8 @@ TEST(Comparison, MistakesAreOneSentenceWithTheirLine) {
   EXPECT_EQ(error_of("[variants.a]\n[variant.b]"),
             "set.toml:2: unknown key variant, did you mean variants?");
   EXPECT_EQ(error_of("fair = 1\n[variants.a]"), "set.toml:1: fair is 1, allowed: true or false");
+  EXPECT_EQ(error_of("target_loss = 0\n[variants.a]"),
+            "set.toml:1: target_loss is 0, allowed: a loss above 0, at most 1000");
   EXPECT_NE(error_of("seeds = [1, 1]\n[variants.a]").find("different whole numbers"),
             std::string::npos);
   EXPECT_NE(error_of("seeds = [1.5]\n[variants.a]").find("seeds is [1.5]"), std::string::npos);
