@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/atomic_folder.h"
+#include "base/names.h"
 #include "checkpoint/manifest.h"
 
 namespace leeway {
@@ -24,8 +25,6 @@ std::optional<int64_t> parse_digits(std::string_view digits) {
   const bool sound = error == std::errc() && end == digits.end() && number >= 0;
   return sound ? std::optional(number) : std::nullopt;
 }
-
-Path without_slash(const Path& path) { return path.has_filename() ? path : path.parent_path(); }
 
 std::vector<Path> entries_of(const Path& folder) {
   std::vector<Path> entries;

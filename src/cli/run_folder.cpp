@@ -2,15 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "base/names.h"
 #include "worker/training_run.h"
 
 namespace leeway::cli {
 namespace fs = std::filesystem;
-namespace {
-
-Path without_slash(const Path& path) { return path.has_filename() ? path : path.parent_path(); }
-
-}  // namespace
 
 Result<bool> check_run_folder(const Path& folder, ExistingRun existing) {
   LEEWAY_ASSIGN(const RunFolderState state, run_folder_state(folder));

@@ -47,7 +47,7 @@ bool ValidationSplit::holds(uint64_t document) const {
   return document == first + static_cast<uint64_t>(draw * static_cast<double>(count));
 }
 
-EncodedPiece encode_piece(const Tokenizer& tokenizer, const Piece& piece) {
+EncodedPiece encode_piece(const Tokenizer& tokenizer, const TextPiece& piece) {
   EncodedPiece result;
   result.piece_bytes = piece.bytes();
   std::string_view rest = piece.text;
@@ -70,7 +70,7 @@ EncodedPiece encode_piece(const Tokenizer& tokenizer, const Piece& piece) {
 }
 
 PieceBuilder::PieceBuilder(const Tokenizer& tokenizer, ValidationSplit split,
-                           std::function<void(Piece)> submit)
+                           std::function<void(TextPiece)> submit)
     : tokenizer_(tokenizer), split_(split), submit_(std::move(submit)) {}
 
 void PieceBuilder::add_text(std::string_view text) {

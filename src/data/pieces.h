@@ -29,7 +29,7 @@ struct Segment {
   bool ends = false;  // the document's last part: its marker follows
 };
 
-struct Piece {
+struct TextPiece {
   std::string text;
   std::vector<Segment> segments;  // their bytes add up to the text
 
@@ -47,7 +47,7 @@ struct EncodedPiece {
   size_t piece_bytes = 0;  // bytes() of the piece
 };
 
-EncodedPiece encode_piece(const Tokenizer& tokenizer, const Piece& piece);
+EncodedPiece encode_piece(const Tokenizer& tokenizer, const TextPiece& piece);
 
 // Collects about 64 KB a piece. A longer document is cut where the tokenizer allows it; where it
 // allows no cut in 256 KB (one word without an end, say), behind a line break, before a space or
@@ -59,7 +59,7 @@ class PieceBuilder final : public DocumentSink {
   static constexpr size_t kUncutBytesMax = 256 * 1024;
 
   PieceBuilder(const Tokenizer& tokenizer, ValidationSplit split,
-               std::function<void(Piece)> submit);
+               std::function<void(TextPiece)> submit);
   void add_text(std::string_view text) override;
   void end_document() override;
   void finish();  // submits what is left
@@ -72,7 +72,7 @@ class PieceBuilder final : public DocumentSink {
 
   const Tokenizer& tokenizer_;
   ValidationSplit split_;
-  std::function<void(Piece)> submit_;
+  std::function<void(TextPiece)> submit_;
   std::string text_;               // complete segments, then the open one
   std::vector<Segment> segments_;  // the complete ones
   size_t open_begin_ = 0;          // of the open segment in text_

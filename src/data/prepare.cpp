@@ -100,10 +100,10 @@ class Preparation {
             std::min(kInFlightBytesMax, kInFlightPieces * PieceBuilder::kPieceBytes *
                                             static_cast<size_t>(encoder_count(options)))),
         builder_(tokenizer, {options.valid_share, options.seed},
-                 [this](Piece piece) { submit(std::move(piece)); }),
+                 [this](TextPiece piece) { submit(std::move(piece)); }),
         splitter_(std::move(documents), builder_),
         pool_(encoder_count(options),
-              [this](const Piece& piece) { return encode_piece(tokenizer_, piece); }) {}
+              [this](const TextPiece& piece) { return encode_piece(tokenizer_, piece); }) {}
 
   Status run(const std::vector<InputFile>& files, const Path& folder);
   const DataPart& train() const { return train_.counts; }
@@ -113,7 +113,7 @@ class Preparation {
   Status open_writers(const Path& folder);
   Status read_file(const InputFile& file);
   Status tell(uint64_t done);
-  void submit(Piece piece);
+  void submit(TextPiece piece);
   void write(const EncodedPiece& piece);
 
   const Tokenizer& tokenizer_;
@@ -129,7 +129,7 @@ class Preparation {
   uint64_t bytes_total_ = 0;
   size_t in_flight_bytes_ = 0;
   std::vector<char> block_ = std::vector<char>(kReadBytes);
-  OrderedPool<Piece, EncodedPiece> pool_;  // last: its threads end before what they use
+  OrderedPool<TextPiece, EncodedPiece> pool_;  // last: its threads end before what they use
 };
 
 Status Preparation::open_writers(const Path& folder) {
@@ -146,7 +146,7 @@ Status Preparation::tell(uint64_t done) {
   return Error{"stopped before the end; nothing was written"};
 }
 
-void Preparation::submit(Piece piece) {
+void Preparation::submit(TextPiece piece) {
   in_flight_bytes_ += piece.bytes();
   pool_.push(std::move(piece));
   while (in_flight_bytes_ > in_flight_bytes_max_) write(pool_.pop());

@@ -17,10 +17,10 @@ class Pieces : public testing::Test {
  protected:
   PieceBuilder builder(double share = 0.0) {
     return PieceBuilder(tokenizer_, {.share = share},
-                        [this](Piece piece) { pieces_.push_back(std::move(piece)); });
+                        [this](TextPiece piece) { pieces_.push_back(std::move(piece)); });
   }
   FakeTokenizer tokenizer_;
-  std::vector<Piece> pieces_;
+  std::vector<TextPiece> pieces_;
 };
 
 TEST_F(Pieces, ShortDocumentsShareAPiece) {
@@ -68,7 +68,7 @@ TEST_F(Pieces, CutsDependOnTheTextAlone) {
   whole.add_text(text);
   whole.end_document();
   whole.finish();
-  const std::vector<Piece> expected = std::exchange(pieces_, {});
+  const std::vector<TextPiece> expected = std::exchange(pieces_, {});
   PieceBuilder torn = builder();
   for (size_t at = 0; at < text.size(); at += 977) torn.add_text(text.substr(at, 977));
   torn.end_document();
@@ -87,7 +87,7 @@ TEST_F(Pieces, WithoutASafeCutCharactersStayWhole) {
   pieces.end_document();
   pieces.finish();
   std::string joined;
-  for (const Piece& piece : pieces_) {
+  for (const TextPiece& piece : pieces_) {
     EXPECT_LE(piece.text.size(), PieceBuilder::kUncutBytesMax + 3);  // and what was left over
     EXPECT_TRUE(piece.text.empty() || piece.text[0] == 'x' || piece.text[0] == '\xe2');
     joined += piece.text;
@@ -125,7 +125,7 @@ TEST_F(Pieces, TheMarkerFollowsADocumentThatEndsOnACut) {
   pieces.end_document();
   pieces.finish();
   uint64_t markers = 0;
-  for (const Piece& piece : pieces_)
+  for (const TextPiece& piece : pieces_)
     markers += encode_piece(tokenizer_, piece).train.counts.markers;
   EXPECT_EQ(pieces_.size(), 2U);
   EXPECT_EQ(markers, 1U);
