@@ -31,6 +31,7 @@ using Json = nlohmann::ordered_json;
 struct CompareArguments {
   std::string file;
   std::string out;
+  std::vector<std::string> sets;
   int64_t jobs = 0;  // 0: as many as the cores take
   bool retry = false;
   bool json = false;
@@ -164,6 +165,14 @@ Status write_page(const ComparisonResults& results, const Path& folder) {
   return write_atomically(folder / "report.html", report_page(runs, options));
 }
 
+// That makes the results again.
+std::string command_of(const CompareArguments& arguments) {
+  std::string command =
+      fmt::format("leeway compare {} --out {}", arguments.file, arguments.folder().string());
+  for (const std::string& set : arguments.sets) command += fmt::format(" --set '{}'", set);
+  return command;
+}
+
 // What --check says: the size of the set, and which of it cannot run.
 void print_plan(const ComparisonPlan& plan) {
   const Comparison& comparison = plan.comparison;
@@ -187,7 +196,7 @@ void print_plan(const ComparisonPlan& plan) {
 Status run(const CompareArguments& arguments) {
   const Path folder = arguments.folder();
   const std::string file_name = Path(arguments.file).filename().string();
-  LEEWAY_ASSIGN(const ComparisonText text, load_comparison(arguments.file));
+  LEEWAY_ASSIGN(const ComparisonText text, load_comparison(arguments.file, arguments.sets));
   LEEWAY_ASSIGN(const ComparisonPlan plan, plan_comparison(text));
   if (arguments.check) {
     print_plan(plan);
@@ -200,11 +209,10 @@ Status run(const CompareArguments& arguments) {
   LEEWAY_TRY(write_atomically(folder / kStamp, stamp.dump(2) + "\n"));
   LEEWAY_ASSIGN(const std::vector<RunOutcome> outcomes, complete(plan, arguments));
   LEEWAY_TRY(check_same_data(plan, outcomes));
-  const ComparisonResults results{
-      .plan = plan,
-      .outcomes = outcomes,
-      .rows = comparison_rows(plan, outcomes),
-      .command = fmt::format("leeway compare {} --out {}", arguments.file, folder.string())};
+  const ComparisonResults results{.plan = plan,
+                                  .outcomes = outcomes,
+                                  .rows = comparison_rows(plan, outcomes),
+                                  .command = command_of(arguments)};
   const std::string table = comparison_markdown(results);
   const std::string json = results_json(results);
   LEEWAY_TRY(write_atomically(folder / "table.md", table));
@@ -222,8 +230,9 @@ void add_compare(CLI::App& app, Action& chosen) {
   CLI::App* command =
       app.add_subcommand("compare", "Train variants of a recipe and hold them side by side");
   command->footer(
-      "Example:\n"
+      "Examples:\n"
       "  leeway compare recipes/compare/quickstart.toml --out out/c\n"
+      "  leeway compare recipes/compare/quickstart.toml --set run.updates=30 --set seeds=[1]\n"
       "Leaves table.md, results.json, report.html and all runs in --out. What is done is kept: "
       "Ctrl-C ends it, "
       "and the same\ncommand goes on. The file: docs/compare.md");
@@ -235,6 +244,12 @@ void add_compare(CLI::App& app, Action& chosen) {
       ->option_text("(required)");
   command->add_option("--out", arguments->out,
                       "The folder of the results [out/ and the file's name]");
+  command
+      ->add_option("--set", arguments->sets,
+                   "Set one key for all variants that do not set it themselves, or seeds, rates, "
+                   "target_loss, fair; may be repeated")
+      ->option_text("TABLE.KEY=VALUE")
+      ->allow_extra_args(false);
   command
       ->add_option("--jobs", arguments->jobs,
                    "Runs at a time [the cores, divided by the threads of a run]")

@@ -8,6 +8,7 @@
 
 #include "config/keys.h"
 #include "config/nearest.h"
+#include "config/sets.h"
 
 namespace leeway {
 namespace {
@@ -165,6 +166,28 @@ Status check_baseline(std::string_view source_name, Comparison& comparison) {
                   near ? fmt::format(", did you mean {}?", leeway::quoted(*near)) : ""));
 }
 
+// What a file says above its tables has no dot, a recipe's keys have one.
+Status apply_set(const std::string& set, Comparison& comparison) {
+  const size_t equals = set.find('=');
+  const std::string name = set.substr(0, equals);
+  const auto complain = [&](const std::string& what) {
+    return usage_error(fmt::format("--set {}: {}", shown(set, kShortBytes), what));
+  };
+  if (equals == std::string::npos || name.find('.') != std::string::npos) {
+    LEEWAY_ASSIGN(const TomlEntry entry, read_set(set));
+    const Status status = add_to_layer(entry, comparison.sets);
+    return status.ok() ? status : complain(status.error().message);
+  }
+  if (name == "recipe" || name == "baseline" || name == "base" || name == "variants")
+    return complain("is the file's own business: change it there");
+  const std::string text = set.substr(equals + 1);
+  const Result<Value> value = read_toml_value(text);
+  const Status status =
+      add_entry({.path = name, .parts = {name}, .value = value.ok() ? *value : Value(text)},
+                "--set", comparison);
+  return status.ok() ? status : complain(status.error().message);
+}
+
 // A value of a comparison as if it stood in a recipe.
 TomlEntry entry_of(std::string_view path, int64_t line, Value value) {
   return {.path = std::string(path), .line = line, .is_table = false, .value = std::move(value)};
@@ -193,10 +216,11 @@ Result<Comparison> parse_comparison(std::string_view toml, std::string_view sour
   return comparison;
 }
 
-Result<ComparisonText> load_comparison(const Path& file) {
+Result<ComparisonText> load_comparison(const Path& file, const std::vector<std::string>& sets) {
   const Result<std::string> toml = read_text(file);
   if (!toml.ok()) return usage_error(toml.error().message);
   LEEWAY_ASSIGN(Comparison comparison, parse_comparison(*toml, file.string()));
+  for (const std::string& set : sets) LEEWAY_TRY(apply_set(set, comparison));
   ComparisonText text{std::move(comparison), file.string(), {}};
   if (text.comparison.recipe.empty()) return text;
   const Path recipe = (file.parent_path() / text.comparison.recipe).lexically_normal();
@@ -213,6 +237,7 @@ Result<LoadedRecipe> stack_variant(const ComparisonText& text, const Variant& va
                                    const RunChoice& choice) {
   std::vector<RecipeLayer> layers = text.recipe;
   layers.push_back(text.comparison.base);
+  layers.push_back(text.comparison.sets);
   layers.push_back(variant.layer);
   LEEWAY_ASSIGN(const LoadedRecipe before, stack_layers(layers));
   const Comparison& comparison = text.comparison;

@@ -27,7 +27,8 @@ struct Comparison {
   std::string baseline;    // a variant's name
   double target_loss = 0;  // the time to it is told; 0: none
   RecipeLayer base;
-  std::vector<Variant> variants;  // in the order of the file, at least one
+  RecipeLayer sets = {"--set", {}};  // over base
+  std::vector<Variant> variants;     // in the order of the file, at least one
 };
 
 // All errors are the user's. Keys of recipes are not looked at yet, but for those that are the
@@ -46,7 +47,8 @@ struct ComparisonText {
   std::string source_name;
   std::vector<RecipeLayer> recipe;  // none or one
 };
-Result<ComparisonText> load_comparison(const Path& file);
+// `sets`: the arguments of --set, of seeds and the like, or of keys of recipes for all variants.
+Result<ComparisonText> load_comparison(const Path& file, const std::vector<std::string>& sets);
 
 // The recipe of a run before its values are held against each other. Errors here are mistakes in
 // the file, whatever the variant: unknown keys, values that are out of range.

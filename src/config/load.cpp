@@ -10,6 +10,7 @@
 #include "config/checks.h"
 #include "config/keys.h"
 #include "config/resolve.h"
+#include "config/sets.h"
 
 namespace leeway {
 namespace {
@@ -127,24 +128,31 @@ void settle_length(std::string_view path, LoadedRecipe& loaded) {
   if (loaded.origin_of(other).kind == Origin::Kind::kFile) forget(other, loaded);
 }
 
+std::string set_words(const std::string& set) { return "--set " + shown(set, kShortBytes); }
+
 Status apply_set(const std::string& set, LoadedRecipe& loaded) {
-  LEEWAY_ASSIGN(const Override override_, split(set));
-  const std::string where = "--set " + shown(set, kShortBytes);
-  const Key* key = find_key(override_.path);
-  if (key == nullptr) {
-    if (is_table_name(override_.path)) return mistake(where, table_needs_a_key(override_.path));
-    return mistake(where, "unknown key" + key_advice(override_.path, Spelling::kName));
-  }
-  const Result<Value> value = override_value(*key, override_.value);
-  if (!value.ok()) return mistake(where, value.error().message);
+  LEEWAY_ASSIGN(const TomlEntry entry, read_set(set));
   const Origin origin{.kind = Origin::Kind::kSet};
-  const Status status = set_key(*key, *value, origin, loaded);
-  if (!status.ok()) return mistake(where, status.error().message);
-  settle_length(key->path, loaded);
+  const Status status = set_key(*find_key(entry.path), entry.value, origin, loaded);
+  if (!status.ok()) return mistake(set_words(set), status.error().message);
+  settle_length(entry.path, loaded);
   return {};
 }
 
 }  // namespace
+
+Result<TomlEntry> read_set(const std::string& set) {
+  LEEWAY_ASSIGN(const Override override_, split(set));
+  const Key* key = find_key(override_.path);
+  if (key == nullptr) {
+    if (is_table_name(override_.path))
+      return mistake(set_words(set), table_needs_a_key(override_.path));
+    return mistake(set_words(set), "unknown key" + key_advice(override_.path, Spelling::kName));
+  }
+  Result<Value> value = override_value(*key, override_.value);
+  if (!value.ok()) return mistake(set_words(set), value.error().message);
+  return TomlEntry{.path = override_.path, .line = 0, .is_table = false, .value = *value};
+}
 
 Origin LoadedRecipe::origin_of(std::string_view path) const {
   const auto found = origins.find(path);
@@ -156,6 +164,7 @@ std::string origin_text(const Origin& origin) {
     case Origin::Kind::kDefault:
       return "default";
     case Origin::Kind::kFile:
+      if (origin.line == 0) return shown(origin.file);
       return fmt::format("{}:{}", shown(origin.file), origin.line);
     case Origin::Kind::kSet:
       return "--set";

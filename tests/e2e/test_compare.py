@@ -83,6 +83,25 @@ def test_the_time_to_a_loss_is_that_of_the_first_evaluation_below_it(place):
     assert results["variants"][0]["seconds_to_target"] == below[0]
 
 
+def test_set_is_for_all_variants_that_do_not_set_it(place):
+    write(place)
+    words = ["--set", "run.updates=4", "--set", "seeds=[3]", "--set", "averaging.method=lowbit"]
+    results, _ = compare(place, *words)
+    assert results["seeds"] == [3] and len(results["runs"]) == 2
+    for run, method in zip(results["runs"], ("allreduce", "sparse")):
+        recipe = (place.folder / "c" / (run["folder"] + ".toml")).read_text()
+        assert f'method = "{method}"' in recipe and "updates = 4" in recipe
+    assert "--set 'seeds=[3]'" in results["command"]
+    for set_, said in [
+        ("seeds=[1, 1]", "different whole numbers"), ("rates=0", "a list of different factors"),
+        ("run.updaets=4", "did you mean updates"), ("run.seed=4", "write seeds ="),
+        ("run.updates", "write it as"), ("variants=1", "the file's own business"),
+        ("target=2", "unknown key target"), ("run.updates=-1", "run.updates is -1"),
+    ]:  # fmt: skip
+        sentence = place.refused(2, "compare", "set.toml", "--out", "d", "--set", set_)
+        assert said in sentence and "--set" in sentence, sentence
+
+
 def test_interrupted_and_resumed_gives_the_same_results(place):
     write(place, updates=80)
     whole, _ = compare(place)
@@ -177,8 +196,12 @@ def test_bad_files_and_folders_get_one_sentence(place):
     assert "of leeway ?" in place.refused(2, "compare", "set.toml", "--out", "old")
 
 
-@pytest.mark.parametrize("name", ["quickstart", "paper", "grid"])
-def test_the_sets_of_the_repository_are_good(place, name):
-    said = place.ok("compare", REPOSITORY / f"recipes/compare/{name}.toml", "--check").stdout
-    assert f"{name}.toml: ok" in said and "will fail" not in said and "not fair" not in said
+SETS = sorted((REPOSITORY / "recipes/compare").glob("*.toml"))
+
+
+@pytest.mark.parametrize("file", SETS, ids=lambda file: file.stem)
+def test_the_sets_of_the_repository_are_good(place, file):
+    said = place.ok("compare", file, "--check").stdout
+    assert f"{file.name}: ok" in said and "will fail" not in said
+    assert ("not fair" in said) == ("\nfair = false" in file.read_text())
     assert not (place.folder / "out").exists()
