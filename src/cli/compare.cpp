@@ -183,9 +183,13 @@ void print_plan(const ComparisonPlan& plan) {
     updates += static_cast<uint64_t>(run.recipe.recipe.run.updates);
     tokens += static_cast<uint64_t>(run_tokens(run.recipe.recipe));
   }
-  fmt::print("{}: ok, {} runs ({} variants, {} rates, {} seeds), {} updates, {} tokens\n",
-             plan.source_name, plan.runs.size(), comparison.variants.size(),
-             comparison.rates.size(), plan.seeds.size(), human_count(updates), human_count(tokens));
+  const auto counted = [](size_t count, const char* thing) {
+    return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+  };
+  fmt::print("{}: ok, {} ({}, {}, {}), {} updates, {} tokens\n", plan.source_name,
+             counted(plan.runs.size(), "run"), counted(comparison.variants.size(), "variant"),
+             counted(comparison.rates.size(), "rate"), counted(plan.seeds.size(), "seed"),
+             human_count(updates), human_count(tokens));
   for (const std::string& part : plan.unfair) fmt::print("not fair: {}\n", part);
   for (size_t i = 0; i < comparison.variants.size(); ++i) {
     if (!plan.runs[i].refused.empty())
@@ -232,7 +236,7 @@ void add_compare(CLI::App& app, Action& chosen) {
   command->footer(
       "Examples:\n"
       "  leeway compare recipes/compare/quickstart.toml --out out/c\n"
-      "  leeway compare recipes/compare/quickstart.toml --set run.updates=30 --set seeds=[1]\n"
+      "  leeway compare recipes/compare/quickstart.toml --set run.updates=30 --set 'seeds=[1]'\n"
       "Leaves table.md, results.json, report.html and all runs in --out. What is done is kept: "
       "Ctrl-C ends it, "
       "and the same\ncommand goes on. The file: docs/compare.md");
