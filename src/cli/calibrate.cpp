@@ -1,17 +1,17 @@
 #include "cli/calibrate.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
-#include "base/atomic_folder.h"
 #include "base/check.h"
 #include "base/process.h"
 #include "cli/device.h"
 #include "cli/interrupt.h"
+#include "cli/memory_check.h"
 #include "cli/progress.h"
 #include "cli/recipe_data.h"
-#include "cli/run_folder.h"
 #include "config/print.h"
 #include "drivers/threads/threads.h"
 #include "events/event_log.h"
@@ -29,6 +29,22 @@ int64_t at_once(const MachineGroup& group) {
   const int64_t wanted = group.cores > 0 ? std::min(group.workers, group.cores) : group.workers;
   return std::min(wanted, core_count());
 }
+
+// A run that leaves nothing behind, however it ends.
+class PassingRun {
+ public:
+  explicit PassingRun(Path folder) : folder_(std::move(folder)) {}
+  ~PassingRun() {
+    std::error_code nobody_to_tell;
+    std::filesystem::remove_all(folder_, nobody_to_tell);
+  }
+  PassingRun(const PassingRun&) = delete;
+  PassingRun& operator=(const PassingRun&) = delete;
+  const Path& folder() const { return folder_; }
+
+ private:
+  Path folder_;
+};
 
 int64_t most_at_once(const Scenario& scenario) {
   int64_t most = 1;
@@ -82,14 +98,17 @@ Result<WorkTimes> read_times(const Path& folder) {
 
 }  // namespace
 
-Status calibrate(const Path& folder, const Clock& clock, Scenario& scenario) {
+Status calibrate(const Clock& clock, Scenario& scenario) {
+  LEEWAY_ASSIGN(const LoadedRecipe own, scenario.recipe_with({}));
+  if (own.recipe.run.device != "cpu")
+    return usage_error("--calibrate measures the cpu: set run.device to \"cpu\"");
   LEEWAY_ASSIGN(const LoadedRecipe loaded, alone(scenario));
   const Recipe& recipe = loaded.recipe;
-  LEEWAY_ASSIGN(const bool earlier, check_run_folder(folder, ExistingRun::kFresh));
-  if (earlier) LEEWAY_TRY(move_run_aside(folder));
+  const PassingRun run(Path("out") / fmt::format(".calibration-{}", ::getpid()));
   set_up_compute(1, Repeatable::kPrefer);
   keep_freed_memory();
-  LEEWAY_ASSIGN(const Dataset data, open_data(recipe, folder, clock));
+  LEEWAY_ASSIGN(const Dataset data, open_data(recipe, run.folder(), clock));
+  LEEWAY_TRY(check_memory(recipe, data.vocabulary));
   Progress progress(clock, "calibrating", kUpdates);
   TrainingObserver observer;
   observer.updated = [&](const UpdateReport& report, double) {
@@ -97,12 +116,13 @@ Status calibrate(const Path& folder, const Clock& clock, Scenario& scenario) {
   };
   observer.stop_wanted = interrupted;
   threads::Threads driver(1);
-  LEEWAY_ASSIGN(const TrainingSummary summary,
-                train({.recipe = recipe, .recipe_text = print_recipe(loaded), .folder = folder},
-                      data, driver, observer));
+  LEEWAY_ASSIGN(
+      const TrainingSummary summary,
+      train({.recipe = recipe, .recipe_text = print_recipe(loaded), .folder = run.folder()}, data,
+            driver, observer));
   if (!summary.finished) return Error{"the measurement was stopped"};
-  LEEWAY_ASSIGN(const WorkTimes times, read_times(folder));
-  LEEWAY_TRY(remove_folder(folder));
+  progress.finish("measured");
+  LEEWAY_ASSIGN(const WorkTimes times, read_times(run.folder()));
   const sim::StageCosts unit = unit_costs(recipe, data.vocabulary).front();
   const double tflops = (unit.forward + unit.backward).seconds() *
                         static_cast<double>(times.forwards) / times.microbatches;
@@ -113,8 +133,10 @@ Status calibrate(const Path& folder, const Clock& clock, Scenario& scenario) {
     group.update_tflops = update_tflops;
     group.cores = at_once(group);
   }
-  fmt::print(stderr, "a worker of this machine: tflops = {:.4g}, update_tflops = {:.4g}\n", tflops,
-             update_tflops);
+  fmt::print(stderr,
+             "a worker of this machine: tflops = {:.4g}, update_tflops = {:.4g}, and cores = {} "
+             "where more stand on it\n",
+             tflops, update_tflops, core_count());
   return {};
 }
 

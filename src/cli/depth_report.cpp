@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "drivers/sim/cost.h"
 #include "drivers/sim/links.h"
+#include "simulate/stage_costs.h"
 #include "worker/recipe_parts.h"
 
 namespace leeway::cli {
@@ -100,11 +100,7 @@ PipelineTimes simulated_times(const Recipe& recipe, int64_t vocabulary) {
   const StageOptions first = stage_options(recipe, vocabulary).front();
   const int64_t tokens = recipe.data.batch / recipe.pipeline.update_every * recipe.model.context;
   PipelineTimes times;
-  for (const sim::StageCosts& costs : sim::model_costs(first.shape, recipe.mesh.stages,
-                                                       {.flops_per_second = recipe.sim.flops,
-                                                       .speeds = recipe.sim.speeds,
-                                                       .microbatch_tokens = tokens,
-                                                       .recompute = recipe.pipeline.recompute})) {
+  for (const sim::StageCosts& costs : sim_costs(recipe, vocabulary)) {
     times.stages.push_back(
         {.forward = costs.forward, .backward = costs.backward, .update = costs.update});
   }

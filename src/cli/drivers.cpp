@@ -4,7 +4,7 @@
 #include "base/process.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
-#include "worker/recipe_parts.h"
+#include "simulate/stage_costs.h"
 
 namespace leeway::cli {
 namespace {
@@ -12,15 +12,7 @@ namespace {
 Nanos from_milliseconds(double milliseconds) { return {static_cast<int64_t>(milliseconds * 1e6)}; }
 
 sim::SimulationOptions simulation_options(const Recipe& recipe, int64_t vocabulary) {
-  const ModelShape shape = stage_options(recipe, vocabulary).front().shape;
-  const int64_t tokens = recipe.data.batch / recipe.pipeline.update_every * recipe.model.context;
-  return {.costs = sim::model_costs(shape, recipe.mesh.stages,
-                                    {.flops_per_second = recipe.sim.flops,
-                                     .speeds = recipe.sim.speeds,
-                                     .microbatch_tokens = tokens,
-                                     .evaluation_tokens = tokens,
-                                     .recompute = recipe.pipeline.recompute,
-                                     .round_fraction = recipe.averaging.fraction}),
+  return {.costs = sim_costs(recipe, vocabulary),
           .links = {.seed = static_cast<uint64_t>(recipe.run.seed),
                     .all = {.latency = from_milliseconds(recipe.sim.latency_ms),
                             .bytes_per_second = recipe.sim.bandwidth_mbit * 1e6 / 8,

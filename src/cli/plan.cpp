@@ -82,7 +82,8 @@ std::string why(const Plan& plan, const Cluster& cluster) {
 // What a recipe says that the scenario's does not.
 std::string decisions(const Recipe& recipe) {
   std::string text = fmt::format(
-      "[mesh]\nstages = {}\nreplicas = {}\n[data]\nbatch = {}\n[pipeline]\nextra_per_hop = {}\n"
+      "[mesh]\nstages = {}\nreplicas = {}\n[data]\nbatch = {}\n[pipeline]\nschedule = "
+      "\"async\"\nextra_per_hop = {}\n"
       "update_every = {}\nrecompute = {}\n",
       recipe.mesh.stages, recipe.mesh.replicas, recipe.data.batch, recipe.pipeline.extra_per_hop,
       recipe.pipeline.update_every, recipe.pipeline.recompute);
@@ -92,8 +93,25 @@ std::string decisions(const Recipe& recipe) {
   return text;
 }
 
+// What the plan is asked for cannot be told to it.
+Status check_sets(const std::vector<std::string>& sets) {
+  for (const std::string& set : sets) {
+    for (const std::string_view key :
+         {"mesh.stages", "mesh.replicas", "data.batch", "pipeline.schedule",
+          "pipeline.update_every", "pipeline.extra_per_hop", "averaging.interval", "sim.speeds"}) {
+      if (!set.starts_with(fmt::format("{}=", key))) continue;
+      return usage_error(fmt::format(
+          "--set {}: a plan decides {} itself; `leeway simulate` says what a mesh of your own "
+          "would do",
+          shown(set, kShortBytes), key));
+    }
+  }
+  return {};
+}
+
 Status run(const PlanArguments& arguments) {
   watch_for_interrupt();
+  LEEWAY_TRY(check_sets(arguments.scenario.sets));
   const threads::WallClock clock;
   LEEWAY_ASSIGN(const Scenario scenario, load_machines(arguments.scenario, clock));
   const Cluster cluster = cluster_of(scenario);
@@ -122,8 +140,9 @@ Status run(const PlanArguments& arguments) {
                                 return !interrupted();
                               }}));
   const LoadedRecipe& chosen = plan.candidates.front().recipe;
-  fmt::print("{}: {} machines; {} meshes looked at, {} do not fit\n\n{}\n{}\n{}",
-             arguments.scenario.file, cluster.machines.size(), plan.tried, plan.refused,
+  const size_t machines = cluster.machines.size();
+  fmt::print("{}: {} machine{}; {} meshes looked at, {} of them without room\n\n{}\n{}\n{}",
+             arguments.scenario.file, machines, machines == 1 ? "" : "s", plan.tried, plan.refused,
              candidates_table(plan), why(plan, cluster), decisions(chosen.recipe));
   if (arguments.out.empty()) return {};
   LEEWAY_TRY(write_atomically(arguments.out, print_recipe(chosen)));

@@ -26,8 +26,7 @@ void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments) {
 
 Result<Scenario> load_machines(const ScenarioArguments& arguments, const Clock& clock) {
   LEEWAY_ASSIGN(Scenario scenario, load_scenario(arguments.file, arguments.sets));
-  const std::string name = Path(arguments.file).stem().string() + "-calibration";
-  if (arguments.calibrate) LEEWAY_TRY(calibrate(Path("out") / name, clock, scenario));
+  if (arguments.calibrate) LEEWAY_TRY(calibrate(clock, scenario));
   return scenario;
 }
 

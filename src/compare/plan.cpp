@@ -73,9 +73,18 @@ std::vector<std::string> unfair_parts(const ComparisonPlan& plan) {
     const auto name = [&](const PlannedRun& of) {
       return plan.comparison.variants[of.variant].name;
     };
+    const Recipe& recipe = run->recipe.recipe;
     for (std::string& part :
-         unfair_between(name(*first), first->recipe.recipe, name(*run), run->recipe.recipe)) {
+         unfair_between(name(*first), first->recipe.recipe, name(*run), recipe)) {
       found.push_back(std::move(part));
+    }
+    // Who looks more often sees a loss sooner.
+    const int64_t every = first->recipe.recipe.run.evaluate_every;
+    if (plan.comparison.target_loss > 0 && every != recipe.run.evaluate_every) {
+      found.push_back(fmt::format("run.evaluate_every of {} is {} and of {} {}",
+                                  shown(leeway::quoted(name(*first)), kShortBytes), every,
+                                  shown(leeway::quoted(name(*run)), kShortBytes),
+                                  recipe.run.evaluate_every));
     }
   }
   return found;
@@ -94,12 +103,15 @@ Status check_fair(const ComparisonPlan& plan) {
 Status check_target(const ComparisonPlan& plan) {
   if (plan.comparison.target_loss == 0) return {};
   for (const PlannedRun& run : plan.runs) {
-    if (!run.refused.empty() || run.recipe.recipe.run.evaluate_every > 0) continue;
+    const RunOptions& options = run.recipe.recipe.run;
+    const bool looks = options.evaluate_every > 0 && options.evaluate_every < options.updates;
+    if (!run.refused.empty() || looks) continue;
     return usage_error(fmt::format(
-        "{}: target_loss does not go with run.evaluate_every = 0 of {}: let it evaluate every so "
-        "many updates",
-        shown(plan.source_name),
-        shown(leeway::quoted(plan.comparison.variants[run.variant].name), kShortBytes)));
+        "{}: target_loss does not go with run.evaluate_every = {} of {}: let it evaluate several "
+        "times in its {} updates",
+        shown(plan.source_name), options.evaluate_every,
+        shown(leeway::quoted(plan.comparison.variants[run.variant].name), kShortBytes),
+        options.updates));
   }
   return {};
 }

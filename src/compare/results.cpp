@@ -141,7 +141,13 @@ std::optional<RunOutcome> read_outcome(const Path& folder, const PlannedRun& run
   RunOutcome outcome{.loss = {}, .why = {}, .summary = {}, .data_hash = data_hash_of(path)};
   const Json loss = summary.value("valid_loss", Json());
   if (loss.is_number()) outcome.loss = loss.get<double>();
-  if (!outcome.loss) outcome.why = "it has no validation loss: give data.valid or data.valid_share";
+  if (!outcome.loss) {
+    outcome.why =
+        run.recipe.recipe.data.valid_share > 0
+            ? "it has no validation loss, for no document was held back: give data.valid, "
+              "or a larger data.valid_share of more documents"
+            : "it has no validation loss: give data.valid or data.valid_share";
+  }
   outcome.summary = std::move(summary);
   if (target_loss > 0) outcome.seconds_to_target = seconds_to(target_loss, path);
   return outcome;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -172,7 +173,9 @@ RoundPlan plan_rounds(const PlanInputs& inputs, const Recipe& recipe, const Plac
   const double between = times.sending / (kAveragingShare * update_seconds);
   auto interval =
       static_cast<int64_t>(std::clamp(std::ceil(between), 1.0, static_cast<double>(kIntervalMax)));
-  const double lag = std::ceil((times.sending + 2 * times.latency) / update_seconds) + 1;
+  double lag = std::ceil((times.sending + 2 * times.latency) / update_seconds) + 1;
+  if (recipe.averaging.merge == MergePolicy::kFixedLag)
+    lag = std::max(lag, static_cast<double>(recipe.averaging.lag));
   StabilityOptions stability = stability_options(recipe, lag);
   stability.interval = interval;
   interval = std::max(interval, stable_interval(stability));
@@ -201,10 +204,20 @@ class Maker {
     if (!loaded.ok()) return Refusal{Refusal::Kind::kRecipe, loaded.error().message, 0};
     candidate_.choice = decisions_.choice;
     candidate_.recipe = *loaded;
-    const auto placement = place(inputs_.cluster, inputs_.order, recipe().mesh, /*columns=*/false);
+    const auto placement = place(inputs_.cluster, order(), recipe().mesh, /*columns=*/false);
     if (!placement.ok()) return Refusal{Refusal::Kind::kRecipe, placement.error().message, 0};
     candidate_.placement = *placement;
     return std::nullopt;
+  }
+
+  // A worker that stands alone has no neighbours to be near to: the fastest machine.
+  std::vector<size_t> order() const {
+    if (decisions_.choice.stages * decisions_.choice.replicas > 1) return inputs_.order;
+    std::vector<size_t> fastest = inputs_.order;
+    std::ranges::stable_sort(fastest, std::greater(), [&](size_t machine) {
+      return inputs_.cluster.machines[machine].tflops;
+    });
+    return fastest;
   }
 
   int64_t tokens_at(int64_t extra) const {
@@ -300,10 +313,28 @@ class Maker {
     return load();
   }
 
+  // Of an update, for rounds that nobody goes on before; a round's bytes go out and come back.
+  double waiting_seconds() const {
+    const AveragingOptions& averaging = recipe().averaging;
+    const bool waits = averaging.method == AveragingMethod::kAllreduce ||
+                       averaging.method == AveragingMethod::kWeights ||
+                       (averaging.method == AveragingMethod::kDiloco && averaging.lag == 0);
+    if (recipe().mesh.replicas == 1 || !waits) return 0;
+    const RoundTimes times = round_times(inputs_, recipe(), candidate_.placement);
+    const auto every = static_cast<double>(std::max<int64_t>(1, averaging.interval));
+    return (times.sending + 2 * times.latency) / every;
+  }
+
   void predict() {
     const auto tokens = static_cast<double>(decisions_.choice.microbatch * recipe().model.context);
-    for (int64_t r = 0; r < recipe().mesh.replicas; ++r)
-      candidate_.predicted += tokens / slot_seconds(static_cast<size_t>(r));
+    const double waiting = waiting_seconds() / static_cast<double>(recipe().pipeline.update_every);
+    double longest = 0;
+    for (int64_t r = 0; r < recipe().mesh.replicas; ++r) {
+      const double slot = slot_seconds(static_cast<size_t>(r));
+      candidate_.predicted += tokens / (slot + waiting);
+      longest = std::max(longest, slot);
+    }
+    if (waiting > longest) candidate_.limit = "averaging";
     if (candidate_.limit.empty()) candidate_.limit = "compute";
   }
 

@@ -14,7 +14,8 @@ constexpr size_t kSimulated = 6;
 constexpr int64_t kSimulatedUpdates = 16;
 constexpr int64_t kReplicasMax = 256;  // what the key allows
 constexpr int64_t kMicrobatchMax = 64;
-constexpr double kAsGood = 0.98;  // of the best: then smaller updates count
+constexpr double kAsGood = 0.98;   // of the best: then smaller updates count
+constexpr double kFarBelow = 0.8;  // what was simulated, of what arithmetic promised
 
 // Machines of a site together, the larger sites and the faster machines first: pipelines that need
 // not cross, and stages that are about equally fast.
@@ -46,7 +47,7 @@ std::vector<MeshChoice> choices(int64_t workers, int64_t layers) {
   }
   for (int64_t stages = 1; stages <= std::min({kShort, layers, workers}); ++stages) {
     const int64_t most = std::min(workers / stages, kReplicasMax);
-    for (const int64_t quarters : {1, 2, 3})
+    for (const int64_t quarters : {0, 1, 2, 3})
       cuts.emplace(stages, std::max<int64_t>(1, most * quarters / 4));
   }
   std::vector<MeshChoice> all;
@@ -110,6 +111,9 @@ Result<MethodResult> try_out(const PlanRequest& request, Candidate& candidate) {
                                                   .updates = kSimulatedUpdates,
                                                   .placement = candidate.placement}));
   candidate.simulated = result.tokens_per_second;
+  // Machines of unequal speed, or rounds, that arithmetic knows nothing of.
+  const bool far_below = candidate.simulated < kFarBelow * candidate.predicted;
+  if (far_below && candidate.limit == "compute") candidate.limit = "waiting";
   return result;
 }
 

@@ -35,25 +35,36 @@ int64_t steps_of(const Recipe& recipe, int64_t stage) {
   return 1 + std::min(recipe.pipeline.refresh, schedule.warmup());
 }
 
-}  // namespace
-
-std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary) {
+std::vector<sim::StageCosts> stage_costs(const Recipe& recipe, int64_t vocabulary, double flops,
+                                         const std::vector<double>& speeds) {
   const ModelShape shape = stage_options(recipe, vocabulary).front().shape;
   const int64_t tokens = recipe.data.batch / recipe.pipeline.update_every * recipe.model.context;
   const std::vector<StageSlice> slices = cut_into_stages(shape, recipe.mesh.stages);
   std::vector<sim::StageCosts> costs =
       sim::model_costs(shape, recipe.mesh.stages,
-                       {.flops_per_second = kTera,
+                       {.flops_per_second = flops,
+                        .speeds = speeds,
                         .microbatch_tokens = tokens,
                         .evaluation_tokens = tokens,
                         .recompute = recipe.pipeline.recompute,
                         .round_fraction = recipe.averaging.fraction});
   for (size_t s = 0; s < costs.size(); ++s) {
-    const double products = matrix_flops(recipe, slice_layout(shape, slices[s])) / kTera * 1e9;
+    const double speed = flops * (speeds.empty() ? 1 : speeds[s]);
+    const double products = matrix_flops(recipe, slice_layout(shape, slices[s])) / speed * 1e9;
     const int64_t step = costs[s].update.count + std::llround(products);
     costs[s].update = {step * steps_of(recipe, static_cast<int64_t>(s))};
   }
   return costs;
+}
+
+}  // namespace
+
+std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary) {
+  return stage_costs(recipe, vocabulary, kTera, {});
+}
+
+std::vector<sim::StageCosts> sim_costs(const Recipe& recipe, int64_t vocabulary) {
+  return stage_costs(recipe, vocabulary, recipe.sim.flops, recipe.sim.speeds);
 }
 
 sim::StageCosts costs_on(const Machine& machine, const sim::StageCosts& unit) {

@@ -13,6 +13,9 @@ namespace leeway {
 // Of each stage on a machine that makes 1 TFLOP/s in everything.
 std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary);
 
+// Of each stage on the workers of run.driver = "sim": sim.flops and sim.speeds.
+std::vector<sim::StageCosts> sim_costs(const Recipe& recipe, int64_t vocabulary);
+
 // The same work on a machine of the scenario.
 sim::StageCosts costs_on(const Machine& machine, const sim::StageCosts& unit);
 

@@ -78,20 +78,31 @@ def test_a_plan_is_a_recipe_that_config_check_takes(place):
 
 
 def test_calibration_takes_machines_for_what_was_measured(place):
-    text = scenario(place)
+    machines = MACHINES.replace("count = 8", "workers = 8\ncores = 8")
+    text = scenario(place, machines=machines)
     given = place.ok("simulate", text, "--json")
     measured = place.ok("simulate", text, "--calibrate", "--json")
-    found = re.search(r"tflops = (.*), update_tflops = (.*)", measured.stderr)
-    assert float(found[1]) > 0 and float(found[2]) > 0
+    words = r"tflops = (.*), update_tflops = (.*), and cores = (.*) where"
+    tflops, update_tflops, cores = re.search(words, measured.stderr).groups()
+    assert float(tflops) > 0 and float(update_tflops) > 0 and int(cores) > 0
     assert json.loads(given.stdout) != json.loads(measured.stdout)
-    assert not (place.folder / "out/s-calibration").exists()
+    assert not [*(place.folder / "out").glob(".calibration*")]
     # What it says, written into the file, is the same scenario.
-    speeds = f"tflops = {found[1]}\nupdate_tflops = {found[2]}"
-    again = scenario(place, machines=MACHINES.replace("tflops = 0.01", speeds))
+    speeds = f"tflops = {tflops}\nupdate_tflops = {update_tflops}"
+    machines = machines.replace("tflops = 0.01", speeds).replace("cores = 8", f"cores = {cores}")
+    again = scenario(place, machines=machines)
     rate = [method["tokens_per_second"] for method in json.loads(measured.stdout)["methods"]]
     written = json.loads(place.ok("simulate", again, "--json").stdout)["methods"]
     assert [method["tokens_per_second"] for method in written] == pytest.approx(rate, rel=0.01)
-    place.ok("plan", text, "--calibrate")
+    place.ok("plan", again, "--calibrate")
+    sentence = place.refused(2, "plan", again, "--calibrate", *place.sets(run__device="cuda"))
+    assert "--calibrate measures the cpu" in sentence
+
+
+@pytest.mark.parametrize("key", ["mesh.stages", "data.batch", "pipeline.update_every"])
+def test_a_plan_is_not_told_what_it_is_asked_for(place, key):
+    sentence = place.refused(2, "plan", scenario(place), "--set", f"{key}=2")
+    assert f"a plan decides {key} itself" in sentence
 
 
 @pytest.mark.parametrize("command", ["simulate", "plan"])

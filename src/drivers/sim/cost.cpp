@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kNanosPerSecond = 1e9;
 constexpr double kBytesPerParameter = 12;  // in a checkpoint: weight and two moments, fp32
-// An AdamW step reads four numbers per parameter and does about so much with them. Muon's matrix
-// products are more, but once per update they are still little beside the microbatches.
+// A step reads four numbers per parameter and does about so much with them. What an optimizer does
+// with whole matrices is the caller's to add.
 constexpr double kUpdateFlopsPerParameter = 20;
 
 Nanos at_least_one(double nanos) {

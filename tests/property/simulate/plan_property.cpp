@@ -9,6 +9,7 @@
 
 #include "config/print.h"
 #include "simulate/plan.h"
+#include "worker/averaging_parts.h"
 #include "worker/planned_memory.h"
 
 namespace leeway {
@@ -54,6 +55,8 @@ std::string random_text() {
   if (*rc::gen::inRange<int>(0, 3) == 0) {
     text += fmt::format("[averaging]\nmethod = \"{}\"\n",
                         one_of<std::string>({"lowbit", "allreduce", "sparse"}));
+  } else if (*rc::gen::inRange<int>(0, 3) == 0) {
+    text += fmt::format("[averaging]\nmerge = \"fixed_lag\"\nlag = {}\n", one_of<int>({1, 8, 40}));
   }
   return text + "[data]\ntrain = \"x\"\n";
 }
@@ -87,6 +90,12 @@ RC_GTEST_PROP(Plan, IsARecipeThatFits, ()) {
   for (const auto& [machine, bytes] : need)
     RC_ASSERT(bytes <= cluster.machines[machine].memory_bytes);
   RC_ASSERT(plan->result.tokens_per_second > 0);
+  const AveragingOptions& averaging = recipe.averaging;
+  if (averaging.method == AveragingMethod::kSparse && averaging.merge == MergePolicy::kFixedLag &&
+      recipe.mesh.replicas > 1 && averaging.interval < recipe.run.updates / 2) {
+    const auto lag = static_cast<double>(averaging.lag);
+    RC_ASSERT(!stability_warning(stability_options(recipe, lag)));
+  }
 }
 
 }  // namespace

@@ -54,6 +54,18 @@ TEST(Plan, TheHashSeesEveryTable) {
   EXPECT_NE(recipe_hash(recipe), before);
 }
 
+TEST(Plan, ATimeToALossWantsTheSameLooksOfAll) {
+  const std::string target = "target_loss = 2\nbase.run.evaluate_every = ";
+  EXPECT_EQ(error_of(target + "10\n[variants.a]"), "no error");
+  EXPECT_THAT(error_of(target + "0\n[variants.a]"),
+              HasSubstr("target_loss does not go with run.evaluate_every = 0 of \"a\""));
+  EXPECT_THAT(error_of(target + "1000\n[variants.a]"), HasSubstr("in its 1000 updates"));
+  const std::string unequal = "10\n[variants.a]\n[variants.b]\nrun.evaluate_every = 20";
+  EXPECT_THAT(error_of(target + unequal),
+              HasSubstr("run.evaluate_every of \"a\" is 10 and of \"b\" 20"));
+  EXPECT_EQ(error_of("base.run.evaluate_every = " + unequal), "no error");
+}
+
 TEST(Plan, UnfairSetsAreRefusedAndSayWhatIsUnequal) {
   const std::string longer = "[variants.a]\n[variants.b]\nrun.updates = 7";
   EXPECT_THAT(error_of(longer),

@@ -38,6 +38,21 @@ TEST(StageCosts, MuonMultipliesItsMatrices) {
   EXPECT_EQ(more, std::llround(products * 1e-3));  // ns at 1 TFLOP/s
 }
 
+// What `run.driver = "sim"` takes for a run's workers is what a scenario's machines take.
+TEST(StageCosts, TheDriverAndTheScenarioAgree) {
+  const auto recipe = scenario_of(scenario_text(""))
+                          .recipe_with({"mesh.stages=2", "optimizer.name=muon", "sim.flops=1e9",
+                                        "sim.speeds=[1, 0.5]"});
+  ASSERT_TRUE(recipe.ok()) << recipe.error().message;
+  const auto unit = unit_costs(recipe->recipe, 257);
+  const auto own = sim_costs(recipe->recipe, 257);
+  for (size_t s = 0; s < 2; ++s) {
+    const double slower = s == 0 ? 1e3 : 2e3;
+    EXPECT_NEAR(own[s].update.seconds() / (slower * unit[s].update.seconds()), 1, 1e-3) << s;
+    EXPECT_NEAR(own[s].backward.seconds() / (slower * unit[s].backward.seconds()), 1, 1e-3) << s;
+  }
+}
+
 TEST(StageCosts, AMachineHasASpeedOfItsOwnForUpdates) {
   const sim::StageCosts unit = {.forward = {1000}, .backward = {2000}, .update = {900}};
   const auto on = [&](const std::string& keys) {
@@ -49,12 +64,17 @@ TEST(StageCosts, AMachineHasASpeedOfItsOwnForUpdates) {
   EXPECT_EQ(on("tflops = 0.5\nupdate_tflops = 0.25").backward.count, 4000);
 }
 
-double planned_fraction(const std::string& site, const std::string& recipe = "") {
-  const Scenario scenario = scenario_of(scenario_text(site) + recipe);
+Plan plan_of(const std::string& text) {
+  const Scenario scenario = scenario_of(text);
   const Cluster cluster = cluster_of(scenario);
   const auto plan = plan_for({.scenario = scenario, .cluster = cluster, .vocabulary = 257});
   EXPECT_TRUE(plan.ok()) << plan.error().message;
-  const Recipe& chosen = plan->candidates.front().recipe.recipe;
+  return plan.ok() ? *plan : Plan{};
+}
+
+double planned_fraction(const std::string& site, const std::string& recipe = "") {
+  const Plan plan = plan_of(scenario_text(site) + recipe);
+  const Recipe& chosen = plan.candidates.front().recipe.recipe;
   EXPECT_EQ(chosen.mesh.replicas, 8);
   EXPECT_EQ(chosen.averaging.interval, 1);
   return chosen.averaging.fraction;
@@ -65,6 +85,32 @@ TEST(Plan, AveragesMoreWhereLinesCarryItUnlessTheRecipeSaysHowMuch) {
   EXPECT_EQ(planned_fraction("", "[averaging]\nfraction = 0.03\n"), 0.03);
   EXPECT_EQ(planned_fraction("uplink_mbit = 1.2"), 0.1);
   EXPECT_EQ(planned_fraction("uplink_mbit = 0.6"), 0.05);
+  // The recipe's own lag is one that rounds have, however fast lines are.
+  EXPECT_EQ(planned_fraction("", "[averaging]\nmerge = \"fixed_lag\"\nlag = 4\n"), 0.1);
+  EXPECT_EQ(planned_fraction("", "[averaging]\nmerge = \"fixed_lag\"\nlag = 20\n"), 0.05);
+}
+
+// Seven slow machines at one site, a fast one elsewhere behind a thin link.
+TEST(Plan, MayBeOneMachineAlone) {
+  const Plan plan =
+      plan_of(scenario_text("bandwidth_mbit = 0.001", "tflops = 0.00001") +
+              "[[site]]\nname = \"t\"\n[[link]]\nbetween = [\"s\", \"t\"]\nbandwidth_mbit = 0.001\n"
+              "[[machine]]\nname = \"fast\"\nsite = \"t\"\nmemory_gb = 100\ntflops = 1\n");
+  const Candidate& chosen = plan.candidates.front();
+  EXPECT_EQ(chosen.recipe.recipe.mesh.stages * chosen.recipe.recipe.mesh.replicas, 1);
+  EXPECT_EQ(chosen.placement, Placement{8});
+}
+
+TEST(Plan, KnowsWhatAnAllreduceWaitsFor) {
+  const Plan plan =
+      plan_of(scenario_text("uplink_mbit = 0.05") + "[averaging]\nmethod = \"allreduce\"\n");
+  int64_t held_back = 0;
+  for (const Candidate& candidate : plan.candidates) {
+    if (candidate.choice.replicas == 1) continue;
+    EXPECT_NEAR(candidate.predicted / candidate.simulated, 1, 0.3);
+    held_back += candidate.limit == "averaging" ? 1 : 0;
+  }
+  EXPECT_GT(held_back, 0);
 }
 
 }  // namespace
