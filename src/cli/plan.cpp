@@ -62,6 +62,8 @@ std::string why(const Plan& plan, const Cluster& cluster) {
       shown_bytes(plan.result.worker_memory()));
   if (recipe.pipeline.recompute) text += ", with recomputation";
   text += "\n";
+  if (used.size() < cluster.machines.size())
+    text += "  the others are left out: too little memory, or all would wait for their lines\n";
   if (recipe.mesh.stages > 1) {
     text += fmt::format(
         "  depth: {} microbatches in flight cover the links of a pipeline; no gradient is more "

@@ -210,9 +210,9 @@ class Maker {
     return std::nullopt;
   }
 
-  // A worker that stands alone has no neighbours to be near to: the fastest machine.
+  // A worker that has the whole model has no neighbours to be near to: the fastest machines.
   std::vector<size_t> order() const {
-    if (decisions_.choice.stages * decisions_.choice.replicas > 1) return inputs_.order;
+    if (decisions_.choice.stages > 1) return inputs_.order;
     std::vector<size_t> fastest = inputs_.order;
     std::ranges::stable_sort(fastest, std::greater(), [&](size_t machine) {
       return inputs_.cluster.machines[machine].tflops;

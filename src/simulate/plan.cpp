@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <utility>
@@ -35,10 +36,11 @@ std::vector<size_t> grouped(const Cluster& cluster) {
   return order;
 }
 
-// For every number of replicas the longest pipelines that there are machines and layers for; and
-// short ones that leave the last machines out, which may be too small or too slow.
+// For every number of replicas the longest pipelines that there are machines and layers for; short
+// ones that leave the last machines out, which may be too small or too slow; and few machines that
+// have the whole model each.
 std::vector<MeshChoice> choices(int64_t workers, int64_t layers) {
-  constexpr int64_t kShort = 4;
+  constexpr int64_t kShort = 4, kFew = 8;
   std::set<std::pair<int64_t, int64_t>> cuts;  // stages, replicas
   for (int64_t replicas = 1; replicas <= std::min(workers, kReplicasMax); ++replicas) {
     const int64_t stages = std::min(workers / replicas, layers);
@@ -47,9 +49,11 @@ std::vector<MeshChoice> choices(int64_t workers, int64_t layers) {
   }
   for (int64_t stages = 1; stages <= std::min({kShort, layers, workers}); ++stages) {
     const int64_t most = std::min(workers / stages, kReplicasMax);
-    for (const int64_t quarters : {0, 1, 2, 3})
+    for (const int64_t quarters : {1, 2, 3})
       cuts.emplace(stages, std::max<int64_t>(1, most * quarters / 4));
   }
+  for (int64_t replicas = 1; replicas <= std::min(kFew, workers); ++replicas)
+    cuts.emplace(1, replicas);
   std::vector<MeshChoice> all;
   for (const auto& [stages, replicas] : cuts) {
     for (int64_t microbatch = 1; microbatch <= kMicrobatchMax; microbatch *= 2)
@@ -84,11 +88,16 @@ int64_t tokens_of(const Candidate& candidate) {
   return recipe.data.batch * recipe.model.context * recipe.mesh.replicas;
 }
 
-// Best promise first; of equals, the one with the smaller update. Of one cut of the machines only
-// the best size of microbatches is worth a simulation.
+// Best promise first; of those that are about equal, the one with the smaller update. Of one cut of
+// the machines only the best size of microbatches is worth a simulation.
 std::vector<Candidate> finalists(std::vector<Candidate> all) {
-  std::ranges::stable_sort(all, [](const Candidate& a, const Candidate& b) {
-    return a.predicted != b.predicted ? a.predicted > b.predicted : tokens_of(a) < tokens_of(b);
+  // In steps: about equal must mean the same to every pair.
+  const auto promise = [](const Candidate& candidate) {
+    return std::floor(std::log(candidate.predicted) / -std::log(kAsGood));
+  };
+  std::ranges::stable_sort(all, [&](const Candidate& a, const Candidate& b) {
+    const double first = promise(a), second = promise(b);
+    return first != second ? first > second : tokens_of(a) < tokens_of(b);
   });
   std::vector<Candidate> best, rest;
   for (Candidate& candidate : all) {
