@@ -179,7 +179,7 @@ Status apply_set(const std::string& set, Comparison& comparison) {
     return status.ok() ? status : complain(status.error().message);
   }
   if (name == "recipe" || name == "baseline" || name == "base" || name == "variants")
-    return complain("is the file's own business: change it there");
+    return complain(name + " is the file's own business: change it there");
   const std::string text = set.substr(equals + 1);
   const Result<Value> value = read_toml_value(text);
   const Status status =
