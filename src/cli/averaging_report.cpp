@@ -20,10 +20,6 @@ std::string every(int64_t updates) {
   return updates == 1 ? "every update" : fmt::format("every {} updates", updates);
 }
 
-std::string plural(int64_t count, const char* word) {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
-}
-
 // "3 to 5", or "3" where both look the same.
 std::string between(const std::string& least, const std::string& most) {
   return least == most ? least : fmt::format("{} to {}", least, most);
@@ -78,7 +74,7 @@ std::string merge_text(const AveragingOptions& averaging) {
                        rule_text(averaging));
   }
   if (averaging.lag == 0) return "waits for the mean at once" + rule_text(averaging);
-  return fmt::format("{} after sending, waits for everybody{}", plural(averaging.lag, "update"),
+  return fmt::format("{} after sending, waits for everybody{}", counted(averaging.lag, "update"),
                      rule_text(averaging));
 }
 

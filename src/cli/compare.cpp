@@ -183,9 +183,6 @@ void print_plan(const ComparisonPlan& plan) {
     updates += static_cast<uint64_t>(run.recipe.recipe.run.updates);
     tokens += static_cast<uint64_t>(run_tokens(run.recipe.recipe));
   }
-  const auto counted = [](size_t count, const char* thing) {
-    return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
-  };
   fmt::print("{}: ok, {} ({}, {}, {}), {} updates, {} tokens\n", plan.source_name,
              counted(plan.runs.size(), "run"), counted(comparison.variants.size(), "variant"),
              counted(comparison.rates.size(), "rate"), counted(plan.seeds.size(), "seed"),

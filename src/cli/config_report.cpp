@@ -83,12 +83,11 @@ std::string recipe_summary(const Recipe& recipe) {
   return fmt::format(
       "  model  {}, {} layers, width {}, {} heads, context {}\n"
       "  run    {} updates of {} tokens, {}, {} on {}, seed {}\n"
-      "  mesh   {} stage{}, {} replica{}, {} microbatch{} per update, {}{}\n",
+      "  mesh   {}, {}, {} microbatch{} per update, {}{}\n",
       word_of(model.architecture), model.layers, model.width, model.heads, model.context,
       run.updates, tokens_per_update(recipe), word_of(recipe.optimizer.name),
-      word_of(run.precision), run.device, run.seed, recipe.mesh.stages,
-      recipe.mesh.stages == 1 ? "" : "s", recipe.mesh.replicas,
-      recipe.mesh.replicas == 1 ? "" : "s", pipeline.update_every,
+      word_of(run.precision), run.device, run.seed, counted(recipe.mesh.stages, "stage"),
+      counted(recipe.mesh.replicas, "replica"), pipeline.update_every,
       pipeline.update_every == 1 ? "" : "es", word_of(pipeline.schedule), lookahead);
 }
 

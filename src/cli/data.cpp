@@ -28,10 +28,6 @@ struct PrepareArguments {
   std::string out;
 };
 
-std::string counted(uint64_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", human_count(count), thing, count == 1 ? "" : "s");
-}
-
 std::string part_words(const DataPart& part) {
   std::string words =
       fmt::format("{} in {}", counted(part.tokens, "token"), counted(part.documents, "document"));

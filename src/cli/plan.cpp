@@ -142,10 +142,9 @@ Status run(const PlanArguments& arguments) {
                                 return !interrupted();
                               }}));
   const LoadedRecipe& chosen = plan.candidates.front().recipe;
-  const size_t machines = cluster.machines.size();
-  fmt::print("{}: {} machine{}; {} meshes looked at, {} of them without room\n\n{}\n{}\n{}",
-             arguments.scenario.file, machines, machines == 1 ? "" : "s", plan.tried, plan.refused,
-             candidates_table(plan), why(plan, cluster), decisions(chosen.recipe));
+  fmt::print("{}: {}; {} meshes looked at, {} of them without room\n\n{}\n{}\n{}",
+             arguments.scenario.file, counted(cluster.machines.size(), "machine"), plan.tried,
+             plan.refused, candidates_table(plan), why(plan, cluster), decisions(chosen.recipe));
   if (arguments.out.empty()) return {};
   LEEWAY_TRY(write_atomically(arguments.out, print_recipe(chosen)));
   fmt::print("wrote {}\n", arguments.out);

@@ -2,6 +2,7 @@
 // dumb terminals are respected.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -55,5 +56,13 @@ class Progress {
 std::string human_bytes(uint64_t bytes);
 std::string human_seconds(double seconds);
 std::string human_count(uint64_t count);  // 2,448,382
+
+// "1 run", "2,448 runs".
+template <std::integral Integer>
+std::string counted(Integer count, std::string_view thing) {
+  std::string text = human_count(static_cast<uint64_t>(count)) + ' ';
+  text += thing;
+  return count == 1 ? text : text + 's';
+}
 
 }  // namespace leeway::cli

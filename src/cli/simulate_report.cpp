@@ -146,12 +146,10 @@ std::string simulation_report(const Scenario& scenario, const Cluster& cluster,
                               const std::vector<MethodResult>& results) {
   const Recipe& recipe = results.front().recipe.recipe;
   std::string text = fmt::format(
-      "{}: {} machine{} at {} site{}, {} stage{} x {} replica{}, {} parameters\n\n",
-      scenario.source_name, cluster.machines.size(), cluster.machines.size() == 1 ? "" : "s",
-      cluster.sites.size(), cluster.sites.size() == 1 ? "" : "s", recipe.mesh.stages,
-      recipe.mesh.stages == 1 ? "" : "s", recipe.mesh.replicas,
-      recipe.mesh.replicas == 1 ? "" : "s",
-      human_count(static_cast<uint64_t>(results.front().parameters)));
+      "{}: {} at {}, {} x {}, {}\n\n", scenario.source_name,
+      counted(cluster.machines.size(), "machine"), counted(cluster.sites.size(), "site"),
+      counted(recipe.mesh.stages, "stage"), counted(recipe.mesh.replicas, "replica"),
+      counted(results.front().parameters, "parameter"));
   text += overview(scenario, results);
   text += by_stage("busy, by stage", results, [](const StageResult& stage) {
     return fmt::format("{:.0f} %", 100 * stage.busy);

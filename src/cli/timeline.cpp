@@ -39,16 +39,11 @@ Result<WindowRequest> window_request(const TimelineArguments& arguments) {
   return request;
 }
 
-std::string plural(uint64_t count, const char* word) {
-  return fmt::format("{} {}{}", human_count(count), word, count == 1 ? "" : "s");
-}
-
 std::string summary(const WorkHistory& history) {
-  return fmt::format(
-      "{}, {}, {}: {} of work in {}", plural(static_cast<uint64_t>(history.stages()), "stage"),
-      plural(static_cast<uint64_t>(history.replicas()), "replica"),
-      plural(static_cast<uint64_t>(history.last_update), "update"),
-      plural(history.records(), "piece"), human_seconds(history.span.length().seconds()));
+  return fmt::format("{}, {}, {}: {} of work in {}", counted(history.stages(), "stage"),
+                     counted(history.replicas(), "replica"), counted(history.last_update, "update"),
+                     counted(history.records(), "piece"),
+                     human_seconds(history.span.length().seconds()));
 }
 
 std::vector<std::string> notes(const WorkHistory& history, const Drawing& drawing) {
@@ -99,8 +94,7 @@ Status write_trace_file(const TimelineArguments& arguments, const WorkHistory& h
                 write_trace(arguments.trace, history,
                             asked ? std::optional(windows.front().span) : std::nullopt));
   fmt::print("wrote {}: {} of {}; open it at ui.perfetto.dev\n", arguments.trace,
-             plural(static_cast<uint64_t>(written), "piece"),
-             asked ? windows.front().name : "the whole run");
+             counted(written, "piece"), asked ? windows.front().name : "the whole run");
   return {};
 }
 
