@@ -20,7 +20,9 @@ import model_reference as reference
 
 PROBE = probe_path("pipeline_probe")
 TOKENS = 1500
-TOLERANCE, FLOOR = 1e-8, 1e-12
+# Doubles begin at 1e-16, and sixty updates let roundings grow: of 226 cases two came to 1.8e-8. A
+# mistake in an equation is 1e-4 and more.
+TOLERANCE, FLOOR = 1e-7, 1e-12
 
 
 class Ours:
@@ -116,6 +118,8 @@ def assert_predictions(ours, stages):
             if delayed.version_of(ours.case, stage.constants, m) == version
         )
         start, end = stage.past[version].weights, stage.past[update - 1].weights
+        if (start - end).norm() <= FLOOR * end.norm():
+            continue  # means of before have undone the updates: there is no distance to guess
         expected = (stage.weights_for(next(late)) - end).norm() / (start - end).norm()
         assert error == pytest.approx(expected.item(), rel=1e-7), f"stage {s}, update {update}"
     late = {s for s, _, _, delay in ours["forwards"].tolist() if delay > 0}
