@@ -20,9 +20,10 @@ import model_reference as reference
 
 PROBE = probe_path("pipeline_probe")
 TOKENS = 1500
-# Doubles begin at 1e-16, and sixty updates let roundings grow: of 226 cases two came to 1.8e-8. A
-# mistake in an equation is 1e-4 and more.
-TOLERANCE, FLOOR = 1e-7, 1e-12
+# Doubles begin at 1e-16, and sixty updates let roundings grow: of 112 cases with three replicas two
+# came to 1.8e-8. A mistake in an equation is 1e-4 and more.
+TOLERANCE = 1e-7 if os.environ.get("LEEWAY_REPLICAS") == "3" else 1e-8
+FLOOR = 1e-12
 
 
 class Ours:
