@@ -38,13 +38,14 @@ class Browser:
         os.close(to_read)
         os.close(to_write)
         self._bytes, self._number, self._session = b"", 0, None
-        self.requests, self.complaints = [], []
+        self.requests, self.complaints, self._loaded = [], [], set()
         targets = self.call("Target.getTargets")["targetInfos"]
         page = next(target for target in targets if target["type"] == "page")
         attached = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def close(self):
         self._process.kill()
@@ -65,7 +66,9 @@ class Browser:
         return message
 
     def _note(self, method, parameters):
-        if method == "Network.requestWillBeSent":
+        if method == "Page.lifecycleEvent" and parameters["name"] == "load":
+            self._loaded.add(parameters["loaderId"])
+        elif method == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
         elif method == "Runtime.exceptionThrown":
             self.complaints.append(json.dumps(parameters["exceptionDetails"]))
@@ -92,9 +95,9 @@ class Browser:
     def visit(self, address):
         self.requests.clear()
         self.complaints.clear()
-        self.call("Page.navigate", url=address)
-        while self._next().get("method") != "Page.loadEventFired":
-            pass
+        loader = self.call("Page.navigate", url=address)["loaderId"]
+        while loader not in self._loaded:  # that of an earlier page does not count
+            self._next()
 
     def value(self, expression):
         """What JavaScript makes of it, a promise awaited."""

@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import pytest
+from browser import CHROMIUM, Browser
 from places import LEEWAY
 
 RECIPE = """
@@ -82,3 +83,12 @@ class Workplace:
 @pytest.fixture
 def place(tmp_path):
     return Workplace(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed: tools/setup would")
+    found = Browser(tmp_path_factory.mktemp("chromium"))
+    yield found
+    found.close()

@@ -12,7 +12,6 @@ import subprocess
 import time
 
 import pytest
-from browser import CHROMIUM, Browser
 from conftest import Workplace
 from places import LEEWAY
 
@@ -279,27 +278,22 @@ def free_stream(live):
     raise AssertionError("no stream is free")
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: tools/setup would")
-def test_a_browser_sees_the_numbers_change(live, tmp_path):
-    browser = Browser(tmp_path / "chromium")
-    try:
-        address = f"http://127.0.0.1:{live.port}/"
-        browser.visit(address)
-        updates = "shown.runs[0].headline.updates"
-        first = browser.value(updates)
-        again = (
-            "new Promise((done) => { const wait = () => "
-            f"{updates} > {first} ? done({updates}) : requestAnimationFrame(wait); wait(); }})"
-        )
-        browser.value("document.querySelector('#configuration details').open = true")
-        assert browser.value(again) > first
-        assert browser.value("document.querySelector('#configuration details').open")
-        assert browser.value("document.getElementById('live').textContent") == "live"
-        assert browser.value("document.querySelectorAll('canvas').length") >= 8
-        rows = "[...document.querySelectorAll('#runs tr')]"
-        names, values = browser.value(rows + ".map((row) => row.innerText.split('\\t'))")
-        assert int(dict(zip(names, values))["updates"].replace(",", "")) > first
-        assert browser.complaints == []
-        assert set(browser.requests) == {address, address + "events"}
-    finally:
-        browser.close()
+def test_a_browser_sees_the_numbers_change(live, browser):
+    address = f"http://127.0.0.1:{live.port}/"
+    browser.visit(address)
+    updates = "shown.runs[0].headline.updates"
+    first = browser.value(updates)
+    again = (
+        "new Promise((done) => { const wait = () => "
+        f"{updates} > {first} ? done({updates}) : requestAnimationFrame(wait); wait(); }})"
+    )
+    browser.value("document.querySelector('#configuration details').open = true")
+    assert browser.value(again) > first
+    assert browser.value("document.querySelector('#configuration details').open")
+    assert browser.value("document.getElementById('live').textContent") == "live"
+    assert browser.value("document.querySelectorAll('canvas').length") >= 8
+    rows = "[...document.querySelectorAll('#runs tr')]"
+    names, values = browser.value(rows + ".map((row) => row.innerText.split('\\t'))")
+    assert int(dict(zip(names, values))["updates"].replace(",", "")) > first
+    assert browser.complaints == []
+    assert set(browser.requests) == {address, address + "events"}

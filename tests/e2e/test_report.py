@@ -6,7 +6,6 @@ import math
 import struct
 
 import pytest
-from browser import CHROMIUM, Browser
 from conftest import Workplace
 from hand_made_run import pipeline, write_run
 from places import BUILD
@@ -24,15 +23,6 @@ def runs(tmp_path_factory):
         "b": place.train("out/b", *mesh, *place.sets(optimizer__rate=0.001, averaging__lag=2)),
     }
     return place
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed: tools/setup would")
-    found = Browser(tmp_path_factory.mktemp("chromium"))
-    yield found
-    found.close()
 
 
 def only_itself(browser, page):

@@ -3,8 +3,6 @@
 import itertools
 import json
 import re
-import shutil
-import subprocess
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -305,44 +303,37 @@ def test_what_training_writes_can_be_drawn(place):
     assert table(root)["0"]["max"] == "1" and table(root)["1"]["max"] == "0"
 
 
-def shown_in_browser(place, box):
-    """Zooms with a button, points at a box, and returns what became of the page."""
+def pointed_at(browser, place, box):
+    """Zooms with a button, points at a box, and returns what the tip says."""
     place.ok("timeline", "r")
-    page = place.folder / "r/timeline.html"
-    act = """<script>addEventListener('load', () => {
-      document.querySelector('[data-action=in]').click();
-      const box = %s;
-      const at = box.getBoundingClientRect();
-      box.dispatchEvent(new PointerEvent('pointermove',
-        {bubbles: true, clientX: at.x + 1, clientY: at.y + 1}));
-    });</script></body>""" % box
-    page.write_text(page.read_text().replace("</body>", act))
-    command = [
-        "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-        f"--user-data-dir={place.folder}/browser", "--virtual-time-budget=2000", "--dump-dom",
-        page.as_uri(),
-    ]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+    browser.open(place.folder / "r/timeline.html")
+    browser.value("document.querySelector('[data-action=in]').click()")
+    browser.frame()
+    browser.value(
+        """(() => {
+          const box = %s;
+          const at = box.getBoundingClientRect();
+          box.dispatchEvent(new PointerEvent('pointermove',
+            {bubbles: true, clientX: at.x + 1, clientY: at.y + 1}));
+        })()""" % box
+    )
+    browser.frame()
+    assert browser.complaints == []
+    return browser.value("document.getElementById('tip').textContent")
 
 
-needs_browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium here")
-
-
-@needs_browser
-def test_the_page_works_in_a_browser(place):
+def test_the_page_works_in_a_browser(place, browser):
     write_run(place, pipeline(stages=2, updates=4, update_every=2))
-    shown = shown_in_browser(place, "document.querySelectorAll('.lane')[1].children[3]")
-    assert 'transform="scale(2,1) translate(' in shown
-    assert re.search(r'<div id="tip" style="[^"]*">backward, stage 1\nmicrobatch 1 of update 1\n',
-                     shown)  # fmt: skip
-    assert shown.count('class="backward on-path"') == 2
+    tip = pointed_at(browser, place, "document.querySelectorAll('.lane')[1].children[3]")
+    assert tip.startswith("backward, stage 1\nmicrobatch 1 of update 1\n")
+    moved = browser.value("document.querySelector('.boxes').getAttribute('transform')")
+    assert moved.startswith("scale(2,1) translate(")
+    assert browser.value("document.querySelectorAll('.backward.on-path').length") == 2
 
 
-@needs_browser
-def test_pointing_at_a_merge_says_whose_it_is(place):
+def test_pointing_at_a_merge_says_whose_it_is(place, browser):
     write_run(place, with_rounds(pipeline(stages=2, updates=4, update_every=2)))
-    shown = shown_in_browser(place, "document.querySelectorAll('.lane')[2].querySelector('.merge')")
-    assert re.search(
-        r'<div id="tip" style="[^"]*">merge, replica 1, stage 0\n'
-        r"round 0, chunk 0, lag 1\nafter update 1\ntook 300 ns, from ", shown
-    )  # fmt: skip
+    tip = pointed_at(browser, place, "document.querySelectorAll('.lane')[2].querySelector('.merge')")
+    assert tip.startswith(
+        "merge, replica 1, stage 0\nround 0, chunk 0, lag 1\nafter update 1\ntook 300 ns, from "
+    )
