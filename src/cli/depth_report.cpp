@@ -48,7 +48,7 @@ std::string deeper(const LoadedRecipe& loaded, int64_t extra_per_hop) {
   }
   std::string text = fmt::format("set pipeline.extra_per_hop = {}", extra_per_hop);
   if (loaded.is_given("pipeline.update_every")) return text;
-  const int64_t microbatch = recipe.data.batch / recipe.pipeline.update_every;
+  const int64_t microbatch = microbatch_sequences(recipe);
   const int64_t update_every = automatic_update_every(recipe, extra_per_hop);
   return text + fmt::format(" and data.batch = {}, {} microbatches of {} as now",
                             update_every * microbatch, update_every, microbatch);
@@ -68,7 +68,7 @@ double transfer_seconds(const SimOptions& sim, double bytes) {
 // An upper bound, in doubles: every microbatch goes all the way on the slowest worker, alone.
 double simulated_seconds_max(const Recipe& recipe, int64_t vocabulary) {
   const std::vector<StageOptions> stages = stage_options(recipe, vocabulary);
-  const int64_t tokens = recipe.data.batch / recipe.pipeline.update_every * recipe.model.context;
+  const int64_t tokens = microbatch_tokens(recipe);
   double slowest = 1;
   for (const double speed : recipe.sim.speeds) slowest = std::min(slowest, speed);
   const double hop = 1e-3 * (recipe.sim.latency_ms + recipe.sim.jitter_ms) +
@@ -98,7 +98,7 @@ Status check_simulated_time(const Recipe& recipe, int64_t vocabulary) {
 
 PipelineTimes simulated_times(const Recipe& recipe, int64_t vocabulary) {
   const StageOptions first = stage_options(recipe, vocabulary).front();
-  const int64_t tokens = recipe.data.batch / recipe.pipeline.update_every * recipe.model.context;
+  const int64_t tokens = microbatch_tokens(recipe);
   PipelineTimes times;
   for (const sim::StageCosts& costs : sim_costs(recipe, vocabulary)) {
     times.stages.push_back(

@@ -35,17 +35,16 @@ std::string candidates_table(const Plan& plan) {
   std::vector<Row> rows;
   for (const Candidate& candidate : plan.candidates) {
     const Recipe& recipe = candidate.recipe.recipe;
-    rows.push_back({rows.empty() ? "*" : "", fmt::format("{}", recipe.mesh.stages),
-                    fmt::format("{}", recipe.mesh.replicas),
-                    fmt::format("{}", recipe.data.batch / recipe.pipeline.update_every),
-                    fmt::format("{}", recipe.pipeline.update_every),
-                    fmt::format("{}", recipe.pipeline.extra_per_hop),
-                    averages(recipe) ? fmt::format("{:g}", recipe.averaging.fraction) : "-",
-                    averages(recipe) ? fmt::format("{}", recipe.averaging.interval) : "-",
-                    human_count(static_cast<uint64_t>(tokens_per_update(recipe))),
-                    human_count(static_cast<uint64_t>(candidate.predicted)),
-                    human_count(static_cast<uint64_t>(candidate.simulated)),
-                    std::string(candidate.limit)});
+    rows.push_back(
+        {rows.empty() ? "*" : "", fmt::format("{}", recipe.mesh.stages),
+         fmt::format("{}", recipe.mesh.replicas), fmt::format("{}", microbatch_sequences(recipe)),
+         fmt::format("{}", recipe.pipeline.update_every),
+         fmt::format("{}", recipe.pipeline.extra_per_hop),
+         averages(recipe) ? fmt::format("{:g}", recipe.averaging.fraction) : "-",
+         averages(recipe) ? fmt::format("{}", recipe.averaging.interval) : "-",
+         human_count(static_cast<uint64_t>(tokens_per_update(recipe))),
+         human_count(static_cast<uint64_t>(candidate.predicted)),
+         human_count(static_cast<uint64_t>(candidate.simulated)), std::string(candidate.limit)});
   }
   return table({"", "stages", "replicas", "microbatch", "per update", "extra per hop", "fraction",
                 "interval", "tokens/update", "by arithmetic", "tokens/s", "limited by"},

@@ -56,8 +56,9 @@ Result<MethodResult> run_method(const Scenario& scenario, const Cluster& cluster
 
 // The same method once more, with its arithmetic.
 Status add_math(const SimulateArguments& arguments, const Cluster& cluster,
-                const MethodRequest& request, const Clock& clock, MethodResult& result) {
-  const Recipe& recipe = request.recipe.recipe;
+                const MethodRequest& request, const LoadedRecipe& trained, const Clock& clock,
+                MethodResult& result) {
+  const Recipe& recipe = trained.recipe;
   if (!result.failure.empty()) return {};
   if (recipe.run.device != "cpu")
     return usage_error("simulate.math computes on the cpu: set run.device to \"cpu\"");
@@ -68,12 +69,28 @@ Status add_math(const SimulateArguments& arguments, const Cluster& cluster,
   LEEWAY_TRY(check_memory(recipe, data.vocabulary));
   Progress progress(clock, request.name, static_cast<uint64_t>(recipe.run.updates));
   return train_on(
-      cluster, request, data, folder,
+      cluster, request, trained, data, folder,
       [&](int64_t update, double loss) {
         progress.show(static_cast<uint64_t>(update), fmt::format("loss {:.4f}", loss));
         return !interrupted();
       },
       result);
+}
+
+// The method's own recipe, or what stands in for it: another model, the same mesh.
+Result<LoadedRecipe> recipe_to_train(const Scenario& scenario, const Method& method,
+                                     const LoadedRecipe& own) {
+  const Result<LoadedRecipe> trained = scenario.trained_with(method.set);
+  if (!trained.ok())
+    return usage_error(
+        fmt::format("simulate.stand_in, method \"{}\": {}", method.name, trained.error().message));
+  const Recipe &one = own.recipe, &other = trained->recipe;
+  if (one.mesh != other.mesh || one.pipeline != other.pipeline || one.averaging != other.averaging)
+    return usage_error(
+        fmt::format("simulate.stand_in, method \"{}\": with its keys mesh, pipeline or averaging "
+                    "would not be those of the scenario's recipe: name these there",
+                    method.name));
+  return *trained;
 }
 
 Result<std::vector<MethodResult>> run_methods(const SimulateArguments& arguments,
@@ -102,7 +119,10 @@ Result<std::vector<MethodResult>> run_methods(const SimulateArguments& arguments
                                    .evaluation = scenario.options.evaluation,
                                    .placement = std::move(placement)};
     LEEWAY_ASSIGN(MethodResult result, run_method(scenario, cluster, request, clock));
-    if (scenario.options.math) LEEWAY_TRY(add_math(arguments, cluster, request, clock, result));
+    if (scenario.options.math) {
+      LEEWAY_ASSIGN(const LoadedRecipe trained, recipe_to_train(scenario, method, *recipe));
+      LEEWAY_TRY(add_math(arguments, cluster, request, trained, clock, result));
+    }
     results.push_back(std::move(result));
   }
   return results;

@@ -74,6 +74,16 @@ std::string overview(const Scenario& scenario, const std::vector<MethodResult>& 
   return rows.empty() ? "" : table(heading, rows);
 }
 
+std::string trained_in_their_place(const std::vector<MethodResult>& results) {
+  for (const MethodResult& result : results) {
+    if (result.stand_in_parameters == 0) continue;
+    return fmt::format("losses: of a stand-in with {}, at the pace of the {} above\n",
+                       counted(result.stand_in_parameters, "parameter"),
+                       human_count(static_cast<uint64_t>(result.parameters)));
+  }
+  return "";
+}
+
 // One column for each stage.
 template <class Cell>
 std::string by_stage(const std::string& title, const std::vector<MethodResult>& results,
@@ -151,6 +161,7 @@ std::string simulation_report(const Scenario& scenario, const Cluster& cluster,
       counted(recipe.mesh.stages, "stage"), counted(recipe.mesh.replicas, "replica"),
       counted(results.front().parameters, "parameter"));
   text += overview(scenario, results);
+  text += trained_in_their_place(results);
   text += by_stage("busy, by stage", results, [](const StageResult& stage) {
     return fmt::format("{:.0f} %", 100 * stage.busy);
   });

@@ -175,6 +175,22 @@ Result<LoadedRecipe> Scenario::recipe_with(const std::vector<std::string>& overr
   return join_recipe(recipe, all, IdleKeys::kDropped);
 }
 
+Result<LoadedRecipe> Scenario::trained_with(const std::vector<std::string>& overrides) const {
+  const auto key_of = [](std::string_view set) { return set.substr(0, set.find('=')); };
+  for (const std::string& set : sets) {
+    const auto same = [&](const std::string& own) { return key_of(own) == key_of(set); };
+    if (std::ranges::any_of(options.stand_in, same))
+      return usage_error(
+          fmt::format("--set {}: simulate.stand_in says another {} for what is trained: set "
+                      "simulate.stand_in, or leave simulate.math out",
+                      shown(set, kShortBytes), key_of(set)));
+  }
+  std::vector<std::string> all = overrides;
+  all.insert(all.end(), sets.begin(), sets.end());
+  all.insert(all.end(), options.stand_in.begin(), options.stand_in.end());
+  return join_recipe(recipe, all, IdleKeys::kDropped);
+}
+
 Result<Scenario> load_scenario(const Path& path, const std::vector<std::string>& sets) {
   const Result<std::string> text = read_text(path);
   if (!text.ok()) return usage_error(text.error().message);

@@ -13,10 +13,13 @@
 namespace leeway {
 
 struct ScenarioOptions {
-  int64_t updates = 0;             // simulated for each method; 0: as many as the numbers take
-  int64_t vocabulary = 0;          // 0: of the recipe's data
-  bool math = false;               // train for real, in simulated time
-  double target_loss = 0;          // of math: the time to it is told; 0: none
+  int64_t updates = 0;     // simulated for each method; 0: as many as the numbers take
+  int64_t vocabulary = 0;  // 0: of the recipe's data
+  bool math = false;       // train for real, in simulated time
+  double target_loss = 0;  // of math: the time to it is told; 0: none
+  // Of math: overrides that make the recipe one which this machine can train. Time and bytes stay
+  // those of the recipe without them.
+  std::vector<std::string> stand_in;
   bool evaluation = false;         // of math = false: simulate the recipe's evaluations too
   std::string placement = "rows";  // rows: machines in their order make pipelines; columns: stages
   int64_t tokens_per_update = 524'288;  // of plan: at most, over all replicas
@@ -105,6 +108,9 @@ struct Scenario {
   int64_t worker_count() const;  // that its machines have room for
   // The recipe with these overrides, and on top of them those of the command line.
   Result<LoadedRecipe> recipe_with(const std::vector<std::string>& overrides) const;
+  // What simulate.math trains: the same with options.stand_in on top of all. An error where that
+  // and the command line set the same key.
+  Result<LoadedRecipe> trained_with(const std::vector<std::string>& overrides) const;
 };
 
 // All errors are the user's. `sets`: of the recipe's keys, or of simulate.KEY.

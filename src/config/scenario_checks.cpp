@@ -232,11 +232,25 @@ Status read_traces(const Path& folder, Scenario& scenario) {
   return {};
 }
 
+// Who works when and what is sent to whom must stay as it is.
+Status check_stand_in(const Scenario& scenario) {
+  for (const std::string& set : scenario.options.stand_in) {
+    const auto of = [&](std::string_view table) { return set.starts_with(table); };
+    if (!of("model.") && !of("data.") && !of("optimizer.") && !of("run."))
+      return usage_error(
+          fmt::format("{}: simulate.stand_in has {}, allowed: KEY=VALUE of model, data, optimizer "
+                      "and run; the mesh is the recipe's",
+                      shown(scenario.source_name), leeway::quoted(set)));
+  }
+  return {};
+}
+
 Status check_scenario(const Scenario& scenario) {
   LEEWAY_TRY(check_machines(scenario));
   LEEWAY_TRY(check_links(scenario));
   LEEWAY_TRY(check_reachable(scenario));
   LEEWAY_TRY(check_events(scenario));
+  LEEWAY_TRY(check_stand_in(scenario));
   const std::string& placement = scenario.options.placement;
   if (placement != "rows" && placement != "columns")
     return usage_error(fmt::format("{}: simulate.placement is {}, allowed: \"rows\" or \"columns\"",

@@ -84,6 +84,7 @@ const std::vector<ScenarioKey<ScenarioOptions>>& scenario_keys() {
       {"vocabulary", &ScenarioOptions::vocabulary, 0, kBillion},
       {"math", &ScenarioOptions::math},
       {"target_loss", &ScenarioOptions::target_loss, 0, 1000},
+      {"stand_in", &ScenarioOptions::stand_in},
       {"evaluation", &ScenarioOptions::evaluation},
       {"placement", &ScenarioOptions::placement},
       {"tokens_per_update", &ScenarioOptions::tokens_per_update, 1, 1e12}};

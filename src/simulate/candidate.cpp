@@ -86,7 +86,7 @@ PipelineTimes times_of(const PlanInputs& inputs, const Recipe& recipe, const Pla
   const Cluster& cluster = inputs.cluster;
   const std::vector<sim::StageCosts> unit = unit_costs(recipe, inputs.vocabulary);
   const size_t stages = unit.size();
-  const int64_t tokens = recipe.data.batch / recipe.pipeline.update_every * recipe.model.context;
+  const int64_t tokens = microbatch_tokens(recipe);
   const StageOptions first = stage_options(recipe, inputs.vocabulary).front();
   const double bytes = static_cast<double>(tokens * recipe.model.width) *
                            static_cast<double>(c10::elementSize(first.compute)) +
@@ -127,8 +127,8 @@ Lack memory_lack(const PlanInputs& inputs, const Recipe& recipe, const Placement
     most = {lack, fmt::format("with {} stage{} and microbatches of {}, {} would need {:.3g} GB and "
                               "has {:.3g} GB",
                               recipe.mesh.stages, recipe.mesh.stages == 1 ? "" : "s",
-                              recipe.data.batch / recipe.pipeline.update_every, has.name,
-                              bytes * 1e-9, has.memory_bytes * 1e-9)};
+                              microbatch_sequences(recipe), has.name, bytes * 1e-9,
+                              has.memory_bytes * 1e-9)};
   }
   return most;
 }

@@ -3,16 +3,43 @@
 #include <fmt/format.h>
 
 #include "config/print.h"
+#include "worker/mesh.h"
+#include "worker/planned_memory.h"
 #include "worker/training_run.h"
 
 namespace leeway {
+namespace {
 
-Status train_on(const Cluster& cluster, const MethodRequest& request, const Dataset& data,
-                const Path& folder, const MathWatch& watch, MethodResult& result) {
+// `options` of the request's recipe, for messages that are another's.
+void keep_pace(const MethodRequest& request, const Recipe& trained, int64_t vocabulary,
+               sim::SimulationOptions& options, MethodResult& result) {
   const Recipe& recipe = request.recipe.recipe;
+  const auto hop = [](const Recipe& of, int64_t words) {
+    return static_cast<double>(make_plan(of, words, 0).activation_bytes);
+  };
+  const double hops = hop(recipe, request.vocabulary) / hop(trained, vocabulary);
+  const std::vector<StageMemory> large = planned_memory(recipe, request.vocabulary);
+  const std::vector<StageMemory> small = planned_memory(trained, vocabulary);
+  for (size_t s = 0; s < large.size(); ++s) {
+    const double rounds =
+        static_cast<double>(large[s].parameters) / static_cast<double>(small[s].parameters);
+    options.payloads.push_back({.hop = hops, .round = rounds, .evaluation = 0});
+    result.stand_in_parameters += small[s].parameters;
+  }
+  for (sim::StageCosts& costs : options.costs) costs.evaluate = {};
+}
+
+}  // namespace
+
+Status train_on(const Cluster& cluster, const MethodRequest& request, const LoadedRecipe& trained,
+                const Dataset& data, const Path& folder, const MathWatch& watch,
+                MethodResult& result) {
+  const Recipe& recipe = trained.recipe;
   LEEWAY_TRY(check_clock(cluster, request, recipe.run.updates));
-  sim::Simulation simulation(
-      simulation_options(cluster, request.placement, recipe, request.vocabulary));
+  sim::SimulationOptions options =
+      simulation_options(cluster, request.placement, request.recipe.recipe, request.vocabulary);
+  if (recipe != request.recipe.recipe) keep_pace(request, recipe, data.vocabulary, options, result);
+  sim::Simulation simulation(std::move(options));
   bool go_on = true;
   TrainingObserver observer;
   const auto now = [&] { return simulation.clock().now().seconds(); };
@@ -25,7 +52,7 @@ Status train_on(const Cluster& cluster, const MethodRequest& request, const Data
   };
   observer.stop_wanted = [&] { return !go_on; };
   const auto summary =
-      train({.recipe = recipe, .recipe_text = print_recipe(request.recipe), .folder = folder}, data,
+      train({.recipe = recipe, .recipe_text = print_recipe(trained), .folder = folder}, data,
             simulation, observer);
   if (!summary.ok()) return summary.error();
   if (!go_on) return Error{fmt::format("stopped at update {}", summary->updates)};

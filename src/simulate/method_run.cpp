@@ -105,7 +105,7 @@ void measure_traffic(const Cluster& cluster, const Placement& placement,
 
 int64_t evaluation_batches_of(const Recipe& recipe, bool evaluates) {
   if (!evaluates) return 0;
-  const int64_t microbatch = recipe.data.batch / recipe.pipeline.update_every;
+  const int64_t microbatch = microbatch_sequences(recipe);
   return (recipe.run.evaluate_windows + microbatch - 1) / microbatch;
 }
 

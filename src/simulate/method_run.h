@@ -57,6 +57,7 @@ struct MethodResult {
   double price_per_hour = 0;
   std::vector<std::string> notes;  // whole sentences
   uint64_t events = 0;
+  int64_t stand_in_parameters = 0;     // with arithmetic: of what trained in its place, if anything
   std::vector<LossPoint> losses;       // with arithmetic: training
   std::vector<LossPoint> evaluations;  // and validation
   double price_per_million_tokens() const;

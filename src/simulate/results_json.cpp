@@ -71,6 +71,7 @@ Json method_json(const Cluster& cluster, const MethodResult& result) {
   json["events"] = result.events;
   json["notes"] = result.notes;
   if (result.losses.empty()) return json;
+  if (result.stand_in_parameters > 0) json["stand_in_parameters"] = result.stand_in_parameters;
   json["losses"] = points_json(result.losses);
   json["evaluations"] = points_json(result.evaluations);
   return json;

@@ -18,7 +18,7 @@ SamplerOptions sampler_of(const Recipe& recipe, const TokenFile& train) {
   return {.seed = static_cast<uint64_t>(recipe.run.seed),
           .window_count = window_count_of(train.info().count, recipe.model.context),
           .replicas = recipe.mesh.replicas,
-          .microbatch = recipe.data.batch / recipe.pipeline.update_every,
+          .microbatch = microbatch_sequences(recipe),
           .own_parts = recipe.data.own_parts};
 }
 
@@ -27,16 +27,14 @@ SamplerOptions sampler_of(const Recipe& recipe, const TokenFile& train) {
 RunPlan make_plan(const Recipe& recipe, const MeshData& data) {
   int64_t batches = 0;
   if (data.valid != nullptr) {
-    batches = evaluation_batches(*data.valid,
-                                 {.context = recipe.model.context,
-                                  .windows = recipe.run.evaluate_windows,
-                                  .batch = recipe.data.batch / recipe.pipeline.update_every});
+    batches = evaluation_batches(*data.valid, {.context = recipe.model.context,
+                                               .windows = recipe.run.evaluate_windows,
+                                               .batch = microbatch_sequences(recipe)});
   }
   return make_plan(recipe, data.vocabulary, batches);
 }
 
 RunPlan make_plan(const Recipe& recipe, int64_t vocabulary, int64_t evaluation_batches) {
-  const int64_t microbatch = recipe.data.batch / recipe.pipeline.update_every;
   RunPlan plan = {.shape = pipeline_shape(recipe),
                   .first_update = 0,
                   .last_update = recipe.run.updates,
@@ -48,7 +46,7 @@ RunPlan make_plan(const Recipe& recipe, int64_t vocabulary, int64_t evaluation_b
       static_cast<int64_t>(c10::elementSize(stage_options(recipe, vocabulary)[0].compute));
   plan.replicas = recipe.mesh.replicas;
   plan.lanes = lane_plans(recipe, vocabulary);
-  plan.activation_bytes = microbatch * recipe.model.context * recipe.model.width * number_bytes;
+  plan.activation_bytes = microbatch_tokens(recipe) * recipe.model.width * number_bytes;
   return plan;
 }
 

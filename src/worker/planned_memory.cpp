@@ -15,7 +15,7 @@ std::vector<StageMemory> planned_memory(const Recipe& recipe, int64_t vocabulary
   for (const StageOptions& stage : stages)
     averaging.push_back(averaging_memory(recipe, stage, {std::ssize(averaging)}));
   return plan_memory(stages, pipeline_shape(recipe),
-                     {.microbatch_tokens = recipe.data.batch / update_every * recipe.model.context,
+                     {.microbatch_tokens = microbatch_tokens(recipe),
                       .run_microbatches = run.updates * update_every,
                       .evaluations_pending = often ? 2 : 1,
                       .replicas = recipe.mesh.replicas,

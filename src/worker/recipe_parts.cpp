@@ -149,6 +149,14 @@ int64_t tokens_per_update(const Recipe& recipe) {
   return recipe.data.batch * recipe.model.context * recipe.mesh.replicas;
 }
 
+int64_t microbatch_sequences(const Recipe& recipe) {
+  return recipe.data.batch / recipe.pipeline.update_every;
+}
+
+int64_t microbatch_tokens(const Recipe& recipe) {
+  return microbatch_sequences(recipe) * recipe.model.context;
+}
+
 std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary) {
   const ModelShape shape = model_shape(recipe, vocabulary);
   std::vector<StageOptions> stages;

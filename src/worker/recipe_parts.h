@@ -15,6 +15,8 @@ ScheduleOptions schedule_options(const Recipe& recipe);
 PipelineShape pipeline_shape(const Recipe& recipe);
 
 int64_t tokens_per_update(const Recipe& recipe);  // of all replicas
+int64_t microbatch_sequences(const Recipe& recipe);
+int64_t microbatch_tokens(const Recipe& recipe);
 
 // One for each stage of the mesh, with the look-ahead that its delays ask for.
 std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary);

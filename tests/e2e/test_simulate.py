@@ -70,6 +70,64 @@ def test_loss_against_simulated_time(place):
         assert method["evaluations"][-1]["update"] == 6
 
 
+# Far too large for a test, over lines that are the limit, and what trains in its place.
+LARGE = [
+    "[simulate]", "vocabulary = 50257", "updates = 12", "math = true", "target_loss = 5.5",
+    'stand_in = ["model.width=32", "model.heads=2", "model.context=32", "data.batch=8"]',
+    "[run]", "updates = 12", "evaluate_every = 3",
+    "[model]", "layers = 4", "width = 2048", "heads = 16", "context = 1024",
+    "[data]", "batch = 16", "[mesh]", "stages = 2", "replicas = 2",
+    "[pipeline]", "update_every = 4",
+]  # fmt: skip
+LINES = """
+[[site]]
+name = "here"
+latency_ms = 5
+uplink_mbit = 300
+downlink_mbit = 300
+[[machine]]
+name = "m"
+count = 8
+site = "here"
+tflops = 50
+memory_gb = 32
+"""
+
+
+def test_a_stand_in_keeps_the_pace_of_the_model_it_stands_for(place):
+    text = scenario(place, *LARGE, machines=LINES)
+    report = place.ok("simulate", text, "--out", "kept").stdout
+    assert "losses: of a stand-in with 69,984 parameters, at the pace of the 407,459,840" in report
+    methods = json.loads((place.folder / "kept/results.json").read_text())["methods"]
+    names = {method["method"] for method in methods}
+    assert {"1f1b + allreduce", "async + sparse", "async + lowbit"} <= names
+    for method in methods:
+        assert method["parameters"] == 407459840 and method["stand_in_parameters"] == 69984
+        assert method["losses"][-1]["loss"] < method["losses"][0]["loss"] < 6
+        # Simulated with the large model's bytes, and trained with the small one's; in six updates
+        # diloco has two rounds.
+        update = 2 * 16 * 1024 / method["tokens_per_second"]
+        times = [point["seconds"] for point in method["losses"]]
+        assert (times[-1] - times[-7]) / 6 == pytest.approx(update, rel=0.01), method["method"]
+        assert update > 4  # seconds; the small model's own would be hundredths
+        assert [point["update"] for point in method["evaluations"]] == [3, 6, 9, 12]
+
+
+@pytest.mark.parametrize("stand_in, sets, words", [
+    ("pipeline.update_every=2", {}, ["allowed: KEY=VALUE of model, data, optimizer and run"]),
+    ("model.widht=32", {}, ["simulate.stand_in", "unknown key", "did you mean width?"]),
+    ("data.batch=6", {}, ["simulate.stand_in", "data.batch"]),
+    ("model.width=32", dict(model__width=64), ["--set model.width=64", "set simulate.stand_in"]),
+    ("run.seed=2", dict(run__device="cuda"), ["set run.device"]),
+])  # fmt: skip
+def test_a_stand_in_that_cannot_stand_in(place, stand_in, sets, words):
+    large = [f'stand_in = ["{stand_in}"]' if "stand_in" in line else line for line in LARGE]
+    text = scenario(place, *large, machines=LINES)
+    sentence = place.refused(2, "simulate", text, "--out", "kept", *place.sets(**sets))
+    assert all(word in sentence for word in words), sentence
+    assert not (place.folder / "kept").exists()
+
+
 def test_a_plan_is_a_recipe_that_config_check_takes(place):
     text = scenario(place)
     report = place.ok("plan", text, "--out", "planned.toml").stdout

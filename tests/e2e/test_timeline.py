@@ -333,7 +333,8 @@ def test_the_page_works_in_a_browser(place, browser):
 
 def test_pointing_at_a_merge_says_whose_it_is(place, browser):
     write_run(place, with_rounds(pipeline(stages=2, updates=4, update_every=2)))
-    tip = pointed_at(browser, place, "document.querySelectorAll('.lane')[2].querySelector('.merge')")
+    merge = "document.querySelectorAll('.lane')[2].querySelector('.merge')"
+    tip = pointed_at(browser, place, merge)
     assert tip.startswith(
         "merge, replica 1, stage 0\nround 0, chunk 0, lag 1\nafter update 1\ntook 300 ns, from "
     )

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <span>
 #include <utility>
 
@@ -135,9 +136,26 @@ void Simulation::finish(size_t at, Books& books) {
 
 void Simulation::send(Message message) {
   checker_->sent(message);
-  const Nanos arrival = links_->send(message.from, message.to, message.payload_bytes, clock_.now());
+  const Nanos arrival =
+      links_->send(message.from, message.to, bytes_on_link(message), clock_.now());
   if (faults_->is_lost(message.from, message.to, clock_.now())) return checker_->lost(message);
   agenda_.enter(arrival, Happening::kArrived, messages_.put(std::move(message)));
+}
+
+int64_t Simulation::bytes_on_link(const Message& message) const {
+  if (options_.payloads.empty()) return message.payload_bytes;
+  const PayloadFactors& factors = options_.payloads[static_cast<size_t>(message.from.stage.value)];
+  const bool hop =
+      message.kind == MessageKind::kActivation || message.kind == MessageKind::kGradient;
+  const bool round =
+      message.kind == MessageKind::kContribution || message.kind == MessageKind::kAnswer;
+  const bool evaluation =
+      message.kind == MessageKind::kEvaluation || message.lane == Lane::kEvaluation;
+  const double factor = evaluation ? factors.evaluation
+                        : hop      ? factors.hop
+                        : round    ? factors.round
+                                   : 1;
+  return std::llround(static_cast<double>(message.payload_bytes) * factor);
 }
 
 void Simulation::remind(Message message, Nanos after) {

@@ -25,6 +25,13 @@
 
 namespace leeway::sim {
 
+// What a payload counts for on the links, for meshes whose numbers stand for larger ones.
+struct PayloadFactors {
+  double hop = 1;         // activations and gradients
+  double round = 1;       // contributions and answers
+  double evaluation = 1;  // all that validation sends
+};
+
 struct SimulationOptions {
   // One per stage, the same in every replica; or one per worker, in their order.
   std::vector<StageCosts> costs;
@@ -34,6 +41,7 @@ struct SimulationOptions {
   std::vector<Departure> departures = {};
   // By machine of links.places: workers that can be at work at once; 0: all. Empty: all everywhere.
   std::vector<int64_t> cores = {};
+  std::vector<PayloadFactors> payloads = {};  // by stage of the sender; empty: all 1
   // Departures may leave others waiting for ever: then run() ends and says so.
   bool may_stand_still = false;
 };
@@ -87,6 +95,7 @@ class Simulation final : public Driver, private Outbox {
   };
 
   void send(Message message) override;
+  int64_t bytes_on_link(const Message& message) const;
   void remind(Message message, Nanos after) override;
   // Done, or not waited for.
   bool is_over(const Seat& seat) const;

@@ -62,6 +62,23 @@ TEST(Simulation, EverythingHappensOnce) {
   EXPECT_EQ(links[1].payload_bytes, 12 * 1000);
 }
 
+TEST(Simulation, PayloadsCountForWhatTheyStandFor) {
+  RunPlan plan = plan_of({.stages = 2, .update_every = 2}, 1);
+  plan.evaluate_every = 1;
+  plan.evaluation_batches = 3;
+  plan.activation_bytes = 1000;
+  Finished run(plan, {.costs = equal_costs(2, kCosts),
+                      .links = {.all = {.bytes_per_second = 1e9}},
+                      .payloads = {{.hop = 3, .evaluation = 0}, {.hop = 5, .evaluation = 0}}});
+  const auto links = run.simulation.links();
+  EXPECT_EQ(links[0].messages, 2 + 3);
+  EXPECT_EQ(links[0].payload_bytes, 2 * 3000);
+  EXPECT_EQ(links[1].payload_bytes, 2 * 5000);
+  // The first microbatch is through at stage 0 after 100 ns, and its bytes are on the way then.
+  EXPECT_EQ(run.books.of(stage(1), WorkKind::kForward)[0].times.begin,
+            Nanos{100 + 3000 + kHeaderBytes});
+}
+
 TEST(Simulation, DelaysAreThoseOfTheFormula) {
   for (const int64_t stages : {1, 2, 4, 8}) {
     // K = 1: P-1-s once the pipeline has filled.
