@@ -15,12 +15,20 @@ namespace {
 constexpr Nanos kRedraw{100'000'000};      // often enough for the eye
 constexpr Nanos kLine{1'000'000'000};      // often enough for a log
 constexpr Nanos kSilence{30'000'000'000};  // the longest a log stays without a line
-constexpr size_t kBarWidth = 24;
+constexpr size_t kBarMax = 24;             // columns
+constexpr size_t kBarMin = 8;
 
 size_t terminal_width() {
   winsize size = {};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
   return size.ws_col;
+}
+
+std::string bar_of(double share, size_t width) {
+  const auto filled = static_cast<size_t>(share * static_cast<double>(width));
+  const bool color = colors_wanted();
+  return fmt::format("[{}{:=<{}}{}{:{}}]", color ? "\033[36m" : "", "", filled,
+                     color ? "\033[0m" : "", "", width - filled);
 }
 
 }  // namespace
@@ -101,17 +109,14 @@ void Progress::draw(uint64_t done, std::string_view detail) {
   if (const std::string left = time_left(done); !left.empty()) tail.append("  ").append(left);
   std::string head = title_ + " ";
   std::string bar;
+  // A line that wraps could not be cleared: the bar gets what the words leave, then they are cut.
+  const size_t width = terminal_width() - 1;
   if (total_ > 0) {
     const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
-    const auto filled = static_cast<size_t>(share * static_cast<double>(kBarWidth));
-    const bool color = colors_wanted();
-    bar = fmt::format("[{}{:=<{}}{}{:{}}]", color ? "\033[36m" : "", "", filled,
-                      color ? "\033[0m" : "", "", kBarWidth - filled);
     tail = fmt::format(" {:3.0f}%", share * 100.0) + tail;
+    const size_t words = head.size() + 2 + tail.size();
+    if (words + kBarMin <= width) bar = bar_of(share, std::min(kBarMax, width - words));
   }
-  // A line that wraps could not be cleared: the bar goes first, then the end of the words.
-  const size_t width = terminal_width() - 1;
-  if (head.size() + kBarWidth + 2 + tail.size() > width) bar.clear();
   if (bar.empty()) {
     head = (head + tail).substr(0, width);
     tail.clear();

@@ -7,9 +7,10 @@ import pathlib
 import select
 import shutil
 import subprocess
+import time
 
 CHROMIUM = shutil.which("chromium")
-SECONDS_MAX = 60  # for any one answer, on a machine that has other things to do
+SECONDS_MAX = 180  # for any one answer, on a machine that has other things to do
 
 
 class Browser:
@@ -39,13 +40,21 @@ class Browser:
         os.close(to_write)
         self._bytes, self._number, self._session = b"", 0, None
         self.requests, self.complaints, self._loaded = [], [], set()
-        targets = self.call("Target.getTargets")["targetInfos"]
-        page = next(target for target in targets if target["type"] == "page")
-        attached = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)
+        attached = self.call("Target.attachToTarget", targetId=self._page(), flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
         self.call("Page.setLifecycleEventsEnabled", enabled=True)
+
+    def _page(self):
+        """Chromium answers before it has opened one."""
+        begin = time.monotonic()
+        while time.monotonic() - begin < SECONDS_MAX:
+            for target in self.call("Target.getTargets")["targetInfos"]:
+                if target["type"] == "page":
+                    return target["targetId"]
+            time.sleep(0.05)
+        raise AssertionError("Chromium has no page")
 
     def close(self):
         self._process.kill()

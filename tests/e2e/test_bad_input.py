@@ -128,7 +128,7 @@ def limit_memory():
 
 def test_depth_whose_stash_does_not_fit_in_memory(place):
     values = place.sets(
-        mesh__stages=2, pipeline__extra_per_hop=1000, pipeline__update_every=1, data__batch=2000,
+        mesh__stages=2, pipeline__extra_per_hop=1000, pipeline__update_every=1, data__batch=200_000,
         run__updates=5000,
     )  # fmt: skip
     for command in (["config", "check"], ["train"]):

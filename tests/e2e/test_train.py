@@ -269,6 +269,7 @@ def test_a_terminal_sees_a_bar_and_a_pipe_sees_lines(place):
     assert re.search(r"loss \d\.\d{4}  [\d,]+ tokens/s", shown)
     plain = run_on_terminal(place, *command, "--out", "b", NO_COLOR="1")
     assert "\x1b[36m" not in plain and "training [=" in plain
+    assert not re.search(r"training +\d", plain)  # eighty columns have room for a bar all the time
     piped = place.ok(*command, "--out", "c")
     assert "\x1b" not in piped.stderr and "\r" not in piped.stderr
     assert "parameters" in piped.stdout and "run folder c" in piped.stdout

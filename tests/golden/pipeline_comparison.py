@@ -20,9 +20,7 @@ import model_reference as reference
 
 PROBE = probe_path("pipeline_probe")
 TOKENS = 1500
-# Doubles begin at 1e-16, and sixty updates let roundings grow: of 112 cases with three replicas two
-# came to 1.8e-8. A mistake in an equation is 1e-4 and more.
-TOLERANCE = 1e-7 if os.environ.get("LEEWAY_REPLICAS") == "3" else 1e-8
+TOLERANCE = 1e-8
 FLOOR = 1e-12
 
 
@@ -63,6 +61,12 @@ class Ours:
         return [found[stage] for stage in range(self.case.stages)]
 
 
+def tolerance_of(case):
+    """Doubles begin at 1e-16, and sixty updates let roundings grow: of 112 cases with three
+    replicas two came to 1.8e-8. A mistake in an equation is 1e-4 and more."""
+    return TOLERANCE if getattr(case, "replicas", 1) < 3 else 1e-7
+
+
 def error_of(actual, expected):
     assert actual.shape == expected.shape
     return ((actual - expected).norm() / expected.norm().clamp(min=FLOOR)).item()
@@ -79,10 +83,11 @@ def assert_equal(ours, stages, losses):
         for kind, flat in kinds.items():
             expected |= {f"{kind}/{s}/{name}": t for name, t in stage.split(flat).items()}
     errors = {name: error_of(ours[name], tensor) for name, tensor in expected.items()}
-    far = {name: error for name, error in errors.items() if not error <= TOLERANCE}
+    tolerance = tolerance_of(ours.case)
+    far = {name: error for name, error in errors.items() if not error <= tolerance}
     worst = max(errors, key=lambda name: math.inf if math.isnan(errors[name]) else errors[name])
     assert not far, (
-        f"{len(far)} of {len(errors)} tensors are beyond {TOLERANCE}, "
+        f"{len(far)} of {len(errors)} tensors are beyond {tolerance}, "
         f"worst {worst}: {errors[worst]:.1e}; {ours.case}"
     )
     return errors[worst]

@@ -16,13 +16,13 @@ import delayed_reference as delayed
 from averaging_cases import PIPELINES, Replicas, case_of, few_rows, many_rows, name_of
 from pipeline_cases import OPTIMIZERS
 from pipeline_comparison import (
-    TOLERANCE,
     Ours,
     assert_constants,
     assert_delays,
     assert_equal,
     assert_predictions,
     error_of,
+    tolerance_of,
 )
 
 REPLICAS = os.environ.get("LEEWAY_REPLICAS")
@@ -84,7 +84,7 @@ def assert_buffers(ours, averagers):
                 if buffer in (name, "residual"):  # which is complete only once all have answered
                     continue
                 error = error_of(tensor, expected[buffer])
-                assert error <= TOLERANCE, f"{name} of replica {r}: {error:.1e}"
+                assert error <= tolerance_of(ours.case), f"{name} of replica {r}: {error:.1e}"
 
 
 def assert_moved(pipelines):
@@ -166,7 +166,7 @@ def test_a_checkpoint_merges_what_is_under_way(tmp_path, name):
             for s, stage in enumerate(pipeline.stages):
                 weights = view[f"saved/{update}/{s}/weights"]
                 error = error_of(weights, stage.past[update].weights)
-                assert error <= TOLERANCE, f"stage {s} at update {update}: {error:.1e}"
+                assert error <= tolerance_of(case), f"stage {s} at update {update}: {error:.1e}"
 
 
 SAME_BATCH = {
@@ -188,10 +188,10 @@ def test_averaged_gradients_are_those_of_a_larger_batch(tmp_path, name, replicas
     for read in ("ids", "targets"):
         assert torch.equal(torch.cat([view[read] for view in views], 1), one[read])
     losses = averaging.mean_of(view["losses"] for view in views)
-    assert error_of(losses, one["losses"]) <= TOLERANCE
+    assert error_of(losses, one["losses"]) <= tolerance_of(many.case)
     for view in views:
         for tensor_name, tensor in (one.under("final") | one.under("momentum")).items():
-            assert error_of(view[tensor_name], tensor) <= TOLERANCE, tensor_name
+            assert error_of(view[tensor_name], tensor) <= tolerance_of(many.case), tensor_name
 
 
 @pytest.mark.parametrize("pipeline", ["P1", "none", "1f1b"])
@@ -202,7 +202,7 @@ def test_one_step_of_sgd_makes_weights_and_gradients_the_same(tmp_path, pipeline
     gradients = Ours(tmp_path, dataclasses.replace(case, method="allreduce"))
     for one, other in zip(views_of(weights), views_of(gradients)):
         for name, tensor in (other.under("final") | other.under("losses")).items():
-            assert error_of(one[name], tensor) <= TOLERANCE, name
+            assert error_of(one[name], tensor) <= tolerance_of(case), name
 
 
 WATCHED = {
