@@ -7,7 +7,6 @@ import pathlib
 import select
 import shutil
 import subprocess
-import time
 
 CHROMIUM = shutil.which("chromium")
 SECONDS_MAX = 180  # for any one answer, on a machine that has other things to do
@@ -39,22 +38,16 @@ class Browser:
         os.close(to_read)
         os.close(to_write)
         self._bytes, self._number, self._session = b"", 0, None
-        self.requests, self.complaints, self._loaded = [], [], set()
-        attached = self.call("Target.attachToTarget", targetId=self._page(), flatten=True)
+        self.requests, self.complaints = [], []
+        self._pages, self._loaded = [], set()
+        self.call("Target.setDiscoverTargets", discover=True)
+        while not self._pages:  # Chromium answers before it has opened one
+            self._next()
+        attached = self.call("Target.attachToTarget", targetId=self._pages[0], flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
         self.call("Page.setLifecycleEventsEnabled", enabled=True)
-
-    def _page(self):
-        """Chromium answers before it has opened one."""
-        begin = time.monotonic()
-        while time.monotonic() - begin < SECONDS_MAX:
-            for target in self.call("Target.getTargets")["targetInfos"]:
-                if target["type"] == "page":
-                    return target["targetId"]
-            time.sleep(0.05)
-        raise AssertionError("Chromium has no page")
 
     def close(self):
         self._process.kill()
@@ -75,7 +68,9 @@ class Browser:
         return message
 
     def _note(self, method, parameters):
-        if method == "Page.lifecycleEvent" and parameters["name"] == "load":
+        if method == "Target.targetCreated" and parameters["targetInfo"]["type"] == "page":
+            self._pages.append(parameters["targetInfo"]["targetId"])
+        elif method == "Page.lifecycleEvent" and parameters["name"] == "load":
             self._loaded.add(parameters["loaderId"])
         elif method == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
