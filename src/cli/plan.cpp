@@ -95,24 +95,22 @@ std::string decisions(const Recipe& recipe) {
 }
 
 // What the plan is asked for cannot be told to it.
-Status check_sets(const std::vector<std::string>& sets) {
-  for (const std::string& set : sets) {
-    for (const std::string_view key :
-         {"mesh.stages", "mesh.replicas", "data.batch", "pipeline.schedule",
-          "pipeline.update_every", "pipeline.extra_per_hop", "averaging.interval", "sim.speeds"}) {
-      if (!set.starts_with(fmt::format("{}=", key))) continue;
-      return usage_error(fmt::format(
-          "--set {}: a plan decides {} itself; `leeway simulate` says what a mesh of your own "
-          "would do",
-          shown(set, kShortBytes), key));
-    }
-  }
-  return {};
+Status check_sets(const ScenarioArguments& arguments) {
+  LEEWAY_TRY(
+      refuse_sets(arguments,
+                  {"mesh.stages=", "mesh.replicas=", "data.batch=", "pipeline.schedule=",
+                   "pipeline.update_every=", "pipeline.extra_per_hop=", "averaging.interval="},
+                  "a plan decides it itself; `leeway simulate` says what a mesh of your own "
+                  "would do"));
+  return refuse_sets(arguments,
+                     {"simulate.math=", "simulate.target_loss=", "simulate.stand_in=",
+                      "simulate.evaluation=", "simulate.placement="},
+                     "only `leeway simulate` looks at it");
 }
 
 Status run(const PlanArguments& arguments) {
   watch_for_interrupt();
-  LEEWAY_TRY(check_sets(arguments.scenario.sets));
+  LEEWAY_TRY(check_sets(arguments.scenario));
   const threads::WallClock clock;
   LEEWAY_ASSIGN(const Scenario scenario, load_machines(arguments.scenario, clock));
   const Cluster cluster = cluster_of(scenario);
@@ -141,9 +139,11 @@ Status run(const PlanArguments& arguments) {
                                 return !interrupted();
                               }}));
   const LoadedRecipe& chosen = plan.candidates.front().recipe;
-  fmt::print("{}: {}; {} meshes looked at, {} of them without room\n\n{}\n{}\n{}",
-             arguments.scenario.file, counted(cluster.machines.size(), "machine"), plan.tried,
-             plan.refused, candidates_table(plan), why(plan, cluster), decisions(chosen.recipe));
+  fmt::print(
+      "{}: {}; {} meshes looked at, {} of them too large for memory or "
+      "simulate.tokens_per_update\n\n{}\n{}\n{}",
+      arguments.scenario.file, counted(cluster.machines.size(), "machine"), plan.tried,
+      plan.refused, candidates_table(plan), why(plan, cluster), decisions(chosen.recipe));
   if (arguments.out.empty()) return {};
   LEEWAY_TRY(write_atomically(arguments.out, print_recipe(chosen)));
   fmt::print("wrote {}\n", arguments.out);

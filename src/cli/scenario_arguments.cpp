@@ -1,6 +1,9 @@
 #include "cli/scenario_arguments.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "cli/calibrate.h"
 #include "cli/recipe_vocabulary.h"
@@ -24,7 +27,20 @@ void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments) {
                    "for this one");
 }
 
+Status refuse_sets(const ScenarioArguments& arguments, const std::vector<std::string_view>& keys,
+                   std::string_view why) {
+  for (const std::string& set : arguments.sets) {
+    const auto begins = [&](std::string_view key) { return set.starts_with(key); };
+    if (std::ranges::any_of(keys, begins))
+      return usage_error(fmt::format("--set {}: {}", shown(set, kShortBytes), why));
+  }
+  return {};
+}
+
 Result<Scenario> load_machines(const ScenarioArguments& arguments, const Clock& clock) {
+  LEEWAY_TRY(refuse_sets(arguments, {"sim."},
+                         "[sim] is of run.driver = \"sim\"; a scenario has its machines and links "
+                         "in [[machine]], [[site]] and [[link]]"));
   LEEWAY_ASSIGN(Scenario scenario, load_scenario(arguments.file, arguments.sets));
   if (arguments.calibrate) LEEWAY_TRY(calibrate(clock, scenario));
   return scenario;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/scenario.h"
@@ -21,6 +22,10 @@ struct ScenarioArguments {
 
 // Registers SCENARIO, --set and --calibrate; `arguments` must outlive the parsing.
 void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments);
+
+// Of what --set says, keys that begin so would have no effect: an error that says why.
+Status refuse_sets(const ScenarioArguments& arguments, const std::vector<std::string_view>& keys,
+                   std::string_view why);
 
 // The scenario, its machines measured if that was asked for.
 Result<Scenario> load_machines(const ScenarioArguments& arguments, const Clock& clock);

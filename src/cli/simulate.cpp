@@ -40,11 +40,11 @@ std::string folder_name(const std::string& method) { return plain_name(method, "
 
 Result<MethodResult> run_method(const Scenario& scenario, const Cluster& cluster,
                                 const MethodRequest& request, const Clock& clock) {
-  const int64_t updates = simulated_updates(request.recipe.recipe, request.updates);
-  Progress progress(clock, request.name, static_cast<uint64_t>(updates));
+  constexpr double kParts = 1000;
+  Progress progress(clock, request.name, static_cast<uint64_t>(kParts));
   MethodRequest watched = request;
-  watched.progress = [&](int64_t done) {
-    if (stderr_is_terminal()) progress.show(static_cast<uint64_t>(done), "updates simulated");
+  watched.progress = [&](double share) {
+    if (stderr_is_terminal()) progress.show(static_cast<uint64_t>(kParts * share), "simulated");
     return !interrupted();
   };
   if (scenario.options.evaluation && request.recipe.recipe.run.evaluate_windows == 0)
@@ -93,16 +93,20 @@ Result<LoadedRecipe> recipe_to_train(const Scenario& scenario, const Method& met
   return *trained;
 }
 
-Result<std::vector<MethodResult>> run_methods(const SimulateArguments& arguments,
-                                              const Scenario& scenario, const Cluster& cluster) {
-  const threads::WallClock clock;
+// One method, ready to be run.
+struct Prepared {
+  std::string name;
+  LoadedRecipe recipe;
+  Placement placement;
+  LoadedRecipe trained;  // of simulate.math
+};
+
+// All of them before the first is run: a mistake in the last would cost the work of the others.
+Result<std::vector<Prepared>> prepare_methods(const Scenario& scenario, const Cluster& cluster) {
   LEEWAY_ASSIGN(const LoadedRecipe base, scenario.recipe_with({}));
-  LEEWAY_ASSIGN(const int64_t vocabulary, scenario_vocabulary(scenario, base.recipe));
-  std::vector<MethodResult> results;
-  const std::vector<Method> methods =
-      scenario.methods.empty() ? default_methods(base) : scenario.methods;
+  std::vector<Prepared> all;
   std::set<std::string> folders;
-  for (const Method& method : methods) {
+  for (const Method& method : scenario.methods.empty() ? default_methods(base) : scenario.methods) {
     if (scenario.options.math && !folders.insert(folder_name(method.name)).second)
       return usage_error(
           fmt::format("method \"{}\" would share its folder {} with another: rename it",
@@ -110,19 +114,34 @@ Result<std::vector<MethodResult>> run_methods(const SimulateArguments& arguments
     const Result<LoadedRecipe> recipe = scenario.recipe_with(method.set);
     if (!recipe.ok())
       return usage_error(fmt::format("method \"{}\": {}", method.name, recipe.error().message));
-    LEEWAY_ASSIGN(Placement placement, place(cluster, machine_order(cluster), recipe->recipe.mesh,
-                                             scenario.options.placement == "columns"));
+    const Result<Placement> placement = place(cluster, machine_order(cluster), recipe->recipe.mesh,
+                                              scenario.options.placement == "columns");
+    if (!placement.ok())
+      return usage_error(fmt::format("method \"{}\": {}", method.name, placement.error().message));
+    all.push_back({.name = method.name, .recipe = *recipe, .placement = *placement, .trained = {}});
+    if (!scenario.options.math) continue;
+    LEEWAY_ASSIGN(all.back().trained, recipe_to_train(scenario, method, *recipe));
+  }
+  return all;
+}
+
+Result<std::vector<MethodResult>> run_methods(const SimulateArguments& arguments,
+                                              const Scenario& scenario, const Cluster& cluster) {
+  const threads::WallClock clock;
+  LEEWAY_ASSIGN(const std::vector<Prepared> methods, prepare_methods(scenario, cluster));
+  LEEWAY_ASSIGN(const int64_t vocabulary,
+                scenario_vocabulary(scenario, methods.front().recipe.recipe));
+  std::vector<MethodResult> results;
+  for (const Prepared& method : methods) {
     const MethodRequest request = {.name = method.name,
-                                   .recipe = *recipe,
+                                   .recipe = method.recipe,
                                    .vocabulary = vocabulary,
                                    .updates = scenario.options.updates,
                                    .evaluation = scenario.options.evaluation,
-                                   .placement = std::move(placement)};
+                                   .placement = method.placement};
     LEEWAY_ASSIGN(MethodResult result, run_method(scenario, cluster, request, clock));
-    if (scenario.options.math) {
-      LEEWAY_ASSIGN(const LoadedRecipe trained, recipe_to_train(scenario, method, *recipe));
-      LEEWAY_TRY(add_math(arguments, cluster, request, trained, clock, result));
-    }
+    if (scenario.options.math)
+      LEEWAY_TRY(add_math(arguments, cluster, request, method.trained, clock, result));
     results.push_back(std::move(result));
   }
   return results;
@@ -130,7 +149,12 @@ Result<std::vector<MethodResult>> run_methods(const SimulateArguments& arguments
 
 Status run(const SimulateArguments& arguments) {
   watch_for_interrupt();
+  LEEWAY_TRY(refuse_sets(arguments.scenario, {"simulate.tokens_per_update="},
+                         "only `leeway plan` looks at it"));
   LEEWAY_ASSIGN(const Scenario scenario, load_machines(arguments.scenario, threads::WallClock()));
+  if (!scenario.options.math)
+    LEEWAY_TRY(refuse_sets(arguments.scenario, {"simulate.target_loss=", "simulate.stand_in="},
+                           "nothing is trained without simulate.math=true"));
   if (scenario.options.math) set_up_compute(1, Repeatable::kPrefer);
   const Cluster cluster = cluster_of(scenario);
   LEEWAY_ASSIGN(const std::vector<MethodResult> results, run_methods(arguments, scenario, cluster));
@@ -156,8 +180,8 @@ void add_simulate(CLI::App& app, Action& chosen) {
   const auto arguments = std::make_shared<SimulateArguments>();
   add_scenario_arguments(*command, arguments->scenario);
   command->add_option("--out", arguments->out,
-                      "Write results.json to this folder; with simulate.math the runs too [out/ "
-                      "and the scenario's name]");
+                      "Write results.json to this folder; with simulate.math the runs too [then "
+                      "out/ and the scenario's name, else nothing is written]");
   command->add_flag("--json", arguments->json, "Print results.json on standard output");
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }

@@ -21,20 +21,26 @@ std::string bytes_per_update(const MethodResult& result, int64_t bytes) {
                     static_cast<double>(std::max<int64_t>(1, result.updates)));
 }
 
-// "0: 25 %, 1: 75 %": the most frequent of them.
+// "1.4 in the mean: 0 25 %, 1 75 %": of more than a few values, the most frequent ones.
 std::string distribution(const Histogram& histogram) {
-  constexpr size_t kShown = 5;
+  constexpr size_t kShown = 4;
   if (histogram.empty()) return "-";
   double all = 0;
   for (const auto& [value, count] : histogram) all += static_cast<double>(count);
-  std::string text;
-  size_t shown = 0;
-  for (const auto& [value, count] : histogram) {
-    if (++shown > kShown) return text + fmt::format(", up to {}", largest_of(histogram));
-    text += fmt::format("{}{}: {:.0f} %", text.empty() ? "" : ", ", value,
+  std::vector<std::pair<int64_t, int64_t>> often(histogram.begin(), histogram.end());
+  std::ranges::stable_sort(often, std::greater{}, &std::pair<int64_t, int64_t>::second);
+  often.resize(std::min(often.size(), kShown));
+  std::ranges::sort(often);
+  std::string text = fmt::format("{:.3g} in the mean", mean_of(histogram));
+  for (const auto& [value, count] : often)
+    text += fmt::format("{} {} {:.0f} %", text.ends_with("mean") ? ":" : ",", value,
                         100 * static_cast<double>(count) / all);
-  }
+  if (often.size() < histogram.size()) text += fmt::format(", up to {}", largest_of(histogram));
   return text;
+}
+
+std::string seconds_text(double seconds) {
+  return seconds < 1 ? fmt::format("{:.3g} s", seconds) : human_seconds(seconds);
 }
 
 // With prices, or a loss to reach, there are columns for them.
@@ -42,12 +48,14 @@ std::string overview(const Scenario& scenario, const std::vector<MethodResult>& 
   const double target = scenario.options.target_loss;
   const bool trained = std::ranges::any_of(
       results, [](const MethodResult& result) { return !result.losses.empty(); });
+  const bool validated = std::ranges::any_of(
+      results, [](const MethodResult& result) { return !result.evaluations.empty(); });
   const bool priced = std::ranges::any_of(
       results, [](const MethodResult& result) { return result.price_per_hour > 0; });
   Row heading = {"method", "tokens/s", "speed-up", "busy", "sent an update", "memory"};
   if (priced) heading.push_back("price / M tokens");
   if (trained) heading.push_back("time");
-  if (trained) heading.push_back("loss");
+  if (trained) heading.push_back(validated ? "loss" : "training loss");
   if (trained && target > 0) heading.push_back(fmt::format("time to {:g}", target));
   std::vector<Row> rows;
   for (size_t at = 0; at < results.size(); ++at) {
@@ -62,12 +70,12 @@ std::string overview(const Scenario& scenario, const std::vector<MethodResult>& 
                shown_bytes(result.worker_memory())};
     if (priced) row.push_back(fmt::format("{:.4f}", result.price_per_million_tokens()));
     if (trained) {
-      row.push_back(human_seconds(result.curve().back().seconds));
+      row.push_back(seconds_text(result.curve().back().seconds));
       row.push_back(fmt::format("{:.4f}", result.curve().back().loss));
     }
     if (trained && target > 0) {
       const double seconds = seconds_to_loss(result, target);
-      row.push_back(seconds < 0 ? "never" : human_seconds(seconds));
+      row.push_back(seconds < 0 ? "never" : seconds_text(seconds));
     }
     rows.push_back(row);
   }
@@ -135,6 +143,7 @@ std::string between_sites(const Cluster& cluster, const std::vector<MethodResult
       line += fmt::format("{}{} to {} {}", at == 0 ? "" : ", ", cluster.sites[pairs[at].from],
                           cluster.sites[pairs[at].to], bytes_per_update(result, pairs[at].bytes));
     }
+    if (pairs.size() > kPairsMax) line += fmt::format(" and {} more", pairs.size() - kPairsMax);
     text += line + fmt::format("; most from {} to {}, {}\n", result.busiest.from, result.busiest.to,
                                bytes_per_update(result, result.busiest.bytes));
   }

@@ -105,6 +105,7 @@ Status check_links(const Scenario& scenario) {
   std::vector<std::string> names = site_names(scenario);
   const std::vector<std::string> machines = machine_names(scenario);
   names.insert(names.end(), machines.begin(), machines.end());
+  std::set<std::set<std::string>> seen;
   for (const SiteLink& link : scenario.links) {
     if (link.between.size() != 2)
       return mistake(scenario, link.line, "a link is between two: write between = [\"a\", \"b\"]");
@@ -119,6 +120,10 @@ Status check_links(const Scenario& scenario) {
                      "a link is between two sites or between two machines, not one of each");
     if (!link.trace.empty() && link.bandwidth_mbit != 0)
       return mistake(scenario, link.line, "a link has a trace or a bandwidth_mbit: keep one");
+    if (!seen.insert({link.between[0], link.between[1]}).second)
+      return mistake(scenario, link.line,
+                     fmt::format("there are two links between {} and {}: keep one",
+                                 leeway::quoted(link.between[0]), leeway::quoted(link.between[1])));
   }
   return {};
 }

@@ -115,6 +115,7 @@ void add_churn(const Churn& churn, Cluster& cluster) {
   if (churn.up_s == 0) return;
   const auto machines = static_cast<int64_t>(cluster.machines.size());
   const int64_t pauses = std::clamp<int64_t>(kAllPausesMax / machines, 20, kPausesMax);
+  cluster.churn_until_s = kSecondsMax;
   for (size_t machine = 0; machine < cluster.machines.size(); ++machine) {
     const RandomKey key = {.seed = static_cast<uint64_t>(churn.seed),
                            .stream = Stream::kChurn,
@@ -129,7 +130,19 @@ void add_churn(const Churn& churn, Cluster& cluster) {
       add_pause(machine, now, down, cluster);
       now += down;
     }
+    cluster.churn_until_s = std::min(cluster.churn_until_s, now);
   }
+}
+
+// Twice the time of the last thing that happens once; of churn, a few lives of every machine.
+double eventful_seconds(const Scenario& scenario) {
+  constexpr double kLives = 3;
+  double last = 0;
+  for (const auto* events : {&scenario.stalls, &scenario.joins, &scenario.departures}) {
+    for (const MachineEvent& event : *events) last = std::max(last, event.at_s + event.for_s);
+  }
+  const Churn& churn = scenario.churn;
+  return std::max(2 * last, churn.up_s == 0 ? 0 : kLives * (churn.up_s + churn.down_s));
 }
 
 }  // namespace
@@ -158,6 +171,7 @@ Cluster cluster_of(const Scenario& scenario) {
       cluster.departures.emplace_back(machine, from_seconds(departure.at_s));
   }
   add_churn(scenario.churn, cluster);
+  cluster.eventful_s = eventful_seconds(scenario);
   return cluster;
 }
 

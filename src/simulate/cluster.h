@@ -44,6 +44,8 @@ struct Cluster {
   std::vector<std::shared_ptr<const sim::LinkTrace>> traces;  // that links refer to
   std::vector<MachinePause> pauses;                           // stalls, late joins, churn
   std::vector<std::pair<size_t, Nanos>> departures;
+  double eventful_s = 0;     // so long it takes to see what happens to machines; 0: nothing
+  double churn_until_s = 0;  // beyond that it was not drawn
 
   const sim::LinkOptions& link(size_t from, size_t to) const;  // of two machines that are not one
 };

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "pipeline/schedule.h"
+#include "simulate/stage_costs.h"
 #include "worker/averaging_costs.h"
 #include "worker/averaging_parts.h"
 #include "worker/mesh.h"
@@ -17,7 +19,8 @@
 namespace leeway {
 namespace {
 
-constexpr double kSecondsMax = 3e9;  // a third of what the clock counts
+constexpr double kSecondsMax = 3e9;          // a third of what the clock counts
+constexpr uint64_t kEventsMax = 20'000'000;  // of one method: half a minute
 
 // Updates from `first` on, up to `last`: whole periods of whatever repeats, with full pipelines.
 struct Steady {
@@ -25,23 +28,16 @@ struct Steady {
   int64_t last = 0;
 };
 
-// Rounds of all lanes come round again after so many updates.
-int64_t period_of(const Recipe& recipe) {
-  if (recipe.mesh.replicas == 1 || recipe.averaging.method == AveragingMethod::kNone) return 1;
-  return std::max({int64_t{1}, round_interval(recipe), recipe.averaging.repair_every});
-}
-
 // Updates until the pipeline is full, and that it takes to drain.
 int64_t filling_of(const Recipe& recipe) {
   return Schedule(pipeline_shape(recipe), {0}).delay_max() + 1;
 }
 
-Steady steady_part(const Recipe& recipe, int64_t updates) {
+Steady steady_part(const Recipe& recipe, int64_t updates, int64_t period) {
   const int64_t edge = filling_of(recipe);
   const int64_t first = std::max(edge, updates / 4);
   const int64_t room = updates - edge - first;
   if (room < 1) return {0, updates};
-  const int64_t period = period_of(recipe);
   return {first, first + (room < period ? room : room / period * period)};
 }
 
@@ -50,28 +46,45 @@ Nanos done_at(const std::vector<Nanos>& times, int64_t updates) {
   return updates == 0 ? Nanos{0} : times[static_cast<size_t>(updates - 1)];
 }
 
-void measure_speed(const Tally& tally, const sim::Simulation& simulation, MethodResult& result) {
+// Where nothing happens to machines: whole periods of each replica, with full pipelines.
+sim::Window steady_window(const std::vector<Nanos>& times, const Steady& steady) {
+  return {done_at(times, steady.first), done_at(times, steady.last)};
+}
+
+// Where something does: the same time for all methods, while no replica has done all its updates.
+sim::Window common_window(const Cluster& cluster, const Tally& tally,
+                          const sim::Simulation& simulation, const MethodResult& result) {
+  sim::Window window = simulation.span();
+  window.end = std::min(window.end, Nanos{std::llround(cluster.eventful_s * 1e9)});
+  for (int64_t r = 0; r < result.recipe.recipe.mesh.replicas; ++r) {
+    const std::vector<Nanos>& times = tally.update_times({r});
+    if (std::ssize(times) == result.updates) window.end = std::min(window.end, times.back());
+  }
+  return window;
+}
+
+void measure_speed(const Cluster& cluster, const MethodRequest& request, const Tally& tally,
+                   const sim::Simulation& simulation, MethodResult& result) {
   const Recipe& recipe = result.recipe.recipe;
   const auto tokens = static_cast<double>(recipe.data.batch * recipe.model.context);
-  const auto stages = static_cast<size_t>(recipe.mesh.stages);
+  const auto replicas = static_cast<double>(recipe.mesh.replicas);
+  const Steady steady =
+      steady_part(recipe, result.updates, updates_period(recipe, request.evaluation));
+  const bool eventful = cluster.eventful_s > 0;
+  const sim::Window common = common_window(cluster, tally, simulation, result);
+  if (eventful) result.together = common.end.seconds();
   for (int64_t r = 0; r < recipe.mesh.replicas; ++r) {
     const std::vector<Nanos>& times = tally.update_times({r});
     if (times.empty()) continue;
-    if (std::ssize(times) < result.updates) {  // it has lost a machine for good
-      const double span = simulation.span().length().seconds();
-      result.tokens_per_second += tokens * static_cast<double>(times.size()) / span;
-      continue;
-    }
-    const Steady steady = steady_part(recipe, std::ssize(times));
-    const sim::Window window = {done_at(times, steady.first), done_at(times, steady.last)};
+    const sim::Window window = eventful ? common : steady_window(times, steady);
     if (window.begin >= window.end) continue;
-    result.tokens_per_second +=
-        tokens * static_cast<double>(steady.last - steady.first) / window.length().seconds();
-    for (size_t s = 0; s < stages; ++s) {
-      const WorkerId worker = {.replica = {r}, .stage = {static_cast<int64_t>(s)}};
-      const double share = simulation.busy_share(worker, window);
-      result.stages[s].busy += share / static_cast<double>(recipe.mesh.replicas);
-      result.busy += share / static_cast<double>(recipe.mesh.replicas * recipe.mesh.stages);
+    const int64_t done = eventful ? std::ranges::upper_bound(times, window.end) - times.begin()
+                                  : steady.last - steady.first;
+    result.tokens_per_second += tokens * static_cast<double>(done) / window.length().seconds();
+    for (int64_t s = 0; s < recipe.mesh.stages; ++s) {
+      const double share = simulation.busy_share({.replica = {r}, .stage = {s}}, window);
+      result.stages[static_cast<size_t>(s)].busy += share / replicas;
+      result.busy += share / (replicas * static_cast<double>(recipe.mesh.stages));
     }
   }
 }
@@ -127,6 +140,27 @@ void note_memory(const Cluster& cluster, const Placement& placement, MethodResul
     result.notes.push_back(fmt::format("does not fit: {}, and so do {} more", first, lacking - 1));
 }
 
+// Of so many updates as were simulated.
+void note_length(const Cluster& cluster, const MethodRequest& request, MethodResult& result) {
+  const int64_t period = updates_period(result.recipe.recipe, request.evaluation);
+  if (cluster.eventful_s == 0 && result.updates % period != 0)
+    result.notes.push_back(
+        fmt::format("rounds, repairs or evaluations come every {} updates, and {} were simulated: "
+                    "what they take is not in proportion; set simulate.updates to a multiple",
+                    period, result.updates));
+  if (result.together < 0.99 * cluster.eventful_s)
+    result.notes.push_back(
+        fmt::format("{} updates take {:.3g} s, too short to see what happens to machines (about "
+                    "{:.3g} s): raise {}",
+                    result.updates, result.together, cluster.eventful_s,
+                    request.updates > 0 ? "simulate.updates" : "run.updates"));
+  if (cluster.churn_until_s > 0 && result.seconds > cluster.churn_until_s)
+    result.notes.push_back(
+        fmt::format("machines come and go for the first {:.3g} s of {:.3g} s alone: raise "
+                    "churn.up_s, or lower simulate.updates",
+                    cluster.churn_until_s, result.seconds));
+}
+
 void note_stability(MethodResult& result) {
   const Recipe& recipe = result.recipe.recipe;
   const AveragingMethod method = recipe.averaging.method;
@@ -135,6 +169,17 @@ void note_stability(MethodResult& result) {
     return;
   if (const auto warning = stability_warning(stability_options(recipe, mean_of(result.lags))))
     result.notes.push_back(*warning);
+}
+
+// Whole periods, of which two are left when a quarter is left out at the beginning.
+int64_t usual_updates(const MethodRequest& request) {
+  constexpr int64_t kUsual = 40;
+  const Recipe& recipe = request.recipe.recipe;
+  const int64_t edge = filling_of(recipe);
+  const int64_t period = updates_period(recipe, request.evaluation);
+  const int64_t enough = (2 * period + edge) * 4 / 3 + edge + 1;
+  const int64_t periods = (std::max(kUsual, enough) + period - 1) / period;
+  return std::min(periods * period, recipe.run.updates);
 }
 
 }  // namespace
@@ -154,24 +199,32 @@ const std::vector<LossPoint>& MethodResult::curve() const {
   return evaluations.empty() ? losses : evaluations;
 }
 
-int64_t simulated_updates(const Recipe& recipe, int64_t asked) {
-  constexpr int64_t kUsual = 40;
-  const int64_t edge = filling_of(recipe);
-  const int64_t period = period_of(recipe);
-  // A quarter is left out at the beginning, so that two whole periods are left.
-  const int64_t enough = (2 * period + edge) * 4 / 3 + edge + 1;
-  return std::min(asked > 0 ? asked : std::max(kUsual, enough), recipe.run.updates);
+int64_t updates_period(const Recipe& recipe, bool evaluation) {
+  constexpr int64_t kPeriodMax = 2000;
+  int64_t period = 1;
+  const auto with = [&](int64_t every) {
+    if (every < 1) return;
+    const int64_t both = std::lcm(period, every);
+    period = both <= kPeriodMax ? both : std::max(period, every);
+  };
+  if (evaluation) with(recipe.run.evaluate_every);
+  if (recipe.mesh.replicas == 1 || recipe.averaging.method == AveragingMethod::kNone) return period;
+  with(round_interval(recipe));
+  with(recipe.averaging.repair_every);
+  return period;
 }
 
 Status check_clock(const Cluster& cluster, const MethodRequest& request, int64_t updates) {
   const Recipe& recipe = request.recipe.recipe;
-  const std::vector<StageOptions> stages = stage_options(recipe, request.vocabulary);
   const auto microbatches = static_cast<double>(recipe.pipeline.update_every);
   const double tokens = static_cast<double>(recipe.data.batch * recipe.model.context);
-  const ModelShape& shape = stages.front().shape;
-  double slowest = cluster.machines[request.placement.front()].tflops;
-  for (const size_t machine : request.placement)
-    slowest = std::min(slowest, cluster.machines[machine].tflops);
+  const ModelSeconds work = unit_seconds(recipe, request.vocabulary);
+  double compute = 0;
+  for (const size_t machine : request.placement) {
+    const Machine& at = cluster.machines[machine];
+    compute = std::max(compute,
+                       microbatches * work.microbatch / at.tflops + work.update / at.update_tflops);
+  }
   double thinnest = 1e18;  // bytes per second
   double longest = 0;
   const auto look_at = [&](const sim::LinkOptions& link) {
@@ -184,11 +237,11 @@ Status check_clock(const Cluster& cluster, const MethodRequest& request, int64_t
     for (const double rate : {line.up_bytes_per_second, line.down_bytes_per_second})
       if (rate > 0) thinnest = std::min(thinnest, rate);
   }
-  const double compute = 20 * slice_cost(shape, whole_model(shape)) * tokens / (slowest * 1e12);
-  const double activations = tokens * static_cast<double>(shape.width) * 8;
+  const double activations = tokens * static_cast<double>(recipe.model.width) * 8;
   const double averaging = averaging_traffic(recipe, request.vocabulary).allreduce_bytes;
   const auto hops = static_cast<double>(recipe.mesh.stages);
-  const double update = compute + (activations * 4 * hops + 2 * averaging) / thinnest +
+  // As much again for evaluations.
+  const double update = 2 * compute + (activations * 4 * hops + 2 * averaging) / thinnest +
                         longest * hops * 4 * (microbatches + 2);
   const double seconds = update * static_cast<double>(updates);
   if (seconds < kSecondsMax) return {};
@@ -216,7 +269,12 @@ MethodResult described(const Cluster& cluster, const MethodRequest& request) {
 Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest& request) {
   const Recipe& recipe = request.recipe.recipe;
   MethodResult result = described(cluster, request);
-  result.updates = simulated_updates(recipe, request.updates);
+  // So many updates; or where something happens to machines, as long as that takes.
+  const bool timed = cluster.eventful_s > 0 && request.updates == 0;
+  result.updates = std::min(request.updates > 0 ? request.updates
+                            : timed             ? recipe.run.updates
+                                                : usual_updates(request),
+                            recipe.run.updates);
   LEEWAY_TRY(check_clock(cluster, request, result.updates));
   RunPlan plan =
       make_plan(recipe, request.vocabulary, evaluation_batches_of(recipe, request.evaluation));
@@ -224,21 +282,29 @@ Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest
   const Workers workers = make_workers_without_numbers(plan, plan.replicas);
   sim::Simulation simulation(
       simulation_options(cluster, request.placement, recipe, request.vocabulary));
-  Tally tally(plan, request.progress);
+  bool enough = false;
+  Tally tally(plan, [&](int64_t done) {
+    const double time = simulation.clock().now().seconds() / cluster.eventful_s;
+    enough = timed && (time >= 1 || simulation.events() > kEventsMax);
+    const double share = static_cast<double>(done) / static_cast<double>(result.updates);
+    return !enough && (!request.progress || request.progress(timed ? time : share));
+  });
   if (const Status status = simulation.run(workers, tally); !status.ok()) {
     result.failure = fmt::format("stands still from {:.3g} s of simulated time on: {}",
                                  simulation.span().length().seconds(), status.error().message);
     return result;
   }
-  if (tally.abandoned()) return Error{"stopped"};
+  if (tally.abandoned() && !enough) return Error{"stopped"};
   result.seconds = simulation.span().length().seconds();
   result.bytes = tally.bytes();
   result.lags = tally.lags();
   result.rounds = tally.rounds();
   result.events = simulation.events();
   for (size_t s = 0; s < result.stages.size(); ++s) result.stages[s].delays = tally.delays()[s];
-  measure_speed(tally, simulation, result);
+  measure_speed(cluster, request, tally, simulation, result);
   measure_traffic(cluster, request.placement, simulation, result);
+  if (enough) result.updates = tally.updates() / recipe.mesh.replicas;
+  note_length(cluster, request, result);
   note_stability(result);
   return result;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct MethodResult {
   int64_t parameters = 0;
   int64_t updates = 0;           // that were simulated
   double seconds = 0;            // of simulated time
+  double together = 0;           // of these, where things happen to machines, those measured
   double tokens_per_second = 0;  // once pipelines are full
   double busy = 0;               // mean over all workers
   std::vector<StageResult> stages;
@@ -72,15 +74,18 @@ struct MethodRequest {
   int64_t updates = 0;      // 0: as many as steady numbers take
   bool evaluation = false;  // simulate evaluations too
   Placement placement;
-  Tally::Progress progress = {};
+  // The share that is done; false ends it.
+  std::function<bool(double share)> progress = {};
 };
 
-// What a user's numbers make impossible is an error; a mesh that comes to a standstill is a result
-// with a failure.
+// As many updates as the request asks for; or as steady numbers take; or where something happens to
+// machines, the same time for every method. What a user's numbers make impossible is an error; a
+// mesh that comes to a standstill is a result with a failure.
 Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest& request);
 
-// How many updates that will be.
-int64_t simulated_updates(const Recipe& recipe, int64_t asked);
+// Rounds, repairs and, where they are asked for, evaluations come round again after so many
+// updates.
+int64_t updates_period(const Recipe& recipe, bool evaluation);
 
 // Refuses what 64 bits of nanoseconds could not count.
 Status check_clock(const Cluster& cluster, const MethodRequest& request, int64_t updates);

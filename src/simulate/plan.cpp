@@ -8,12 +8,14 @@
 #include <set>
 #include <utility>
 
+#include "simulate/stage_costs.h"
+
 namespace leeway {
 namespace {
 
 constexpr size_t kSimulated = 6;
-constexpr int64_t kSimulatedUpdates = 16;
-constexpr int64_t kReplicasMax = 256;  // what the key allows
+constexpr int64_t kSimulatedUpdates = 16;  // or what it takes to see two rounds
+constexpr int64_t kReplicasMax = 256;      // what the key allows
 constexpr int64_t kMicrobatchMax = 64;
 constexpr double kAsGood = 0.98;   // of the best: then smaller updates count
 constexpr double kFarBelow = 0.8;  // what was simulated, of what arithmetic promised
@@ -112,18 +114,41 @@ std::vector<Candidate> finalists(std::vector<Candidate> all) {
   return best;
 }
 
+int64_t updates_of(const Scenario& scenario, const Recipe& recipe) {
+  if (scenario.options.updates > 0) return scenario.options.updates;
+  const int64_t period = updates_period(recipe, /*evaluation=*/false);
+  return period * std::max<int64_t>(2, (kSimulatedUpdates + period - 1) / period);
+}
+
 Result<MethodResult> try_out(const PlanRequest& request, Candidate& candidate) {
   LEEWAY_ASSIGN(MethodResult result,
-                simulate_method(request.cluster, {.name = "plan",
-                                                  .recipe = candidate.recipe,
-                                                  .vocabulary = request.vocabulary,
-                                                  .updates = kSimulatedUpdates,
-                                                  .placement = candidate.placement}));
+                simulate_method(request.cluster,
+                                {.name = "plan",
+                                 .recipe = candidate.recipe,
+                                 .vocabulary = request.vocabulary,
+                                 .updates = updates_of(request.scenario, candidate.recipe.recipe),
+                                 .placement = candidate.placement}));
   candidate.simulated = result.tokens_per_second;
   // Machines of unequal speed, or rounds, that arithmetic knows nothing of.
   const bool far_below = candidate.simulated < kFarBelow * candidate.predicted;
   if (far_below && candidate.limit == "compute") candidate.limit = "waiting";
   return result;
+}
+
+// The clock of the simulator counts a few centuries.
+Status check_pace(const PlanRequest& request, const Recipe& base) {
+  constexpr double kYear = 365.25 * 86400;
+  const ModelSeconds work = unit_seconds(base, request.vocabulary);
+  for (const Machine& machine : request.cluster.machines) {
+    const double seconds = kMicrobatchMax * work.microbatch / std::min(1.0, machine.tflops) +
+                           work.update / std::min(1.0, machine.update_tflops);
+    if (seconds > 10 * kYear)
+      return usage_error(
+          fmt::format("{}: an update of this model could take {:.3g} years on {}: use faster "
+                      "machines, or a smaller model",
+                      request.scenario.source_name, seconds / kYear, machine.name));
+  }
+  return {};
 }
 
 }  // namespace
@@ -136,6 +161,7 @@ Result<Plan> plan_for(const PlanRequest& request) {
   LEEWAY_ASSIGN(const LoadedRecipe base,
                 request.scenario.recipe_with({"mesh.stages=1", "mesh.replicas=1", "data.batch=1",
                                               "pipeline.update_every=auto", "sim.speeds=[]"}));
+  LEEWAY_TRY(check_pace(request, base.recipe));
   Plan plan;
   std::vector<Candidate> candidates;
   std::optional<Refusal> nearest;

@@ -63,6 +63,17 @@ std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary
   return stage_costs(recipe, vocabulary, kTera, {});
 }
 
+ModelSeconds unit_seconds(const Recipe& recipe, int64_t vocabulary) {
+  constexpr double kFast =
+      1e9;  // times a machine of 1 TFLOP/s: nothing that keys allow is too long
+  ModelSeconds seconds;
+  for (const sim::StageCosts& costs : stage_costs(recipe, vocabulary, kTera * kFast, {})) {
+    seconds.microbatch += kFast * (costs.forward + costs.backward).seconds();
+    seconds.update += kFast * costs.update.seconds();
+  }
+  return seconds;
+}
+
 std::vector<sim::StageCosts> sim_costs(const Recipe& recipe, int64_t vocabulary) {
   return stage_costs(recipe, vocabulary, recipe.sim.flops, recipe.sim.speeds);
 }

@@ -16,6 +16,14 @@ std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary
 // Of each stage on the workers of run.driver = "sim": sim.flops and sim.speeds.
 std::vector<sim::StageCosts> sim_costs(const Recipe& recipe, int64_t vocabulary);
 
+// Seconds of the whole model's microbatch and update on such a machine, in doubles: they may be
+// more than the simulator's clock counts.
+struct ModelSeconds {
+  double microbatch = 0;
+  double update = 0;
+};
+ModelSeconds unit_seconds(const Recipe& recipe, int64_t vocabulary);
+
 // The same work on a machine of the scenario.
 sim::StageCosts costs_on(const Machine& machine, const sim::StageCosts& unit);
 

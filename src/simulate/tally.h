@@ -47,6 +47,7 @@ class Tally final : public Books {
   const std::vector<Histogram>& delays() const { return delays_; }
   const Histogram& lags() const { return lags_; }
   int64_t rounds() const { return rounds_; }
+  int64_t updates() const { return updates_; }  // of all replicas
   // When the first stage of a replica, the last to know, had done each of its updates.
   const std::vector<Nanos>& update_times(ReplicaId replica) const {
     return update_times_[static_cast<size_t>(replica.value)];

@@ -160,7 +160,35 @@ def test_calibration_takes_machines_for_what_was_measured(place):
 @pytest.mark.parametrize("key", ["mesh.stages", "data.batch", "pipeline.update_every"])
 def test_a_plan_is_not_told_what_it_is_asked_for(place, key):
     sentence = place.refused(2, "plan", scenario(place), "--set", f"{key}=2")
-    assert f"a plan decides {key} itself" in sentence
+    assert f"--set {key}=2: a plan decides it itself" in sentence
+
+
+@pytest.mark.parametrize("command, set_, words", [
+    ("simulate", "sim.latency_ms=300", "[[link]]"),
+    ("plan", "sim.flops=3", "[[machine]]"),
+    ("simulate", "simulate.tokens_per_update=2", "only `leeway plan` looks at it"),
+    ("plan", "simulate.math=true", "only `leeway simulate` looks at it"),
+    ("simulate", "simulate.target_loss=2", "nothing is trained without simulate.math=true"),
+])  # fmt: skip
+def test_what_would_have_no_effect_is_refused(place, command, set_, words):
+    sentence = place.refused(2, command, scenario(place), "--set", set_)
+    assert f"--set {set_}: " in sentence and words in sentence
+
+
+def test_a_model_that_no_clock_can_time_is_refused(place):
+    huge = place.sets(model__width=65536, model__layers=4096, model__heads=64)
+    sentence = place.refused(2, "simulate", scenario(place), *huge, *place.sets(mesh__stages=2))
+    assert "years of simulated time" in sentence
+    assert "years on m-1" in place.refused(2, "plan", scenario(place), *huge)
+
+
+def test_the_last_method_is_checked_before_the_first_is_trained(place):
+    methods = ["[[method]]", 'name = "one"', "set = []",
+               "[[method]]", 'name = "two"', 'set = ["mesh.replicas=9"]']  # fmt: skip
+    text = scenario(place, "[simulate]", "math = true", *methods)
+    sentence = place.refused(2, "simulate", text, "--out", "kept")
+    assert 'method "two": ' in sentence and "room for 8" in sentence
+    assert not (place.folder / "kept").exists()
 
 
 @pytest.mark.parametrize("command", ["simulate", "plan"])
@@ -169,6 +197,8 @@ def test_a_plan_is_not_told_what_it_is_asked_for(place, key):
     (("latency_ms = 1", "latency_ms = -1"), ["site.latency_ms is -1", "s.toml:"]),
     (("tflops = 0.01", "tflop = 1"), ["machine has no tflops"]),
     (("count = 8", "count = 0"), ["machine.count is 0", "a whole number from 1"]),
+    (("[[machine]]", '[[link]]\nbetween = ["m-1", "m-2"]\n[[link]]\nbetween = ["m-2", "m-1"]\n'
+      "[[machine]]"), ["there are two links between"]),
 ])  # fmt: skip
 def test_scenarios_that_make_no_sense(place, command, change, words):
     machines = MACHINES.replace(*change)

@@ -1,4 +1,6 @@
 // What happens to machines, and what it does to methods.
+#include <fmt/format.h>
+
 #include "simulate/results_json.h"
 #include "simulate_testing.h"
 
@@ -14,7 +16,8 @@ TEST(Scenario, AStallHoldsUpEverybodyWhoWaits) {
   const Scenario calm = scenario_of(text);
   const Scenario stalled =
       scenario_of(text + "[[stall]]\nmachine = \"m-1\"\nat_s = 1\nfor_s = 1000\n");
-  const double extra = result_of(stalled, kAllreduce).seconds - result_of(calm, kAllreduce).seconds;
+  const double extra =
+      result_of(stalled, kAllreduce, 40).seconds - result_of(calm, kAllreduce, 40).seconds;
   EXPECT_NEAR(extra, 1000, 1);
 }
 
@@ -33,6 +36,54 @@ TEST(Scenario, ChurnIsTheSameForTheSameSeed) {
   const double seconds = result_of(scenario_of(text), kSparse).seconds;
   EXPECT_EQ(result_of(scenario_of(text), kSparse).seconds, seconds);
   EXPECT_NE(result_of(scenario_of(text + "seed = 2\n"), kSparse).seconds, seconds);
+}
+
+TEST(Scenario, WhatHappensToMachinesIsSeenByFastMethodsToo) {
+  const std::string text = scenario_text("latency_ms = 1\nbandwidth_mbit = 10");
+  const double calm = result_of(scenario_of(text), kSparse).tokens_per_second;
+  // One of two replicas is gone after a time in which the usual forty updates would be long over.
+  const double at = 5 * result_of(scenario_of(text), kSparse).seconds;
+  const std::string departs = fmt::format("[[departure]]\nmachine = \"m-4\"\nat_s = {}\n", at);
+  const MethodResult goes_on = result_of(scenario_of(text + departs), kSparse);
+  EXPECT_GT(goes_on.seconds, 1.9 * at);
+  EXPECT_NEAR(goes_on.tokens_per_second / calm, 0.75, 0.03);  // both for half of the time, then one
+  EXPECT_TRUE(goes_on.notes.empty()) << goes_on.notes[0];
+  // So many updates were asked for: then it is said.
+  const MethodResult asked = result_of(scenario_of(text + departs), kSparse, 40);
+  ASSERT_EQ(asked.notes.size(), 1U);
+  EXPECT_NE(asked.notes[0].find("too short to see what happens to machines"), std::string::npos);
+}
+
+TEST(Scenario, ReplicasThatComeLateCountForTheTimeTheyAreThere) {
+  const std::string text = scenario_text("latency_ms = 1\nbandwidth_mbit = 10");
+  const MethodResult calm = result_of(scenario_of(text), kSparse);
+  const std::string joins =
+      fmt::format("[[join]]\nmachine = \"m-3\"\nat_s = {}\n", 5 * calm.seconds);
+  const MethodResult late = result_of(scenario_of(text + joins), kSparse);
+  EXPECT_NEAR(late.tokens_per_second / calm.tokens_per_second, 0.75, 0.03);
+}
+
+TEST(Scenario, ChurnThatEndsIsTold) {
+  const MethodResult result = result_of(
+      scenario_of(scenario_text("latency_ms = 1") + "[churn]\nup_s = 1e-6\ndown_s = 1e-6\n"),
+      kSparse);
+  ASSERT_EQ(result.notes.size(), 1U);
+  EXPECT_NE(result.notes[0].find("machines come and go for the first"), std::string::npos);
+}
+
+TEST(Scenario, RoundsAreCountedOverWholePeriods) {
+  const std::vector<std::string> sets = {"mesh.replicas=2", "averaging.method=diloco",
+                                         "averaging.interval=50"};
+  const Scenario scenario = scenario_of(scenario_text("latency_ms = 1"));
+  const MethodResult result = result_of(scenario, sets);
+  EXPECT_EQ(result.updates % 50, 0);
+  // Two replicas send all weights and get the mean, in fp32, once every 50 updates.
+  const double expected = 2.0 * 4 * static_cast<double>(result.parameters) / 50;
+  EXPECT_NEAR(static_cast<double>(result.bytes.averaging) / static_cast<double>(result.updates),
+              expected, 0.01 * expected);
+  const MethodResult asked = result_of(scenario, sets, 40);
+  ASSERT_EQ(asked.notes.size(), 1U);
+  EXPECT_NE(asked.notes[0].find("come every 50 updates, and 40 were simulated"), std::string::npos);
 }
 
 TEST(Scenario, MethodsDropWhatTheyHaveNoUseFor) {
