@@ -1,4 +1,5 @@
 #include <c10/util/Exception.h>
+#include <sys/prctl.h>
 
 #include <cstdio>
 #include <exception>
@@ -9,6 +10,7 @@
 #include "cli/matrix_unit.h"
 
 int main(int argc, char** argv) {
+  ::prctl(PR_SET_NAME, "leeway");             // of one that `compare` starts, ps would say `exe`
   leeway::cli::avoid_unusable_matrix_unit();  // before oneDNN asks the processor what it has
   leeway::cli::prefer_large_pages();          // before the first tensor
   try {

@@ -2,14 +2,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -17,53 +16,59 @@
 namespace leeway {
 namespace {
 
-// Default answers to signals whatever ours are, and a group of its own.
-class SpawnSettings {
- public:
-  explicit SpawnSettings(const Path& log) {
-    ::posix_spawn_file_actions_init(&actions_);
-    ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, log.c_str(),
-                                       O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
-    ::posix_spawn_file_actions_adddup2(&actions_, STDOUT_FILENO, STDERR_FILENO);
-    ::posix_spawnattr_init(&attributes_);
-    sigset_t signals;
-    ::sigemptyset(&signals);
-    ::sigaddset(&signals, SIGINT);
-    ::sigaddset(&signals, SIGTERM);
-    ::posix_spawnattr_setsigdefault(&attributes_, &signals);
-    ::posix_spawnattr_setpgroup(&attributes_, 0);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-  ~SpawnSettings() {
-    ::posix_spawn_file_actions_destroy(&actions_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
+constexpr int kNotStarted = 127;  // what a shell says, too
 
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
+bool put(int descriptor, int place) {
+  if (descriptor < 0 || descriptor == place) return descriptor == place;
+  return ::dup2(descriptor, place) == place && ::close(descriptor) == 0;
+}
 
- private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
+// What the new process does before it is the program: only what a signal handler may do, too.
+// Tells `report` why it could not be.
+[[noreturn]] void become(const char* program, char* const* words, const char* log, int report) {
+  ::setpgid(0, 0);
+  std::signal(SIGINT, SIG_DFL);  // whatever ours are
+  std::signal(SIGTERM, SIG_DFL);
+  constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND;
+  if (put(::open("/dev/null", O_RDONLY), STDIN_FILENO) &&  // NOLINT: open is variadic
+      put(::open(log, kWrite, 0644), STDOUT_FILENO) &&     // NOLINT
+      ::dup2(STDOUT_FILENO, STDERR_FILENO) == STDERR_FILENO) {
+    ::execv(program, words);
+  }
+  const int why = errno;
+  static_cast<void>(::write(report, &why, sizeof why));
+  ::_exit(kNotStarted);
+}
 
 }  // namespace
 
-Result<Child> Child::start(const std::vector<std::string>& words, const Path& log) {
-  LEEWAY_CHECK(!words.empty(), "a child without a program");
+Result<Child> Child::start(const Path& program, const std::vector<std::string>& words,
+                           const Path& log) {
+  LEEWAY_CHECK(!words.empty(), "a child without a name");
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  const SpawnSettings settings(log);
-  pid_t process = -1;
-  const int failed = ::posix_spawn(&process, words.front().c_str(), settings.actions(),
-                                   settings.attributes(), arguments.data(), environ);
-  if (failed != 0) return file_error("start", words.front(), failed);
-  const auto descriptor = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
-  return Child(process, descriptor);  // without a descriptor: waits go by time alone
+  int report[2];  // closed by exec
+  if (::pipe2(report, O_CLOEXEC) != 0) return file_error("start", program, errno);
+  const pid_t parent = ::getpid();
+  const pid_t process = ::fork();
+  if (process == 0) {
+    // Asked for first, then looked whether the parent has died before.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(kNotStarted);
+    become(program.c_str(), arguments.data(), log.c_str(), report[1]);
+  }
+  int why = process < 0 ? errno : 0;
+  ::close(report[1]);
+  if (process > 0) {
+    while (::read(report[0], &why, sizeof why) < 0 && errno == EINTR) continue;
+  }
+  ::close(report[0]);
+  const auto descriptor =
+      process < 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+  Child child(process, descriptor);  // without a descriptor: waits go by time alone
+  if (why != 0) return file_error("start", program, why);
+  return child;
 }
 
 Child::Child(Child&& other) noexcept

@@ -19,10 +19,12 @@ class Child {
     int signal = 0;  // 0: none
   };
 
-  // The program is words[0], a path. Standard output and standard error go to `log`, which starts
-  // empty; there is no input. The child is in a process group of its own: Ctrl-C on the terminal
-  // reaches this process alone, which decides.
-  static Result<Child> start(const std::vector<std::string>& words, const Path& log);
+  // `words` begin with the name that it goes by. Standard output and standard error go to `log`,
+  // which starts empty; there is no input. The child is in a process group of its own: Ctrl-C on
+  // the terminal reaches this process alone, which decides. When the calling thread ends, however
+  // it does, the child is killed: nobody would know of it.
+  static Result<Child> start(const Path& program, const std::vector<std::string>& words,
+                             const Path& log);
   Child(Child&& other) noexcept;
   Child& operator=(Child&& other) noexcept;
   ~Child();  // kills and buries one that still runs
@@ -40,7 +42,7 @@ class Child {
   std::optional<End> end_;
 };
 
-// The program that runs now, for more of it.
+// The program that runs now, for more of it, whatever has become of its file.
 Path this_program();
 
 }  // namespace leeway

@@ -73,7 +73,7 @@ Status check_stamp(const Path& folder, const std::string& file_name) {
 class FolderLock {
  public:
   static Result<FolderLock> take(const Path& folder) {
-    // Not closed on exec: the children of a killed comparison still write there.
+    // Not closed on exec: the children of a killed comparison may outlive it by a moment.
     const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY);  // NOLINT
     if (descriptor < 0) return file_error("open", folder, errno);
     FolderLock lock(descriptor);

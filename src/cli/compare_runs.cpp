@@ -127,10 +127,10 @@ class Runs {
     std::error_code code;  // a folder that is not there needs no removing
     if (std::filesystem::exists(path, code)) LEEWAY_TRY(remove_folder(path));
     LEEWAY_TRY(write_atomically(run_recipe(folder_, run), print_recipe(run.recipe)));
-    LEEWAY_ASSIGN(Child child,
-                  Child::start({this_program().string(), "train", run_recipe(folder_, run).string(),
-                                "--out", path.string()},
-                               run_log(folder_, run)));
+    LEEWAY_ASSIGN(Child child, Child::start(this_program(),
+                                            {"leeway", "train", run_recipe(folder_, run).string(),
+                                             "--out", path.string()},
+                                            run_log(folder_, run)));
     running_.push_back({index, std::move(child)});
     return {};
   }

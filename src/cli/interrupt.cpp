@@ -17,6 +17,9 @@ void on_signal(int signal) {
 void watch_for_interrupt() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);  // what a scheduler sends before it takes a spot machine away
+  struct sigaction hangup = {};
+  ::sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) std::signal(SIGHUP, on_signal);  // nohup has it ignored
 }
 
 bool interrupted() { return stop_wanted != 0; }

@@ -4,8 +4,10 @@ import fcntl
 import json
 import os
 import re
+import select
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from places import LEEWAY, REPOSITORY
@@ -103,20 +105,55 @@ def test_set_is_for_all_variants_that_do_not_set_it(place):
         assert said in sentence and "--set" in sentence, sentence
 
 
+def started(place, out, until, **options):
+    """A comparison in the background that has said a line which begins so."""
+    process = subprocess.Popen(
+        [LEEWAY, "compare", "set.toml", "--out", out, "--json", "--jobs", "1"],
+        cwd=place.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "OMP_WAIT_POLICY": "passive"}, **options,
+    )  # fmt: skip
+    read_until(process, until)
+    return process
+
+
+def read_until(process, begin):
+    assert any(line.startswith(begin) for line in process.stderr), "it has ended"
+
+
+@pytest.mark.parametrize("sent", [signal.SIGHUP, signal.SIGKILL])
+def test_a_run_ends_with_its_comparison(place, sent):
+    write(place, updates=600)
+    reader, writer = os.pipe()  # the writing end is inherited, and closed when all have ended
+    process = started(place, "c", "comparing", pass_fds=[writer])
+    os.close(writer)
+    child = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().strip()
+    assert Path(f"/proc/{child}/comm").read_text() == "leeway\n"
+    assert Path(f"/proc/{child}/cmdline").read_text().startswith("leeway\0train\0")
+    process.send_signal(sent)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == (1 if sent == signal.SIGHUP else -sent)
+    assert ("stopped with 0 of 4 runs done" in rest) == (sent == signal.SIGHUP)
+    assert select.select([reader], [], [], 60)[0], "a run goes on alone"
+    os.close(reader)
+    compare(place, "--set", "run.updates=4")  # the folder is free
+
+
+def test_a_closed_terminal_does_not_end_what_nohup_started(place):
+    write(place, updates=600)
+    process = started(
+        place, "c", "comparing", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    )
+    process.send_signal(signal.SIGHUP)
+    read_until(process, "comparing")
+    process.send_signal(signal.SIGTERM)
+    assert "stopped with" in process.communicate(timeout=60)[1]
+
+
 def test_interrupted_and_resumed_gives_the_same_results(place):
     write(place, updates=80)
     whole, _ = compare(place)
-    process = subprocess.Popen(
-        [LEEWAY, "compare", "set.toml", "--out", "cut", "--json", "--jobs", "1"],
-        cwd=place.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_WAIT_POLICY": "passive"},
-    )
-    for line in process.stderr:
-        if line.startswith("all gradients seed 1:"):  # the first is done, the second under way
-            break
+    # The first is done, the second under way.
+    process = started(place, "cut", "all gradients seed 1:")
     process.send_signal(signal.SIGINT)
     out, rest = process.communicate(timeout=60)
     assert process.returncode == 1 and out == ""

@@ -1,6 +1,9 @@
 #include "base/child.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -21,7 +24,7 @@ Child::End end_of(Child& child) {
 TEST(Child, WordsAndStatusComeBack) {
   const TemporaryFolder folder;
   const Path log = folder.path() / "log";
-  auto child = Child::start({"/bin/sh", "-c", "echo out; echo err >&2; exit 3"}, log);
+  auto child = Child::start("/bin/sh", {"sh", "-c", "echo out; echo err >&2; exit 3"}, log);
   ASSERT_TRUE(child.ok()) << child.error().message;
   const Child::End end = end_of(*child);
   EXPECT_EQ(end.status, 3);
@@ -32,7 +35,7 @@ TEST(Child, WordsAndStatusComeBack) {
 
 TEST(Child, EndsWhenAsked) {
   const TemporaryFolder folder;
-  auto child = Child::start({"/bin/cat", "/dev/zero"}, "/dev/null");
+  auto child = Child::start("/bin/cat", {"cat", "/dev/zero"}, "/dev/null");
   ASSERT_TRUE(child.ok()) << child.error().message;
   EXPECT_FALSE(child->ended());
   child->ask_to_end();
@@ -40,14 +43,32 @@ TEST(Child, EndsWhenAsked) {
 }
 
 TEST(Child, OneThatIsForgottenIsKilled) {
-  auto child = Child::start({"/bin/cat", "/dev/zero"}, "/dev/null");
+  auto child = Child::start("/bin/cat", {"cat", "/dev/zero"}, "/dev/null");
   ASSERT_TRUE(child.ok());
   Child other = std::move(*child);  // its end is this scope's
   EXPECT_FALSE(other.ended());
 }
 
+TEST(Child, IsKilledWithItsParent) {
+  int ends[2];  // the writing one is open for as long as one of the two lives
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    const auto child = Child::start("/bin/cat", {"cat", "/dev/zero"}, "/dev/null");
+    if (child.ok()) ::raise(SIGKILL);
+    ::_exit(1);
+  }
+  ::close(ends[1]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(parent, &status, 0), parent);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  pollfd closed{.fd = ends[0], .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&closed, 1, static_cast<int>(kLong.count / 1'000'000)), 1);
+  ::close(ends[0]);
+}
+
 TEST(Child, AProgramThatIsNotThereIsAnError) {
-  const auto child = Child::start({"/nowhere/program"}, "/dev/null");
+  const auto child = Child::start("/nowhere/program", {"program"}, "/dev/null");
   ASSERT_FALSE(child.ok());
   EXPECT_NE(child.error().message.find("cannot start /nowhere/program"), std::string::npos);
 }
