@@ -43,7 +43,14 @@ struct CompareArguments {
 // Whose results a folder holds.
 constexpr const char* kStamp = "compare.json";
 
-Status check_stamp(const Path& folder, const std::string& file_name) {
+// The way from the folder to the file: both may move, together.
+std::string way_to(const Path& file, const Path& folder) {
+  std::error_code code;  // what cannot be followed stays as it is written
+  const Path way = fs::relative(file, folder, code);
+  return code || way.empty() ? file.string() : way.string();
+}
+
+Status check_stamp(const Path& folder, const Path& file) {
   std::error_code code;  // a folder that is not there is empty
   if (!fs::is_directory(folder, code) || fs::is_empty(folder, code)) return {};
   const Result<std::string> text = read_text(folder / kStamp);
@@ -62,9 +69,10 @@ Status check_stamp(const Path& folder, const std::string& file_name) {
         "choose another --out",
         folder.string(), shown(word("version")), LEEWAY_VERSION));
   }
-  if (word("file") != file_name) {
+  if (word("file") != way_to(file, folder)) {
+    const Path other = (folder / word("file")).lexically_normal();
     return usage_error(fmt::format("{} holds results of {}, not of {}; choose another --out",
-                                   folder.string(), shown(word("file")), file_name));
+                                   folder.string(), shown(other.string()), file.string()));
   }
   return {};
 }
@@ -196,17 +204,16 @@ void print_plan(const ComparisonPlan& plan) {
 
 Status run(const CompareArguments& arguments) {
   const Path folder = arguments.folder();
-  const std::string file_name = Path(arguments.file).filename().string();
   LEEWAY_ASSIGN(const ComparisonText text, load_comparison(arguments.file, arguments.sets));
   LEEWAY_ASSIGN(const ComparisonPlan plan, plan_comparison(text));
   if (arguments.check) {
     print_plan(plan);
     return {};
   }
-  LEEWAY_TRY(check_stamp(folder, file_name));
+  LEEWAY_TRY(check_stamp(folder, arguments.file));
   LEEWAY_TRY(make_folder(folder / "runs"));
   LEEWAY_ASSIGN(const FolderLock lock, FolderLock::take(folder));
-  const Json stamp{{"version", LEEWAY_VERSION}, {"file", file_name}};
+  const Json stamp{{"version", LEEWAY_VERSION}, {"file", way_to(arguments.file, folder)}};
   LEEWAY_TRY(write_atomically(folder / kStamp, stamp.dump(2) + "\n"));
   LEEWAY_ASSIGN(const std::vector<RunOutcome> outcomes, complete(plan, arguments));
   LEEWAY_TRY(check_same_data(plan, outcomes));

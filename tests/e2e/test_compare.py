@@ -5,6 +5,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -221,10 +222,10 @@ def test_bad_files_and_folders_get_one_sentence(place):
     sentence = place.refused(2, "compare", "set.toml", "--out", "old")
     assert "old holds results of leeway 0.0.1, and this is" in sentence
     version = place.ok("version").stdout.split()[1]
-    stamp.write_text(json.dumps({"version": version, "file": "another.toml"}))
+    stamp.write_text(json.dumps({"version": version, "file": "../another.toml"}))
     sentence = place.refused(2, "compare", "set.toml", "--out", "old")
     assert "old holds results of another.toml, not of set.toml" in sentence
-    stamp.write_text(json.dumps({"version": version, "file": "set.toml"}))
+    stamp.write_text(json.dumps({"version": version, "file": "../set.toml"}))
     folder = os.open(place.folder / "old", os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
     assert "another comparison is at work in old" in place.refused(
@@ -233,6 +234,21 @@ def test_bad_files_and_folders_get_one_sentence(place):
     os.close(folder)
     stamp.write_text("[")
     assert "of leeway ?" in place.refused(2, "compare", "set.toml", "--out", "old")
+
+
+def test_a_folder_moves_with_its_file_and_takes_no_other_of_that_name(place):
+    write(place)
+    few = ["--set", "run.updates=2", "--set", "seeds=[1]"]
+    compare(place, *few)
+    other = place.folder / "other"
+    other.mkdir()
+    for name in ("set.toml", "tiny.toml"):
+        shutil.copy(place.folder / name, other)
+    sentence = place.refused(2, "compare", "other/set.toml", "--out", "c", *few)
+    assert "c holds results of set.toml, not of other/set.toml" in sentence
+    shutil.copytree(place.folder / "c", other / "c")
+    done = place.ok("compare", "other/set.toml", "--out", "other/c", *few)
+    assert done.stderr == ""  # nothing was run
 
 
 SETS = sorted((REPOSITORY / "recipes/compare").glob("*.toml"))
