@@ -129,13 +129,9 @@ Result<std::vector<RunOutcome>> complete(const ComparisonPlan& plan,
   const threads::WallClock clock;
   const Path folder = arguments.folder();
   LEEWAY_ASSIGN(auto outcomes, outcomes_so_far(plan, arguments));
-  const auto missing =
-      std::ranges::count_if(outcomes, [](const auto& outcome) { return !outcome; });
-  if (missing > 0) {
+  if (std::ranges::any_of(outcomes, [](const auto& outcome) { return !outcome; })) {
     for (const char* name : {"results.json", "table.md", "report.html"})
       LEEWAY_TRY(remove_file(folder / name));
-    const auto kept = std::ssize(outcomes) - missing;
-    if (kept > 0) fmt::print(stderr, "{} of {} runs are done already\n", kept, outcomes.size());
     LEEWAY_TRY(run_missing(plan, folder, jobs_of(arguments, plan), clock, outcomes));
   }
   std::vector<RunOutcome> whole;

@@ -78,6 +78,7 @@ class Runs {
         progress_(clock, "comparing", updates_in_all()) {}
 
   Status all(int64_t jobs) {
+    if (done() > 0) progress_.note(done_of_all() + " are done already");
     show();
     size_t next = 0;
     while (!interrupted()) {
@@ -86,7 +87,7 @@ class Runs {
         ++next;
       }
       if (running_.empty()) {
-        progress_.finish(fmt::format("{} runs", plan_.runs.size()));
+        progress_.finish(counted(can_run(), "run"));
         return {};
       }
       LEEWAY_TRY(wait());
@@ -96,8 +97,10 @@ class Runs {
   }
 
  private:
+  // What is refused is never run, so it counts nowhere.
   uint64_t updates_of(size_t index) const {
-    return static_cast<uint64_t>(plan_.runs[index].recipe.recipe.run.updates);
+    const PlannedRun& run = plan_.runs[index];
+    return run.refused.empty() ? static_cast<uint64_t>(run.recipe.recipe.run.updates) : 0;
   }
 
   uint64_t updates_in_all() const {
@@ -106,9 +109,20 @@ class Runs {
     return all;
   }
 
-  size_t done() const {
+  size_t can_run() const {
     return static_cast<size_t>(
-        std::ranges::count_if(outcomes_, [](const auto& outcome) { return outcome.has_value(); }));
+        std::ranges::count_if(plan_.runs, &std::string::empty, &PlannedRun::refused));
+  }
+
+  size_t done() const {
+    size_t count = 0;
+    for (size_t i = 0; i < outcomes_.size(); ++i)
+      count += plan_.runs[i].refused.empty() && outcomes_[i] ? 1 : 0;
+    return count;
+  }
+
+  std::string done_of_all() const {
+    return fmt::format("{} of {}", done(), counted(can_run(), "run"));
   }
 
   void show() {
@@ -118,7 +132,7 @@ class Runs {
       run.update = std::max(run.update, last_update(run_folder(folder_, plan_.runs[run.index])));
       updates += static_cast<uint64_t>(run.update);
     }
-    progress_.show(updates, fmt::format("{} of {} runs done", done(), outcomes_.size()));
+    progress_.show(updates, done_of_all() + " done");
   }
 
   Status start(size_t index) {
@@ -172,8 +186,8 @@ class Runs {
   Status stop() {
     for (Running& run : running_) run.child.ask_to_end();
     while (!running_.empty()) LEEWAY_TRY(wait());
-    return Error{fmt::format("stopped with {} of {} runs done; the same command goes on from there",
-                             done(), outcomes_.size())};
+    return Error{
+        fmt::format("stopped with {} done; the same command goes on from there", done_of_all())};
   }
 
   const ComparisonPlan& plan_;

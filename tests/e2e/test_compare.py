@@ -180,6 +180,8 @@ def test_what_fails_is_a_row_that_says_why(place):
     write(place, SET.replace("seeds = [1, 2]", "seeds = [1]") + bad)
     results, first = compare(place)
     rows = {row["name"]: row for row in results["variants"]}
+    assert "already" not in first.stderr  # what cannot run is not done
+    assert "comparing: 3 runs in" in first.stderr
     assert rows["few"]["loss"] and rows["few"]["failed"] is None
     assert "model.heads" in rows["refused"]["failed"]
     assert "mesh.stages" in rows["unfit"]["failed"]
