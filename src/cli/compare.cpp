@@ -259,8 +259,10 @@ void add_compare(CLI::App& app, Action& chosen) {
                    "Runs at a time [the cores, divided by the threads of a run]")
       ->check(at_least(1));
   command->add_flag("--retry", arguments->retry, "Run again what has failed");
-  command->add_flag("--check", arguments->check, "Say what would be run, and run nothing");
-  command->add_flag("--json", arguments->json, "Print results.json on standard output");
+  CLI::Option* check =
+      command->add_flag("--check", arguments->check, "Say what would be run, and run nothing");
+  command->add_flag("--json", arguments->json, "Print results.json on standard output")
+      ->excludes(check);
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }
 

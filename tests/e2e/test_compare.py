@@ -217,6 +217,7 @@ def test_bad_files_and_folders_get_one_sentence(place):
     assert "cannot read" in place.refused(2, "compare", "nowhere.toml", "--out", "c")
     assert not (place.folder / "c").exists()
     write(place)
+    assert "--check excludes --json" in place.refused(2, "compare", "set.toml", "--check", "--json")
     assert "holds other files" in place.refused(2, "compare", "set.toml", "--out", "corpus")
     (place.folder / "old").mkdir()
     stamp = place.folder / "old/compare.json"
