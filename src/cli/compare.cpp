@@ -11,7 +11,9 @@
 
 #include "base/process.h"
 #include "cli/commands.h"
+#include "cli/compare_data.h"
 #include "cli/compare_runs.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/validators.h"
 #include "compare/plan.h"
@@ -128,7 +130,9 @@ Result<std::vector<RunOutcome>> complete(const ComparisonPlan& plan,
                                          const CompareArguments& arguments) {
   const threads::WallClock clock;
   const Path folder = arguments.folder();
+  watch_for_interrupt();
   LEEWAY_ASSIGN(auto outcomes, outcomes_so_far(plan, arguments));
+  LEEWAY_TRY(check_data_unchanged(plan, folder, outcomes, clock));
   if (std::ranges::any_of(outcomes, [](const auto& outcome) { return !outcome; })) {
     for (const char* name : {"results.json", "table.md", "report.html"})
       LEEWAY_TRY(remove_file(folder / name));

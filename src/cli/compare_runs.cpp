@@ -10,7 +10,6 @@
 #include "cli/drivers.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
-#include "cli/recipe_data.h"
 #include "config/print.h"
 #include "events/event.h"
 
@@ -212,11 +211,6 @@ int64_t threads_of_a_run(const ComparisonPlan& plan) {
 
 Status run_missing(const ComparisonPlan& plan, const Path& folder, int64_t jobs, const Clock& clock,
                    std::vector<std::optional<RunOutcome>>& outcomes) {
-  watch_for_interrupt();
-  // Text is prepared once, before the runs, which share it. What is wrong with it they say.
-  const auto first = std::ranges::find_if(outcomes, [](const auto& outcome) { return !outcome; });
-  const PlannedRun& run = plan.runs[static_cast<size_t>(first - outcomes.begin())];
-  static_cast<void>(open_data(run.recipe.recipe, run_folder(folder, run), clock).ok());
   return Runs(plan, folder, clock, outcomes).all(jobs);
 }
 

@@ -21,16 +21,20 @@ Status check_parts(const TokenFile& train, const Recipe& recipe) {
 
 }  // namespace
 
-Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock& clock) {
+Result<Dataset> read_data(const Recipe& recipe, const Path& folder, const Clock& clock) {
   Progress progress(clock, "reading text", 0);
-  LEEWAY_ASSIGN(Dataset data, open_dataset({.train = recipe.data.train,
-                                            .valid = recipe.data.valid,
-                                            .tokenizer = recipe.data.tokenizer,
-                                            .valid_share = recipe.data.valid_share},
-                                           text_cache(folder), [&](uint64_t done, uint64_t) {
-                                             progress.show(done, human_bytes(done));
-                                             return !interrupted();
-                                           }));
+  return open_dataset({.train = recipe.data.train,
+                       .valid = recipe.data.valid,
+                       .tokenizer = recipe.data.tokenizer,
+                       .valid_share = recipe.data.valid_share},
+                      text_cache(folder), [&](uint64_t done, uint64_t) {
+                        progress.show(done, human_bytes(done));
+                        return !interrupted();
+                      });
+}
+
+Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock& clock) {
+  LEEWAY_ASSIGN(Dataset data, read_data(recipe, folder, clock));
   LEEWAY_TRY(check_windows(data.train, recipe.model.context));
   if (recipe.data.own_parts) LEEWAY_TRY(check_parts(data.train, recipe));
   if (data.valid) LEEWAY_TRY(check_windows(*data.valid, recipe.model.context));

@@ -10,6 +10,9 @@
 namespace leeway::cli {
 
 // `folder`: of the run, beside which prepared text is kept.
+Result<Dataset> read_data(const Recipe& recipe, const Path& folder, const Clock& clock);
+
+// And there is enough of it for the recipe.
 Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock& clock);
 
 }  // namespace leeway::cli

@@ -176,17 +176,20 @@ std::vector<ComparisonRow> comparison_rows(const ComparisonPlan& plan,
   return rows;
 }
 
+std::vector<std::string> data_named(const DataOptions& data) {
+  std::vector<std::string> named = data.train;
+  named.emplace_back();  // where the one list ends
+  named.insert(named.end(), data.valid.begin(), data.valid.end());
+  named.push_back(data.tokenizer);
+  named.push_back(fmt::format("{}", data.valid_share));
+  return named;
+}
+
 Status check_same_data(const ComparisonPlan& plan, const std::vector<RunOutcome>& outcomes) {
   std::map<std::vector<std::string>, size_t> first_of;
   for (size_t i = 0; i < outcomes.size(); ++i) {
     if (outcomes[i].data_hash.empty()) continue;
-    const DataOptions& data = plan.runs[i].recipe.recipe.data;
-    std::vector<std::string> named = data.train;
-    named.emplace_back();  // where the one list ends
-    named.insert(named.end(), data.valid.begin(), data.valid.end());
-    named.push_back(data.tokenizer);
-    named.push_back(fmt::format("{}", data.valid_share));
-    const auto [first, added] = first_of.emplace(std::move(named), i);
+    const auto [first, added] = first_of.emplace(data_named(plan.runs[i].recipe.recipe.data), i);
     if (added || outcomes[first->second].data_hash == outcomes[i].data_hash) continue;
     return usage_error(fmt::format(
         "the data has changed between runs {} and {}: remove the older one's folder, or choose "

@@ -60,6 +60,9 @@ struct ComparisonRow {
 std::vector<ComparisonRow> comparison_rows(const ComparisonPlan& plan,
                                            const std::vector<RunOutcome>& outcomes);
 
+// All that decides what a run reads: runs in which it is equal read the same.
+std::vector<std::string> data_named(const DataOptions& data);
+
 // Runs that name the same data and have read other: text was changed while the set ran.
 Status check_same_data(const ComparisonPlan& plan, const std::vector<RunOutcome>& outcomes);
 

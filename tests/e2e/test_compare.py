@@ -254,6 +254,28 @@ def test_a_folder_moves_with_its_file_and_takes_no_other_of_that_name(place):
     assert done.stderr == ""  # nothing was run
 
 
+def test_changed_text_is_found_before_anything_runs(place):
+    write(place)
+    few = ["--set", "run.updates=2", "--set", "seeds=[1]"]
+    results, _ = compare(place, *few)
+    texts = {file: file.read_text() for file in (place.folder / "corpus").iterdir()}
+    for file in texts:
+        file.write_text("other words " + texts[file])
+    first = f"c/{results['runs'][0]['folder']}"
+    changed = f"the data has changed since {first} read it (corpus); choose another --out, or"
+    assert changed in place.refused(2, "compare", "set.toml", "--out", "c", *few)
+    write(place, SET + "[variants.new]\n")
+    done = place.run("compare", "set.toml", "--out", "c", *few)
+    assert done.returncode == 2 and changed in done.stderr and "new seed 1" not in done.stderr
+    assert json.loads((place.folder / "c/results.json").read_text()) == results
+    write(place)
+    for file, text in texts.items():
+        file.write_text(text)  # the same words again, at another time
+    assert compare(place, *few)[0] == results
+    shutil.rmtree(place.folder / "corpus")
+    assert compare(place, *few)[0] == results  # which need no text
+
+
 SETS = sorted((REPOSITORY / "recipes/compare").glob("*.toml"))
 
 
