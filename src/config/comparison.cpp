@@ -188,6 +188,21 @@ Status apply_set(const std::string& set, Comparison& comparison) {
   return status.ok() ? status : complain(status.error().message);
 }
 
+// What a variant says itself stands; where all of them do, the argument would do nothing.
+Status check_sets_matter(const Comparison& comparison, std::string_view source_name) {
+  for (const TomlEntry& set : comparison.sets.entries) {
+    const auto says = [&](const Variant& variant) {
+      return std::ranges::count(variant.layer.entries, set.path, &TomlEntry::path) > 0;
+    };
+    if (!std::ranges::all_of(comparison.variants, says)) continue;
+    return usage_error(
+        fmt::format("--set {} would change nothing: every variant of {} says its own; change it "
+                    "there",
+                    set.path, shown(source_name)));
+  }
+  return {};
+}
+
 // A value of a comparison as if it stood in a recipe.
 TomlEntry entry_of(std::string_view path, int64_t line, Value value) {
   return {.path = std::string(path), .line = line, .is_table = false, .value = std::move(value)};
@@ -221,6 +236,7 @@ Result<ComparisonText> load_comparison(const Path& file, const std::vector<std::
   if (!toml.ok()) return usage_error(toml.error().message);
   LEEWAY_ASSIGN(Comparison comparison, parse_comparison(*toml, file.string()));
   for (const std::string& set : sets) LEEWAY_TRY(apply_set(set, comparison));
+  LEEWAY_TRY(check_sets_matter(comparison, file.string()));
   ComparisonText text{std::move(comparison), file.string(), {}};
   if (text.comparison.recipe.empty()) return text;
   const Path recipe = (file.parent_path() / text.comparison.recipe).lexically_normal();

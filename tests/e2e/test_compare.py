@@ -88,18 +88,19 @@ def test_the_time_to_a_loss_is_that_of_the_first_evaluation_below_it(place):
 
 
 def test_set_is_for_all_variants_that_do_not_set_it(place):
-    write(place)
-    words = ["--set", "run.updates=4", "--set", "seeds=[3]", "--set", "averaging.method=lowbit"]
+    write(place, SET + '"model.width" = 16\n')
+    words = ["--set", "run.updates=4", "--set", "seeds=[3]", "--set", "model.width=64"]
     results, _ = compare(place, *words)
     assert results["seeds"] == [3] and len(results["runs"]) == 2
-    for run, method in zip(results["runs"], ("allreduce", "sparse")):
+    for run, width in zip(results["runs"], (64, 16)):
         recipe = (place.folder / "c" / (run["folder"] + ".toml")).read_text()
-        assert f'method = "{method}"' in recipe and "updates = 4" in recipe
+        assert f"width = {width}" in recipe and "updates = 4" in recipe
     assert "--set 'seeds=[3]'" in results["command"]
     for set_, said in [
         ("seeds=[1, 1]", "different whole numbers"), ("rates=0", "a list of different factors"),
         ("run.updaets=4", "did you mean updates"), ("run.seed=4", "write seeds ="),
         ("run.updates", "write it as"), ("variants=1", "the file's own business"),
+        ("averaging.method=none", "would change nothing: every variant of set.toml says its own"),
         ("target=2", "unknown key target"), ("run.updates=-1", "run.updates is -1"),
     ]:  # fmt: skip
         sentence = place.refused(2, "compare", "set.toml", "--out", "d", "--set", set_)
