@@ -85,6 +85,7 @@ void add_costs(const std::vector<const RunOutcome*>& outcomes, ComparisonRow& ro
   for (const RunOutcome* outcome : outcomes) {
     if (outcome->seconds_to_target) seconds.push_back(*outcome->seconds_to_target);
   }
+  row.seeds_at_target = seconds.size();
   if (seconds.size() == outcomes.size()) row.seconds_to_target = mean_of(seconds);
 }
 

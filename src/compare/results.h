@@ -51,6 +51,7 @@ struct ComparisonRow {
   double busy = 0;
   double tokens_per_second = 0;
   std::optional<double> seconds_to_target;  // none: not all of its runs got there
+  size_t seeds_at_target = 0;               // those that did
 
   // Of the first cell that failed.
   std::string why() const;

@@ -67,15 +67,36 @@ Cell headline(const ComparisonRow& row, bool several_rates) {
                  cell.mean);
 }
 
+bool is_simulated(const PlannedRun& run) {
+  return run.recipe.recipe.run.driver == DriverName::kSim;
+}
+
+// Seconds of simulated machines and of this one do not go into one quotient.
+bool same_clock(const ComparisonPlan& plan, const std::string& first, const std::string& second) {
+  const auto simulated = [&](const std::string& name) {
+    return is_simulated(*std::ranges::find(plan.runs, name, [&](const PlannedRun& run) {
+      return plan.comparison.variants[run.variant].name;
+    }));
+  };
+  return simulated(first) == simulated(second);
+}
+
 // "240 s (2.57x)": and how many times sooner than the baseline.
 Cell target_cell(const ComparisonRow& row, const ComparisonResults& results) {
-  if (!row.seconds_to_target) return {"not reached", "not reached"};
+  const ComparisonPlan& plan = results.plan;
+  if (!row.seconds_to_target) {
+    const std::string text =
+        row.seeds_at_target == 0
+            ? "not reached"
+            : fmt::format("{} of {} seeds", row.seeds_at_target, plan.seeds.size());
+    return {text, text};
+  }
   const double seconds = *row.seconds_to_target;
   std::string text = fmt::format("{:.4g} s", seconds);
-  const std::string& baseline = results.plan.comparison.baseline;
+  const std::string& baseline = plan.comparison.baseline;
   const auto base = std::ranges::find(results.rows, baseline, &ComparisonRow::name);
   const bool other = base != results.rows.end() && row.name != baseline;
-  if (other && base->seconds_to_target && seconds > 0)
+  if (other && base->seconds_to_target && seconds > 0 && same_clock(plan, row.name, baseline))
     text += fmt::format(" ({:.2f}x)", *base->seconds_to_target / seconds);
   return cell_of(std::move(text), seconds);
 }
@@ -151,23 +172,24 @@ std::vector<std::string> notes_of(const ComparisonResults& results) {
         "loss is that of its best.");
   }
   if (const std::string edge = edge_note(results); !edge.empty()) notes.push_back(edge);
-  if (plan.comparison.target_loss > 0) {
+  const bool target = plan.comparison.target_loss > 0;
+  if (target) {
     notes.push_back(
         fmt::format("To loss {:g}: seconds until an evaluation first found it, mean over the seeds "
                     "where all of "
-                    "them did; in brackets how many times sooner than {}.",
+                    "them did, or how many did; in brackets how many times sooner than {}.",
                     plan.comparison.target_loss, plan.comparison.baseline));
   }
-  const auto simulated = std::ranges::count_if(plan.runs, [](const PlannedRun& run) {
-    return run.recipe.recipe.run.driver == DriverName::kSim;
-  });
+  const std::string timed =
+      target ? "Busy shares, tokens/s and times to the loss" : "Busy shares and tokens/s";
+  const auto simulated = std::ranges::count_if(plan.runs, is_simulated);
   if (simulated > 0 && simulated < std::ssize(plan.runs)) {
-    notes.push_back(
-        "Busy shares and tokens/s are simulated for some variants and measured for others "
-        "(run.driver): not to be compared.");
+    notes.push_back(timed +
+                    " are simulated for some variants and measured for others (run.driver): not to "
+                    "be compared.");
   }
   if (simulated > 0 && simulated == std::ssize(plan.runs))
-    notes.push_back("Busy shares and tokens/s are in simulated time (run.driver = sim).");
+    notes.push_back(timed + " are in simulated time (run.driver = sim).");
   notes.push_back(fmt::format("Made by: {}", results.command));
   return notes;
 }
@@ -202,13 +224,15 @@ Json row_json(const ComparisonRow& row) {
 }
 
 Json run_json(const PlannedRun& run, const RunOutcome& outcome, const std::string& variant) {
-  return {{"variant", variant},
-          {"rate", run.rate},
-          {"seed", run.seed},
-          {"folder", "runs/" + run.name},
-          {"failed", outcome.loss ? Json() : Json(outcome.why)},
-          {"loss", outcome.loss ? Json(*outcome.loss) : Json()},
-          {"summary", outcome.summary}};
+  return {
+      {"variant", variant},
+      {"rate", run.rate},
+      {"seed", run.seed},
+      {"folder", "runs/" + run.name},
+      {"failed", outcome.loss ? Json() : Json(outcome.why)},
+      {"loss", outcome.loss ? Json(*outcome.loss) : Json()},
+      {"seconds_to_target", outcome.seconds_to_target ? Json(*outcome.seconds_to_target) : Json()},
+      {"summary", outcome.summary}};
 }
 
 // Letters, not bytes: "±" is one.

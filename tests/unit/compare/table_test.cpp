@@ -71,21 +71,37 @@ TEST(Table, SaysEverythingInOneRow) {
 }
 
 TEST(Table, TellsTheTimeToALossWhereAllSeedsGotThere) {
-  const ComparisonPlan plan =
-      plan_of("seeds = [1, 2]\ntarget_loss = 1.5\n[variants.a]\n[variants.b]\n[variants.c]");
-  std::vector<RunOutcome> outcomes(6, good(1.4));
-  const std::optional<double> seconds[] = {300, 100, 50, 500, 220, {}};  // seed by seed
+  const ComparisonPlan plan = plan_of(
+      "seeds = [1, 2]\ntarget_loss = 1.5\n[variants.a]\n[variants.b]\n[variants.c]\n[variants.d]");
+  std::vector<RunOutcome> outcomes(8, good(1.4));
+  const std::optional<double> seconds[] = {300, 100, 50, {}, 500, 220, {}, {}};  // seed by seed
   for (size_t i = 0; i < outcomes.size(); ++i) outcomes[i].seconds_to_target = seconds[i];
   const ComparisonResults results = results_of(plan, outcomes);
   const std::string text = comparison_markdown(results);
   EXPECT_THAT(text, HasSubstr("| to loss 1.5   |"));
   EXPECT_THAT(text, HasSubstr("| 400 s         |"));
   EXPECT_THAT(text, HasSubstr("| 160 s (2.50x) |"));
+  EXPECT_THAT(text, HasSubstr("| 1 of 2 seeds  |"));
   EXPECT_THAT(text, HasSubstr("| not reached   |"));
   const Json json = Json::parse(results_json(results));
   EXPECT_EQ(json["target_loss"], 1.5);
   EXPECT_EQ(json["variants"][1]["seconds_to_target"], 160);
   EXPECT_TRUE(json["variants"][2]["seconds_to_target"].is_null());
+  EXPECT_EQ(json["runs"][2]["seconds_to_target"], 50);
+  EXPECT_TRUE(json["runs"][6]["seconds_to_target"].is_null());
+  EXPECT_EQ(json["comparison"]["rows"][2].back(), "1 of 2 seeds");
+}
+
+TEST(Table, SimulatedAndMeasuredTimesMakeNoFactor) {
+  const ComparisonPlan plan =
+      plan_of("target_loss = 1.5\n[variants.a]\n[variants.b]\n[variants.c]\nrun.driver = 'sim'");
+  std::vector<RunOutcome> outcomes(3, good(1.4));
+  for (RunOutcome& outcome : outcomes) outcome.seconds_to_target = 10;
+  const std::string text = comparison_markdown(results_of(plan, outcomes));
+  EXPECT_THAT(text, HasSubstr("| 10 s (1.00x) |"));
+  EXPECT_EQ(text.find("x) |"), text.rfind("x) |"));  // of b alone
+  EXPECT_THAT(text, HasSubstr("Busy shares, tokens/s and times to the loss are simulated for some "
+                              "variants and measured for others"));
 }
 
 TEST(Table, AFailedVariantIsARowThatSaysWhy) {
