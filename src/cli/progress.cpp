@@ -31,6 +31,9 @@ std::string bar_of(double share, size_t width) {
                      color ? "\033[0m" : "", "", width - filled);
 }
 
+// Not fmt::print, which throws where the terminal is closed: the work goes on, to a clean end.
+void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
 }  // namespace
 
 bool stderr_is_terminal() {
@@ -77,14 +80,14 @@ void Progress::show(uint64_t done, std::string_view detail) {
 
 void Progress::note(std::string_view line) {
   clear();
-  fmt::print(stderr, "{}\n", line);
+  say(fmt::format("{}\n", line));
   redraw_ = true;
 }
 
 void Progress::finish(std::string_view last_words) {
   clear();
   const std::string took = human_seconds((clock_.now() - start_).seconds());
-  fmt::print(stderr, "{}: {} in {}\n", title_, last_words, took);
+  say(fmt::format("{}: {} in {}\n", title_, last_words, took));
 }
 
 std::string Progress::time_left(uint64_t done) const {
@@ -100,7 +103,7 @@ void Progress::print_line(uint64_t done, std::string_view detail) const {
   if (total_ > 0) line += fmt::format(" {:3}%", std::min<uint64_t>(100, done * 100 / total_));
   if (!detail.empty()) line.append("  ").append(detail);
   if (const std::string left = time_left(done); !left.empty()) line.append("  ").append(left);
-  fmt::print(stderr, "{}\n", line);
+  say(fmt::format("{}\n", line));
 }
 
 void Progress::draw(uint64_t done, std::string_view detail) {
@@ -121,15 +124,13 @@ void Progress::draw(uint64_t done, std::string_view detail) {
     head = (head + tail).substr(0, width);
     tail.clear();
   }
-  fmt::print(stderr, "\r\033[K{}{}{}", head, bar, tail);
-  std::fflush(stderr);
+  say("\r\033[K" + head + bar + tail);
   bar_visible_ = true;
 }
 
 void Progress::clear() {
   if (!bar_visible_) return;
-  fmt::print(stderr, "\r\033[K");
-  std::fflush(stderr);
+  say("\r\033[K");
   bar_visible_ = false;
 }
 

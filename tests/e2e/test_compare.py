@@ -1,5 +1,6 @@
 """`leeway compare`: a set of runs as one table, interrupted and resumed, kept and refused."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -107,6 +108,7 @@ def test_set_is_for_all_variants_that_do_not_set_it(place):
         assert said in sentence and "--set" in sentence, sentence
 
 
+@contextlib.contextmanager
 def started(place, out, until, **options):
     """A comparison in the background that has said a line which begins so."""
     process = subprocess.Popen(
@@ -114,8 +116,11 @@ def started(place, out, until, **options):
         cwd=place.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "OMP_WAIT_POLICY": "passive"}, **options,
     )  # fmt: skip
-    read_until(process, until)
-    return process
+    try:
+        read_until(process, until)
+        yield process
+    finally:
+        process.kill()
 
 
 def read_until(process, begin):
@@ -126,13 +131,13 @@ def read_until(process, begin):
 def test_a_run_ends_with_its_comparison(place, sent):
     write(place, updates=600)
     reader, writer = os.pipe()  # the writing end is inherited, and closed when all have ended
-    process = started(place, "c", "comparing", pass_fds=[writer])
-    os.close(writer)
-    child = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().strip()
-    assert Path(f"/proc/{child}/comm").read_text() == "leeway\n"
-    assert Path(f"/proc/{child}/cmdline").read_text().startswith("leeway\0train\0")
-    process.send_signal(sent)
-    _, rest = process.communicate(timeout=60)
+    with started(place, "c", "comparing", pass_fds=[writer]) as process:
+        os.close(writer)
+        child = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().strip()
+        assert Path(f"/proc/{child}/comm").read_text() == "leeway\n"
+        assert Path(f"/proc/{child}/cmdline").read_text().startswith("leeway\0train\0")
+        process.send_signal(sent)
+        _, rest = process.communicate(timeout=60)
     assert process.returncode == (1 if sent == signal.SIGHUP else -sent)
     assert ("stopped with 0 of 4 runs done" in rest) == (sent == signal.SIGHUP)
     assert select.select([reader], [], [], 60)[0], "a run goes on alone"
@@ -142,22 +147,21 @@ def test_a_run_ends_with_its_comparison(place, sent):
 
 def test_a_closed_terminal_does_not_end_what_nohup_started(place):
     write(place, updates=600)
-    process = started(
-        place, "c", "comparing", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    )
-    process.send_signal(signal.SIGHUP)
-    read_until(process, "comparing")
-    process.send_signal(signal.SIGTERM)
-    assert "stopped with" in process.communicate(timeout=60)[1]
+    ignore = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
+    with started(place, "c", "comparing", **ignore) as process:
+        process.send_signal(signal.SIGHUP)
+        read_until(process, "comparing")
+        process.send_signal(signal.SIGTERM)
+        assert "stopped with" in process.communicate(timeout=60)[1]
 
 
 def test_interrupted_and_resumed_gives_the_same_results(place):
     write(place, updates=80)
     whole, _ = compare(place)
     # The first is done, the second under way.
-    process = started(place, "cut", "all gradients seed 1:")
-    process.send_signal(signal.SIGINT)
-    out, rest = process.communicate(timeout=60)
+    with started(place, "cut", "all gradients seed 1:") as process:
+        process.send_signal(signal.SIGINT)
+        out, rest = process.communicate(timeout=60)
     assert process.returncode == 1 and out == ""
     done = re.search(r"stopped with ([12]) of 4 runs done; the same command goes on from", rest)
     assert done, rest

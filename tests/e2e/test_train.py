@@ -262,6 +262,20 @@ def run_on_terminal(place, *arguments, **environment):
     return shown.decode()
 
 
+def test_a_closed_terminal_ends_it_with_everything_saved(place):
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(place.folder)
+        sets = place.sets(run__updates=9999)
+        os.execv(LEEWAY, ["leeway", "train", "tiny.toml", "--out", "r", *sets])
+    shown = b""
+    while b"training" not in shown:
+        shown += os.read(terminal, 4096)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 1
+    assert len(list((place.folder / "r/checkpoints").iterdir())) == 1
+
+
 def test_a_terminal_sees_a_bar_and_a_pipe_sees_lines(place):
     command = ("train", "tiny.toml", "--set", "run.updates=400", "--set", "run.evaluate_every=0")
     shown = run_on_terminal(place, *command, "--out", "a", NO_COLOR="")
