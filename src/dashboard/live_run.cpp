@@ -98,7 +98,9 @@ Snapshot LiveRun::make_snapshot() const {
   if (!problem_.empty()) run.notes.push_back(problem_);
   Snapshot made;
   const bool has_summary = stamp_.summary != std::filesystem::file_time_type();
-  made.ended = writer_ == RunWriter::kAnother && run.state != RunState::kUnfinished && has_summary;
+  const bool over = run.state == RunState::kDiverged ||  // which leaves no summary
+                    (run.state != RunState::kUnfinished && has_summary);
+  made.ended = writer_ == RunWriter::kAnother && over;
   made.runs.push_back(std::move(run));
   if (!folder_.empty()) name_runs(made.runs);
   made.title = "Run " + made.runs.front().name;

@@ -24,7 +24,7 @@ struct Snapshot {
   std::string title;
   std::string data;    // what the page's script shows, as JSON on one line
   int64_t number = 0;  // another one: there is something new
-  bool ended = false;  // and its summary is written
+  bool ended = false;  // and its summary is written, if there will be one
 };
 
 class LiveRun {

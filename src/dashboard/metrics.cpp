@@ -110,7 +110,7 @@ void add_traffic(Text& text, const Headline& headline) {
 std::string metrics_text(const RunData& run) {
   const Headline& headline = run.headline;
   Text text;
-  text.begin("run_info", "gauge", "Always 1; the labels say which run this is.");
+  text.begin("run_info", "gauge", "Always 1; the labels say which run this is and how it stands.");
   text.add(
       "1",
       {{"run", run.name}, {"version", run.version}, {"state", std::string(state_word(run.state))}});

@@ -13,6 +13,9 @@ constexpr std::array<std::string_view, kCurves> kCurveWords = {
 constexpr std::array<std::string_view, kPurposes> kPurposeWords = {"activations", "gradients",
                                                                    "averaging", "evaluation"};
 
+constexpr std::array<std::string_view, 4> kStateWords = {"finished", "stopped", "diverged",
+                                                         "unfinished"};
+
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -54,10 +57,7 @@ std::string_view purpose_word(Purpose purpose) {
   return kPurposeWords[static_cast<size_t>(purpose)];
 }
 
-std::string_view state_word(RunState state) {
-  if (state == RunState::kFinished) return "finished";
-  return state == RunState::kStopped ? "stopped" : "unfinished";
-}
+std::string_view state_word(RunState state) { return kStateWords[static_cast<size_t>(state)]; }
 
 std::optional<double> Headline::traffic_share() const {
   if (bytes_allreduce.value_or(0) <= 0) return std::nullopt;

@@ -54,7 +54,8 @@ struct WorkerData {
   Histogram delays = {};  // of backwards
 };
 
-enum class RunState { kFinished, kStopped, kUnfinished };  // unfinished: goes on, or was cut off
+// Diverged: it gave up an update without a number. Unfinished: it goes on, or was cut off.
+enum class RunState { kFinished, kStopped, kDiverged, kUnfinished };
 std::string_view state_word(RunState state);
 
 // The row of a run in the table of runs. Where the run has ended these are the numbers of its

@@ -162,6 +162,11 @@ RunData RunFollower::data() const {
     data.notes.push_back(
         "the run has not ended: it goes on, or was cut off; this is how far it is");
   }
+  if (data.state == RunState::kDiverged) {
+    data.notes.push_back(
+        "the run has diverged: it ended at an update whose loss or gradient is no number; this is "
+        "how far it came");
+  }
   if (data.headline.updates == 0) data.notes.push_back("no update was finished");
   return data;
 }

@@ -76,7 +76,10 @@ Status RunReader::add(std::string_view line) {
   if (kind == "changed") {
     happened(fmt::format("update {}: changed {}", update, event.text("change").value_or("")));
   }
-  if (kind == "diverged") happened(fmt::format("update {}: diverged", update + 1));
+  if (kind == "diverged") {
+    data_.state = RunState::kDiverged;
+    happened(fmt::format("update {}: diverged", update + 1));
+  }
   if (kind == "unstable") {
     happened(fmt::format("update {}: merging is unstable at a lag of {:.1f} updates", update,
                          event.number("lag").value_or(0)));

@@ -152,6 +152,15 @@ def test_who_is_elsewhere_needs_the_token(place):
         assert served.stop() == 0
 
 
+def test_an_alert_can_see_that_a_run_diverged(place):
+    sets = place.sets(optimizer__name="sgd", optimizer__rate=100, optimizer__clip=0)
+    place.refused(1, "train", "tiny.toml", "--out", "r", *sets, "--set", "run.updates=20")
+    with serving(place, "dashboard", "r") as served:
+        assert 'state="diverged"} 1' in served.get("/metrics")
+        (_, text), (name, _) = events(served.request("/events"))
+        assert json.loads(text)["runs"][0]["state"] == "diverged" and name == "ended"
+
+
 def test_what_cannot_be_served_is_said_before_anything_begins(place):
     train = ["train", "tiny.toml", "--out", "r"]
     with socket.socket() as taken:

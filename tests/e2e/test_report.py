@@ -319,6 +319,15 @@ def test_wrong_folders_get_one_sentence(place):
     assert "r/events.jsonl:" in sentence and "is not an event" in sentence
 
 
+def test_a_run_that_diverged_is_said_to_have(place):
+    sets = place.sets(optimizer__name="sgd", optimizer__rate=100, optimizer__clip=0)
+    place.refused(1, "train", "tiny.toml", "--out", "r", *sets, "--set", "run.updates=20")
+    done = place.ok("report", "r")
+    (row,) = [line.split() for line in done.stdout.splitlines() if line.startswith("r ")]
+    assert row[1] == "diverged"
+    assert "the run has diverged" in done.stderr and "has not ended" not in done.stderr
+
+
 def test_half_a_run_is_reported_as_far_as_it_is(place):
     folder = write_run(place, pipeline(stages=1, updates=2, update_every=1))
     with (folder / "events.jsonl").open("a") as file:

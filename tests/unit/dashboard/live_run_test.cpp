@@ -79,6 +79,15 @@ TEST_F(LiveRunTest, EndsWhenTheSummaryIsWritten) {
   EXPECT_EQ(updates(), 7);
 }
 
+TEST_F(LiveRunTest, ARunThatDivergedHasEnded) {
+  begin();
+  run_.follow(folder_.path(), RunWriter::kAnother);
+  update(1);
+  append(Event("diverged").add("update", 1).line());
+  EXPECT_TRUE(run_.look()->ended);
+  EXPECT_THAT(run_.look()->data, HasSubstr("\"state\":\"diverged\""));
+}
+
 // A run that is resumed has the summary of its last sitting until it begins.
 TEST_F(LiveRunTest, ARunOfThisProgramEndsWhenItSaysSo) {
   begin();

@@ -78,6 +78,18 @@ TEST(RunFollower, ReadsWhatIsThereAndThenWhatIsAdded) {
   EXPECT_TRUE(after.notes.empty()) << after.notes.front();
 }
 
+TEST(RunFollower, ARunThatDivergedHasNotGoneOnUntilItIsResumed) {
+  const RunFolder run;
+  run.append(update_line(1, 5));
+  run.append(Event("diverged").add("update", 1).add("stage", 0));
+  const RunData data = run.read();
+  EXPECT_EQ(state_word(data.state), "diverged");
+  EXPECT_THAT(data.happened, ElementsAre("update 2: diverged"));
+  EXPECT_THAT(data.notes, ElementsAre(HasSubstr("the run has diverged")));
+  run.append(Event("resumed").add("update", 1));
+  EXPECT_EQ(state_word(run.read().state), "unfinished");
+}
+
 TEST(RunFollower, SpeedIsTheMeanOfTheLastTenUpdates) {
   const RunFolder run;
   for (int64_t update = 1; update <= 30; ++update) run.append(update_line(update, 5));
