@@ -40,8 +40,13 @@ Result<WindowRequest> window_request(const TimelineArguments& arguments) {
 }
 
 std::string summary(const WorkHistory& history) {
+  std::string updates = counted(history.made_by_any, "update");
+  if (history.made_by_all < history.made_by_any) {
+    updates =
+        fmt::format("{} to {}", human_count(static_cast<uint64_t>(history.made_by_all)), updates);
+  }
   return fmt::format("{}, {}, {}: {} of work in {}", counted(history.stages(), "stage"),
-                     counted(history.replicas(), "replica"), counted(history.last_update, "update"),
+                     counted(history.replicas(), "replica"), updates,
                      counted(history.records(), "piece"),
                      human_seconds(history.span.length().seconds()));
 }

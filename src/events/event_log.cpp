@@ -98,15 +98,21 @@ Result<EventHistory> read_events(const Path& path) {
   return history;
 }
 
+bool supersedes(const Event& resumed, const Event& earlier) {
+  const auto update = earlier.integer("update");
+  auto last_kept = resumed.integer("update");
+  if (!update || !last_kept) return false;
+  if (const auto replica = earlier.integer("replica")) {
+    last_kept = resumed.integer("update_" + std::to_string(*replica)).value_or(*last_kept);
+  }
+  return *update > *last_kept;
+}
+
 std::vector<Event> drop_superseded(std::vector<Event> events) {
   std::vector<Event> kept;
   for (auto& event : events) {
-    const auto resumed_at = event.kind() == "resumed" ? event.integer("update") : std::nullopt;
-    if (resumed_at) {
-      std::erase_if(kept, [&](const Event& earlier) {
-        const auto update = earlier.integer("update");
-        return update && *update > *resumed_at;
-      });
+    if (event.kind() == "resumed") {
+      std::erase_if(kept, [&](const Event& earlier) { return supersedes(event, earlier); });
     }
     kept.push_back(std::move(event));
   }

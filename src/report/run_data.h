@@ -48,7 +48,8 @@ class Histogram {
 
 struct WorkerData {
   WorkerId worker;
-  BusyTime busy = {};  // from a sitting's first piece of work to its last update
+  BusyTime busy = {};   // from a sitting's first piece of work to its last update
+  int64_t updates = 0;  // made, over all sittings
   int64_t pieces = 0;
   int64_t bytes_sent = 0;
   Histogram delays = {};  // of backwards
@@ -76,12 +77,21 @@ struct Headline {
   std::optional<double> traffic_share() const;  // averaging, of the all-reduce
 };
 
+// What a validation loss is of; two of them can be compared where this is the same. Empty or 0:
+// not known.
+struct ValidationData {
+  std::string text_hash = {};
+  std::string tokenizer_hash = {};
+  int64_t windows = 0;
+};
+
 struct RunData {
   std::string name;    // short, and different from other runs of a page
   std::string folder;  // as the user wrote it
   std::string version = {};
   RunState state = RunState::kUnfinished;
   Headline headline = {};
+  ValidationData validation = {};
   std::vector<std::pair<std::string, std::string>> config = {};  // "mesh.stages", "4"
   std::vector<Series> curves = std::vector<Series>(kCurves);
   std::vector<WorkerData> workers = {};          // ascending replica, then stage

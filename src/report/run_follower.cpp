@@ -109,8 +109,7 @@ Result<bool> RunFollower::find_resumes(uint64_t end) {
     // The kind comes first: the rest of a million lines is not looked at.
     if (line.substr(0, 24).find("resumed") == line.npos) return {};
     const auto event = Event::parse(line);
-    if (!event.ok() || event->kind() != "resumed") return {};
-    resumes_.push_back(event->integer("update").value_or(INT64_MAX));
+    if (event.ok() && event->kind() == "resumed") resumes_.push_back(*event);
     return {};
   };
   LEEWAY_TRY(each_line(log_of(folder_), {offset_, end}, look));

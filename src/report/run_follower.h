@@ -30,7 +30,7 @@ class RunFollower {
   RunLimits limits_;
   std::vector<std::pair<std::string, std::string>> config_;
   std::vector<std::string> notes_;  // about the folder
-  std::vector<int64_t> resumes_;
+  std::vector<Event> resumes_;
   std::optional<RunReader> reader_;
   uint64_t offset_ = 0;  // of the first byte that is not read
   uint64_t lines_ = 0;   // read

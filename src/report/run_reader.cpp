@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
+#include "events/event_log.h"
 #include "report/work_history.h"
 
 namespace leeway {
@@ -16,15 +16,6 @@ constexpr double kFading = 0.98;      // of the distance between replicas, from 
 constexpr size_t kSpeedUpdates = 10;  // that a speed is the mean of
 constexpr size_t kRecentLosses = 20;
 constexpr size_t kHappenedMax = 200;
-constexpr int64_t kEverything = std::numeric_limits<int64_t>::max();
-
-// By how many `resumed` lines are behind: of what is written now, which update is the last that
-// no later sitting does again.
-std::vector<int64_t> kept_updates(const std::vector<int64_t>& resumes) {
-  std::vector<int64_t> kept(resumes.size() + 1, kEverything);
-  for (size_t i = resumes.size(); i > 0; --i) kept[i - 1] = std::min(kept[i], resumes[i - 1]);
-  return kept;
-}
 
 Purpose purpose_of(const Work& work) {
   if (is_evaluation(work)) return Purpose::kEvaluation;
@@ -43,18 +34,19 @@ BusyTime RunReader::Tally::total() const {
   return sum;
 }
 
-RunReader::RunReader(const RunLimits& limits, const std::vector<int64_t>& resumes,
+RunReader::RunReader(const RunLimits& limits, std::vector<Event> resumes,
                      std::optional<Lane> weights_lane)
     : limits_(limits),
-      updates_kept_(kept_updates(resumes)),
+      resumes_(std::move(resumes)),
       weights_lane_(weights_lane),
       pieces_(limits.pieces_max) {
   data_.curves.assign(kCurves, Series(limits.points_max));
 }
 
 bool RunReader::superseded(const Event& event) const {
-  const auto update = event.integer("update");
-  return update && *update > updates_kept_[std::min(resumes_seen_, updates_kept_.size() - 1)];
+  const auto seen = static_cast<std::ptrdiff_t>(std::min(resumes_seen_, resumes_.size()));
+  return std::any_of(resumes_.begin() + seen, resumes_.end(),
+                     [&](const Event& resumed) { return supersedes(resumed, event); });
 }
 
 Status RunReader::add(std::string_view line) {
@@ -71,6 +63,8 @@ Status RunReader::add(std::string_view line) {
   if (kind == "resumed") resumed(event);
   if (kind == "started") {
     data_.version = event.text("version").value_or("");
+    data_.validation.text_hash = event.text("valid_hash").value_or("");
+    data_.validation.tokenizer_hash = event.text("tokenizer_hash").value_or("");
     parameters_ = event.integer("parameters").value_or(0);
   }
   if (kind == "changed") {
@@ -136,6 +130,8 @@ void RunReader::worked(const Event& event) {
   if (record.work.kind == WorkKind::kUpdate) {
     tally.end = record.times.end;
     tally.busy_at_end = tally.busy;
+    // The one that diverged was not made.
+    if (data_.state != RunState::kDiverged) tally.data.updates = record.work.update;
   }
   if (record.work.kind == WorkKind::kBackward) tally.data.delays.add(record.work.delay);
   count_bytes(record);
@@ -212,6 +208,7 @@ void RunReader::evaluated(const Event& event) {
   at.seconds = event.number("seconds").value_or(now_.seconds);
   put(Curve::kValidLoss, at, *loss);
   data_.headline.valid_loss = *loss;
+  data_.validation.windows = event.integer("windows").value_or(0);
 }
 
 RunData RunReader::data() const {

@@ -24,10 +24,9 @@ struct RunLimits {
 
 class RunReader {
  public:
-  // `resumes`: the updates of the log's `resumed` lines, all of them and in order. What comes
-  // after update n was done again by the sitting that resumed at n, and does not count.
-  RunReader(const RunLimits& limits, const std::vector<int64_t>& resumes,
-            std::optional<Lane> weights_lane);
+  // `resumes`: the log's `resumed` lines, all of them and in order. What the sittings that they
+  // begin did again does not count.
+  RunReader(const RunLimits& limits, std::vector<Event> resumes, std::optional<Lane> weights_lane);
 
   // A line without its end. The error says what is wrong with it, and nothing has changed.
   Status add(std::string_view line);
@@ -66,7 +65,7 @@ class RunReader {
   void put_mean(Curve curve, const Standing& at, Mean& mean, bool root);
 
   RunLimits limits_;
-  std::vector<int64_t> updates_kept_;  // by resumes to come: the last update that counts
+  std::vector<Event> resumes_;
   std::optional<Lane> weights_lane_;
   size_t resumes_seen_ = 0;
   size_t sitting_ = 0;

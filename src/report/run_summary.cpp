@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <map>
 
 namespace leeway {
 namespace {
@@ -84,8 +86,18 @@ void estimate_allreduce(RunData& data, int64_t parameters) {
   int64_t replicas = 0;
   std::from_chars(text.data(), text.data() + text.size(), replicas);
   if (replicas < 2 || parameters <= 0) return;
-  // As allreduce_bytes() of the worker counts it, which is what a summary will say.
-  data.headline.bytes_allreduce = 2 * 4 * parameters * (replicas - 1) * data.headline.updates;
+  const int64_t common = data.headline.updates;
+  std::map<ReplicaId, int64_t> made;  // a replica is as far as its last stage
+  for (const WorkerData& worker : data.workers) {
+    int64_t& updates = made.try_emplace(worker.worker.replica, worker.updates).first->second;
+    updates = std::min(updates, worker.updates);
+  }
+  int64_t all = replicas * common;
+  for (const auto& [replica, updates] : made) all += std::max<int64_t>(0, updates - common);
+  // As usual_bytes() of the worker counts it, which is what a summary will say.
+  data.headline.bytes_allreduce = static_cast<int64_t>(
+      8.0 * static_cast<double>(parameters) * static_cast<double>(replicas - 1) *
+      static_cast<double>(all) / static_cast<double>(replicas));
 }
 
 }  // namespace leeway

@@ -2,16 +2,41 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 namespace leeway {
 namespace {
+
+// What the two validation losses do not have in common, of what is known of both.
+std::string differences(const RunData& run, const RunData& against) {
+  const auto windows = [](const RunData& of) {
+    return of.validation.windows > 0 ? fmt::format("{}", of.validation.windows) : "";
+  };
+  const std::array<std::array<std::string, 3>, 4> facts = {{
+      {"text", run.validation.text_hash, against.validation.text_hash},
+      {"tokenizer", run.validation.tokenizer_hash, against.validation.tokenizer_hash},
+      {"context", run.setting("model.context"), against.setting("model.context")},
+      {"number of windows", windows(run), windows(against)},
+  }};
+  std::string text;
+  for (const auto& [name, own, other] : facts) {
+    if (own.empty() || other.empty() || own == other) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
+  }
+  return text;
+}
 
 std::string loss_line(const RunData& run, const RunData& against) {
   const auto& own = run.headline.valid_loss;
   const auto& other = against.headline.valid_loss;
   if (!own || !other) {
     return fmt::format("loss   {} has no validation loss to compare", (own ? against : run).name);
+  }
+  if (const std::string different = differences(run, against); !different.empty()) {
+    return fmt::format(
+        "loss   {:.4f} against {:.4f} of {}: not to be compared, as validation had another {}",
+        *own, *other, against.name, different);
   }
   const double percent = 100 * (*own / *other - 1);
   const std::string distance =
@@ -39,8 +64,16 @@ std::string busy_line(const RunData& run, const RunData& against) {
   const auto text = [](const std::optional<double>& busy) {
     return busy ? fmt::format("{:.0f} %", 100 * *busy) : std::string("unknown");
   };
-  return fmt::format("busy   {} of the time, {} in {}", text(run.headline.busy),
-                     text(against.headline.busy), against.name);
+  const auto time = [](const RunData& of) {
+    return of.setting("run.driver") == "sim" ? "simulated time" : "the time";
+  };
+  const std::string line = fmt::format("busy   {} of {}, {}", text(run.headline.busy), time(run),
+                                       text(against.headline.busy));
+  if (std::string_view(time(run)) == time(against)) {
+    return fmt::format("{} in {}", line, against.name);
+  }
+  return fmt::format("{} of {} in {}: clocks that are not to be compared", line, time(against),
+                     against.name);
 }
 
 }  // namespace

@@ -115,6 +115,7 @@ void WorkHistoryBuilder::add(const WorkRecord& record, size_t sitting) {
     history.sitting_begins.push_back(history.records.size());
   }
   lane.last_sitting = sitting;
+  if (record.work.kind == WorkKind::kUpdate) lane.updates = record.work.update;
   history.records.push_back(record);
 }
 
@@ -128,7 +129,10 @@ WorkHistory WorkHistoryBuilder::finish() && {
   history.first_update = updates.first;
   history.last_update = updates.last;
   history.flushes.assign(flushes_.begin(), flushes_.end());
+  history.made_by_all = lanes_.begin()->second.updates;
   for (auto& [worker, lane] : lanes_) {
+    history.made_by_all = std::min(history.made_by_all, lane.updates);
+    history.made_by_any = std::max(history.made_by_any, lane.updates);
     lane.history.worker = worker;
     sort_sittings(lane.history);
     history.lanes.push_back(std::move(lane.history));

@@ -53,6 +53,8 @@ struct WorkHistory {
   TimeSpan span;                     // from the first beginning to the last end
   int64_t first_update = 0;          // of the training that is recorded
   int64_t last_update = 0;           //
+  int64_t made_by_all = 0;           // updates that every worker has made
+  int64_t made_by_any = 0;           // and the one that is ahead
   std::vector<int64_t> flushes{};  // updates after which nothing was in flight: start, checkpoints
   bool cut = false;                // the log ended in half a line, which is left out
 
@@ -84,6 +86,7 @@ class WorkHistoryBuilder {
   struct Lane {
     WorkerHistory history;
     size_t last_sitting = 0;
+    int64_t updates = 0;  // made
   };
 
   std::map<WorkerId, Lane> lanes_;

@@ -42,21 +42,34 @@ double RunBooks::seconds_now() const {
   return seconds_before_ + (options_.clock.now() - start_).seconds();
 }
 
-RunCounters RunBooks::counters() const {
+RunCounters RunBooks::counters(int64_t update) const {
   RunCounters now = counters_;
   now.seconds = seconds_now();
+  for (const auto& [of, bytes] : bytes_) {
+    if (of <= update) add(now, bytes);
+  }
   return now;
 }
 
-// Stages may be at work on a later update already, which is not part of a checkpoint: bytes count
-// when their update is complete.
+void RunBooks::add(RunCounters& counters, const Bytes& bytes) {
+  counters.bytes_activations += bytes.activations;
+  counters.bytes_gradients += bytes.gradients;
+  counters.bytes_evaluation += bytes.evaluation;
+  counters.bytes_averaging += bytes.averaging;
+}
+
+// Workers may be ahead of a checkpoint already, and what they did there is done again by who goes
+// on from it.
 void RunBooks::count_bytes(const WorkRecord& record) {
   const Work& work = record.work;
-  if (work.kind == WorkKind::kForward) bytes_[work.update].activations += record.bytes_sent;
-  if (work.kind == WorkKind::kBackward) bytes_[work.update].gradients += record.bytes_sent;
-  const bool evaluates = work.kind == WorkKind::kEvaluate || work.lane == Lane::kEvaluation;
-  if (evaluates) counters_.bytes_evaluation += record.bytes_sent;
-  if (is_of_round(work.kind) && !evaluates) counters_.bytes_averaging += record.bytes_sent;
+  Bytes& bytes = bytes_[work.update];
+  if (work.kind == WorkKind::kEvaluate || work.lane == Lane::kEvaluation) {
+    bytes.evaluation += record.bytes_sent;
+  } else if (is_of_round(work.kind)) {
+    bytes.averaging += record.bytes_sent;
+  } else {
+    (work.kind == WorkKind::kForward ? bytes.activations : bytes.gradients) += record.bytes_sent;
+  }
 }
 
 void RunBooks::warn(const std::string& message) const {
@@ -108,10 +121,9 @@ void RunBooks::complete(int64_t update, const Pending& pending) {
   evaluating_seconds_ = 0;
   counters_.update = update;
   counters_.seconds_updating += seconds;
-  const Bytes bytes = std::exchange(bytes_[update], {});
-  bytes_.erase(update);
-  counters_.bytes_activations += bytes.activations;
-  counters_.bytes_gradients += bytes.gradients;
+  const auto ahead = bytes_.upper_bound(update);
+  for (auto it = bytes_.begin(); it != ahead; ++it) add(counters_, it->second);
+  bytes_.erase(bytes_.begin(), ahead);
   update_seconds_ =
       update_seconds_ == 0 ? seconds : kSmoothing * update_seconds_ + (1 - kSmoothing) * seconds;
   const auto replicas = static_cast<double>(options_.plan.replicas);
@@ -220,9 +232,11 @@ void RunBooks::write_checkpoint(std::vector<StageState> states) {
 }
 
 Status RunBooks::save(const std::vector<StageState>& states) {
-  flush_log();  // what a checkpoint stands on is written before it
+  flush_log();         // what a checkpoint stands on is written before it
+  int64_t newest = 0;  // of replicas that were stopped apart
+  for (const StageState& state : states) newest = std::max(newest, state.update);
   LEEWAY_ASSIGN(checkpoint_, save_run(options_.checkpoints,
-                                      {.counters = counters(),
+                                      {.counters = counters(newest),
                                        .shape = options_.shape,
                                        .state = join(states, options_.plan.shape.stages)},
                                       options_.recipe.run.keep));

@@ -75,8 +75,8 @@ class RunBooks final : public Books {
 
   // Why the run was abandoned.
   const std::optional<Error>& failure() const { return failure_; }
-  // As of now: the time of the whole run so far is in it.
-  RunCounters counters() const;
+  // As of now: the time of the whole run so far is in it, and all that was sent.
+  RunCounters counters() const { return counters(INT64_MAX); }
   // The newest evaluation, of this sitting or of the one before.
   const std::optional<Evaluated>& valid() const { return valid_; }
   StageStatistics statistics(StageId stage) const { return statistics_.of(stage); }
@@ -92,7 +92,15 @@ class RunBooks final : public Books {
     std::map<ReplicaId, double> losses;
     double rate_factor = 0;
   };
+  struct Bytes {
+    int64_t activations = 0;
+    int64_t gradients = 0;
+    int64_t evaluation = 0;
+    int64_t averaging = 0;
+  };
+  static void add(RunCounters& counters, const Bytes& bytes);
   double seconds_now() const;
+  RunCounters counters(int64_t update) const;  // with what was sent up to this update
   void complete(int64_t update, const Pending& pending);
   void count_bytes(const WorkRecord& record);
   void watch_stability();
@@ -117,11 +125,7 @@ class RunBooks final : public Books {
   RoundKeeper rounds_;
   bool warned_of_lag_ = false;
   bool told_of_guard_ = false;
-  struct Bytes {
-    int64_t activations = 0;
-    int64_t gradients = 0;
-  };
-  std::map<int64_t, Bytes> bytes_;  // by update, of those that not all stages have made
+  std::map<int64_t, Bytes> bytes_;  // by update, since all workers had made one
   std::optional<Evaluated> valid_;
   int64_t saved_update_ = -1;  // of this sitting's last checkpoint
   Path checkpoint_;

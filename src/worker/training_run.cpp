@@ -132,10 +132,14 @@ void log_start(RunBooks& books, const Dataset& data, const RunCounters& counters
 
 void log_resume(RunBooks& books, const TrainingRequest& request, const Start& start) {
   const int64_t update = start.saved.counters.update;
-  books.log(Event("resumed")
-                .add("update", update)
-                .add("version", program_version())
-                .add("checkpoint", start.checkpoint.string()));
+  Event resumed("resumed");
+  resumed.add("update", update);
+  const auto& replicas = start.saved.state.replicas;
+  for (size_t r = 0; r < replicas.size(); ++r) {  // those that are ahead
+    const int64_t own = replicas[r].optimizer.updates;
+    if (own > update) resumed.add(fmt::format("update_{}", r), own);
+  }
+  books.log(resumed.add("version", program_version()).add("checkpoint", start.checkpoint.string()));
   for (const std::string& change : request.changes) {
     books.log(Event("changed").add("update", update).add("change", change));
   }
@@ -179,6 +183,16 @@ std::vector<ReplicaStart> starts_of(const SavedRun& saved) {
   return starts;
 }
 
+// Replicas that were stopped may have made different numbers of updates.
+double usual_bytes(const Recipe& recipe, const Workers& workers) {
+  int64_t updates = 0;
+  for (const auto& worker : workers) {
+    if (worker->id().stage.value == 0) updates += worker->counts().updates;
+  }
+  const int64_t replicas = recipe.mesh.replicas;
+  return allreduce_bytes(parameters_of(workers), replicas, updates) / static_cast<double>(replicas);
+}
+
 Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
                             const Workers& workers, RunBooks& books) {
   const Recipe& recipe = request.recipe;
@@ -195,22 +209,22 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
   // A run that has made its updates but was stopped before their evaluation goes on with that.
   const bool trained = counters.update >= recipe.run.updates;
   const bool finished = trained && (!data.valid || valid_update == counters.update);
-  const std::string json = summary_json(
-      {.recipe = recipe,
-       .counters = counters,
-       .parameters = weights.numel(),
-       .tokens = counters.update * tokens_per_update(recipe),
-       .valid_loss = loss,
-       .valid_update = valid_update,
-       .finished = finished,
-       .valid_bits_per_byte = bits,
-       .weights_hash = hash_bytes({static_cast<const std::byte*>(weights.data_ptr()),
-                                   static_cast<size_t>(weights.nbytes())}),
-       .peak_rss_bytes = peak_rss_bytes(),
-       .stages = stage_summaries(workers, books),
-       .rounds = books.round_statistics(),
-       .round_counts = round_counts(workers),
-       .allreduce_bytes = allreduce_bytes(weights.numel(), recipe.mesh.replicas, counters.update)});
+  const std::string json =
+      summary_json({.recipe = recipe,
+                    .counters = counters,
+                    .parameters = weights.numel(),
+                    .tokens = counters.update * tokens_per_update(recipe),
+                    .valid_loss = loss,
+                    .valid_update = valid_update,
+                    .finished = finished,
+                    .valid_bits_per_byte = bits,
+                    .weights_hash = hash_bytes({static_cast<const std::byte*>(weights.data_ptr()),
+                                                static_cast<size_t>(weights.nbytes())}),
+                    .peak_rss_bytes = peak_rss_bytes(),
+                    .stages = stage_summaries(workers, books),
+                    .rounds = books.round_statistics(),
+                    .round_counts = round_counts(workers),
+                    .allreduce_bytes = usual_bytes(recipe, workers)});
   books.log(Event("ended").add("update", counters.update).add("finished", finished));
   books.flush_log();
   LEEWAY_TRY(write_atomically(request.folder / "summary.json", json));

@@ -1,8 +1,11 @@
 """Replicas through the real binary: what is planned, what is sent, what is said, what repeats."""
 
 import json
+import signal
+import subprocess
 
 import pytest
+from places import LEEWAY
 
 CYCLE = 4  # rounds, with a quarter of the weights in each
 MESH = {"mesh__stages": 2, "mesh__replicas": 2}
@@ -155,6 +158,38 @@ def test_a_run_of_replicas_stops_and_resumes_to_the_bits_of_one(place, method):
     for key in ("valid_loss", "rounds", "bytes_averaging", "bytes_allreduce", "tokens"):
         assert resumed[key] == whole[key], key
     assert place.ok("replay", "parts").stdout.startswith("identical: 12 updates")
+
+
+def test_replicas_that_were_stopped_apart_count_what_each_has_done(place):
+    sets = place.sets(
+        **ARRIVAL, run__driver="sim", sim__latency_ms=10, sim__jitter_ms=10,
+        run__updates=2000, run__evaluate_every=0,
+    )  # fmt: skip
+    process = subprocess.Popen(
+        [LEEWAY, "train", "tiny.toml", "--out", "r", *sets], cwd=place.folder, text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    for line in process.stderr:
+        if line.startswith("training"):  # it is under way
+            break
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    summary = json.loads((place.folder / "r/summary.json").read_text())
+    lines = (place.folder / "r/events.jsonl").read_text().splitlines()
+    work = [event for event in map(json.loads, lines) if event["event"] == "work"]
+    made = [max(w["update"] for w in work if w["kind"] == "update" and w["replica"] == replica)
+            for replica in (0, 1)]  # fmt: skip
+    assert summary["updates"] == min(made)
+    sent = sum(w["bytes"] for w in work if w.get("lane") == "main")
+    assert summary["bytes_averaging"] == sent
+    assert summary["bytes_allreduce"] == summary["parameters"] * 4 * sum(made)
+    place.ok("train", "--resume", "--out", "r", "--stop-at", max(made) + 3)
+    summary = json.loads((place.folder / "r/summary.json").read_text())
+    assert summary["bytes_allreduce"] == allreduce(summary)
+    (place.folder / "r/summary.json").unlink()  # the log alone says the same
+    (row,) = json.loads(place.ok("report", "r", "--json").stdout)["runs"]
+    for key in ("updates", "bytes_averaging", "bytes_allreduce", "bytes_activations"):
+        assert row[key] == summary[key], key
 
 
 def test_another_number_of_replicas_is_refused_on_resume(place):

@@ -306,6 +306,16 @@ def test_json_has_the_numbers_of_the_summaries(runs):
             assert run[key] == summary[key], key
 
 
+def test_a_verdict_compares_only_what_can_be(runs):
+    assert ", after the same tokens" in runs.ok("report", "out/a", "--against", "out/b").stdout
+    runs.train("out/c", *runs.sets(run__evaluate_windows=2, run__driver="sim"))
+    told = runs.ok("report", "out/a", "--against", "out/c").stdout
+    loss, busy = [line for line in told.splitlines() if line.startswith(("loss ", "busy "))]
+    assert "not to be compared, as validation had another number of windows" in loss
+    assert "%" not in loss
+    assert "of simulated time in c: clocks that are not to be compared" in busy
+
+
 def test_wrong_folders_get_one_sentence(place):
     assert "corpus is not a run folder" in place.refused(2, "report", "corpus")
     assert "nowhere is not a run folder" in place.refused(2, "report", "nowhere")

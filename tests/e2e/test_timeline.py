@@ -102,6 +102,12 @@ def test_replicas_have_rows_of_their_own(place):
     assert table(root)["1"]["forwards"] == "6"
 
 
+def test_replicas_that_are_not_equally_far_are_told_so(place):
+    lines = pipeline(stages=2, updates=3, update_every=1)
+    write_run(place, lines + [{**line, "replica": 1} for line in lines if line["update"] < 3])
+    assert "2 stages, 2 replicas, 2 to 3 updates" in place.ok("timeline", "r").stdout
+
+
 def with_rounds(lines):
     """Every worker exchanges something after its updates, in two replicas."""
     found = []

@@ -18,7 +18,7 @@ int64_t between(int64_t min, int64_t max) { return *rc::gen::inRange<int64_t>(mi
 Event any_event(int64_t update, int64_t time) {
   switch (between(0, 9)) {
     case 0:
-      return Event("resumed").add("update", between(0, update));
+      return Event("resumed").add("update", between(0, update)).add("update_1", update);
     case 1:
       return Event("evaluated").add("update", update).add("valid_loss", 1.5).add("seconds", 2.0);
     case 2:

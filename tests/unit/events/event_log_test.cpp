@@ -222,6 +222,16 @@ TEST(DropSuperseded, ResumedRunsReplaceWhatTheyDidAgain) {
               ElementsAre(started, update_event(1), update_event(2), resumed, update_event(3)));
 }
 
+TEST(DropSuperseded, AReplicaThatWasAheadGoesOnFromThere) {
+  const auto of_replica = [](int64_t replica, int64_t update) {
+    return Event("work").add("replica", replica).add("update", update);
+  };
+  const Event resumed = Event("resumed").add("update", 2).add("update_1", 3);
+  EXPECT_THAT(drop_superseded({of_replica(0, 2), of_replica(0, 3), of_replica(1, 3),
+                               of_replica(1, 4), update_event(3), resumed}),
+              ElementsAre(of_replica(0, 2), of_replica(1, 3), resumed));
+}
+
 TEST(DropSuperseded, AnEarlierResumedGoesWhenALaterOneStartsBeforeIt) {
   const Event first = Event("resumed").add("update", 3);
   const Event second = Event("resumed").add("update", 1);

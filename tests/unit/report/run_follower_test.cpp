@@ -147,6 +147,19 @@ TEST(RunFollower, CountsWorkersDelaysLagsAndBytes) {
   EXPECT_THAT(data.timeline, HasSubstr("<svg"));
 }
 
+TEST(RunFollower, AnAllReduceIsForTheUpdatesThatEachReplicaMade) {
+  const RunFolder run;
+  run.append(Event("started").add("version", LEEWAY_VERSION).add("parameters", 1000));
+  run.append(event_of({.kind = WorkKind::kUpdate, .end = 1, .update = 1}));
+  for (int64_t update = 1; update <= 3; ++update) {
+    run.append(
+        event_of({.kind = WorkKind::kUpdate, .end = update, .update = update, .replica = 1}));
+  }
+  run.append(update_line(1, 5));
+  EXPECT_EQ(run.read().headline.updates, 1);
+  EXPECT_EQ(run.read().headline.bytes_allreduce, 2 * 4 * 1000 * 1 * (1 + 3) / 2);
+}
+
 TEST(RunFollower, TheSummaryCountsWhereTheRunHasEnded) {
   const RunFolder run;
   const std::string summary =

@@ -13,7 +13,8 @@ TEST(Crc32c, IsCastagnolis) {
 }
 
 TEST(Tensorboard, ARunWithoutCurvesIsTheFormatsVersionAlone) {
-  const std::string file = tensorboard_file(RunData{}, 0);
+  const RunData nothing;
+  const std::string file = tensorboard_file(nothing, 0);
   // length, its checksum, a time, the version's text, a checksum
   EXPECT_EQ(file.size(), 8u + 4 + 9 + 2 + 13 + 4);
   EXPECT_NE(file.find("brain.Event:2"), file.npos);

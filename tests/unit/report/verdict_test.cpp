@@ -41,5 +41,37 @@ TEST(Verdict, DoesNotCompareWhatCannotBe) {
   EXPECT_EQ(verdict(ours, other)[2], "busy   80 % of the time, unknown in other");
 }
 
+TEST(Verdict, DoesNotCompareLossesOfOtherValidation) {
+  RunData ours = run_of("ours", 1.2, 0, 0.8);
+  RunData other = run_of("other", 1.3, 0, 0.8);
+  ours.validation = {.text_hash = "a1", .tokenizer_hash = "b1", .windows = 4};
+  other.validation = ours.validation;
+  ours.config = other.config = {{"model.context", "32"}};
+  const std::string compared = verdict(ours, other)[0];
+  EXPECT_EQ(compared, "loss   1.2000 against 1.3000 of other: -7.7 %, after the same tokens");
+  const auto said = [](const std::string& what) {
+    return "loss   1.2000 against 1.3000 of other: not to be compared, as validation had another " +
+           what;
+  };
+  other.validation.windows = 8;
+  EXPECT_EQ(verdict(ours, other)[0], said("number of windows"));
+  other.validation = {};  // of an older version, which did not say
+  EXPECT_EQ(verdict(ours, other)[0], compared);
+  other.validation = {.text_hash = "a2", .tokenizer_hash = "b2", .windows = 4};
+  other.config = {{"model.context", "64"}};
+  EXPECT_EQ(verdict(ours, other)[0], said("text, tokenizer, context"));
+}
+
+TEST(Verdict, DoesNotCompareSharesOfOtherClocks) {
+  RunData ours = run_of("ours", 1.2, 0, 0.8);
+  RunData other = run_of("other", 1.2, 0, 0.7);
+  other.config = {{"run.driver", "sim"}};
+  EXPECT_EQ(verdict(ours, other)[2],
+            "busy   80 % of the time, 70 % of simulated time in other: clocks that are not to be "
+            "compared");
+  ours.config = other.config;
+  EXPECT_EQ(verdict(ours, other)[2], "busy   80 % of simulated time, 70 % in other");
+}
+
 }  // namespace
 }  // namespace leeway

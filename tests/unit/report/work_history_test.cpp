@@ -115,5 +115,16 @@ TEST(ReadWorkHistory, SaysWhatIsMissing) {
   EXPECT_THAT(no_work.error().message, HasSubstr("events.jsonl records no work"));
 }
 
+TEST(WorkHistory, KnowsHowFarEveryWorkerIsAndTheFirst) {
+  const WorkHistory history = history_of({
+      {.kind = WorkKind::kUpdate, .end = 1, .update = 1},
+      {.kind = WorkKind::kUpdate, .end = 1, .update = 1, .replica = 1},
+      {.kind = WorkKind::kUpdate, .begin = 1, .end = 2, .update = 2, .replica = 1},
+      {.begin = 2, .end = 3, .update = 3, .replica = 1},
+  });
+  EXPECT_EQ(history.made_by_all, 1);
+  EXPECT_EQ(history.made_by_any, 2);
+}
+
 }  // namespace
 }  // namespace leeway
