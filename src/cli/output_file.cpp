@@ -2,9 +2,24 @@
 
 #include <fmt/format.h>
 
-namespace leeway::cli {
+#include <algorithm>
+#include <fstream>
 
-Status check_output_file(const char* option, const Path& path) {
+namespace leeway::cli {
+namespace {
+
+// Or is empty, which is nobody's loss.
+bool begins_with(const Path& path, std::string_view opening) {
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(opening.size(), '\0');
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return file.is_open() && (file.gcount() == 0 || begin == opening);
+}
+
+}  // namespace
+
+Status check_output_file(const char* option, const Path& path,
+                         std::initializer_list<OutputKind> kinds) {
   std::error_code code;
   const Path folder = path.parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder, code)) {
@@ -13,6 +28,22 @@ Status check_output_file(const char* option, const Path& path) {
   }
   if (std::filesystem::is_directory(path, code)) {
     return usage_error(fmt::format("{} {} is a folder; name a file in it", option, path.string()));
+  }
+  const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const OutputKind& each) {
+    return path.extension() == each.ending;
+  });
+  if (kind == kinds.end()) {
+    std::string endings;
+    for (const OutputKind& each : kinds) {
+      endings += fmt::format("{}{}", endings.empty() ? "" : " or ", each.ending);
+    }
+    return usage_error(fmt::format("{} {}: give a name that ends in {}, which is what is written",
+                                   option, path.string(), endings));
+  }
+  if (std::filesystem::exists(path, code) && !begins_with(path, kind->opening)) {
+    return usage_error(fmt::format(
+        "{} {}: there is a file that this command did not make; remove it, or give another name",
+        option, path.string()));
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include "cli/config_report.h"
 #include "cli/interrupt.h"
 #include "cli/memory_check.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/recipe_vocabulary.h"
 #include "cli/scenario_arguments.h"
@@ -111,6 +112,8 @@ Status check_sets(const ScenarioArguments& arguments) {
 Status run(const PlanArguments& arguments) {
   watch_for_interrupt();
   LEEWAY_TRY(check_sets(arguments.scenario));
+  if (!arguments.out.empty())
+    LEEWAY_TRY(check_output_file("--out", arguments.out, {kPlannedRecipe}));
   const threads::WallClock clock;
   LEEWAY_ASSIGN(const Scenario scenario, load_machines(arguments.scenario, clock));
   const Cluster cluster = cluster_of(scenario);
@@ -145,7 +148,8 @@ Status run(const PlanArguments& arguments) {
       arguments.scenario.file, counted(cluster.machines.size(), "machine"), plan.tried,
       plan.refused, candidates_table(plan), why(plan, cluster), decisions(chosen.recipe));
   if (arguments.out.empty()) return {};
-  LEEWAY_TRY(write_atomically(arguments.out, print_recipe(chosen)));
+  LEEWAY_TRY(
+      write_atomically(arguments.out, std::string(kPlannedRecipe.opening) + print_recipe(chosen)));
   fmt::print("wrote {}\n", arguments.out);
   return {};
 }
@@ -162,7 +166,7 @@ void add_plan(CLI::App& app, Action& chosen) {
       "  leeway plan recipes/scenarios/eight-homes.toml --set simulate.tokens_per_update=262144");
   const auto arguments = std::make_shared<PlanArguments>();
   add_scenario_arguments(*command, arguments->scenario);
-  command->add_option("--out", arguments->out, "Write the whole recipe to this file");
+  command->add_option("--out", arguments->out, "Write the whole recipe to this file, .toml");
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }
 

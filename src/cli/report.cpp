@@ -149,7 +149,7 @@ void print_text(const std::vector<RunData>& runs, const ReportArguments& argumen
 Status run(ReportArguments arguments) {
   if (!arguments.against.empty()) arguments.runs.push_back(arguments.against);
   const Path page = arguments.out.empty() ? default_page(arguments.runs) : Path(arguments.out);
-  if (!arguments.out.empty()) LEEWAY_TRY(check_output_file("--out", page));
+  if (!arguments.out.empty()) LEEWAY_TRY(check_output_file("--out", page, {kReportPage}));
   for (const auto& [option, folder] :
        {std::pair{"--csv", arguments.csv}, std::pair{"--tensorboard", arguments.tensorboard}}) {
     if (!folder.empty()) LEEWAY_TRY(check_output_folder(option, folder));
@@ -185,8 +185,9 @@ void add_report(CLI::App& app, Action& chosen) {
   command->add_option("RUN", arguments->runs, "Run folders")->required();
   command->add_option("--against", arguments->against,
                       "A run to hold the first one against: loss, bytes and busy share");
-  command->add_option("--out", arguments->out,
-                      "The page [RUN/report.html; of several runs report.html beside the first]");
+  command->add_option(
+      "--out", arguments->out,
+      "The page, .html [RUN/report.html; of several runs report.html beside the first]");
   command->add_option("--csv", arguments->csv, "Also write the tables as CSV files to this folder");
   command->add_option("--tensorboard", arguments->tensorboard,
                       "Also write the curves for TensorBoard to this folder");

@@ -107,8 +107,10 @@ Status run(const TimelineArguments& arguments) {
   const Path folder = arguments.run;
   const Path out = arguments.out.empty() ? folder / "timeline.html" : Path(arguments.out);
   LEEWAY_ASSIGN(const WindowRequest request, window_request(arguments));
-  if (!arguments.out.empty()) LEEWAY_TRY(check_output_file("--out", out));
-  if (!arguments.trace.empty()) LEEWAY_TRY(check_output_file("--trace", arguments.trace));
+  if (!arguments.out.empty()) {
+    LEEWAY_TRY(check_output_file("--out", out, {kTimelinePage, kTimelinePicture}));
+  }
+  if (!arguments.trace.empty()) LEEWAY_TRY(check_output_file("--trace", arguments.trace, {kTrace}));
   LEEWAY_ASSIGN(const WorkHistory history, read_work_history(folder));
   LEEWAY_ASSIGN(const std::vector<Window> windows, choose_windows(history, request));
   const Drawing drawing = lay_out(history, windows, {.pixels = timeline_pixels(history)});
@@ -145,7 +147,7 @@ void add_timeline(CLI::App& app, Action& chosen) {
   const auto arguments = std::make_shared<TimelineArguments>();
   command->add_option("RUN", arguments->run, "A run folder")->required();
   command->add_option("--out", arguments->out,
-                      "The page, or a picture alone if it ends in .svg [RUN/timeline.html]");
+                      "The page, .html, or a picture alone, .svg [RUN/timeline.html]");
   CLI::Option* updates = command->add_option("--updates", arguments->updates,
                                              "Draw these, counted from 1: A:B, A:, :B or A");
   command->add_option("--from", arguments->from, "Draw from here, in seconds since the run began")
@@ -154,8 +156,9 @@ void add_timeline(CLI::App& app, Action& chosen) {
   command->add_option("--to", arguments->to, "Draw up to here, in seconds since the run began")
       ->check(at_least(0))
       ->excludes(updates);
-  command->add_option("--trace", arguments->trace,
-                      "Also write a trace for Perfetto, of the whole run or the part asked for");
+  command->add_option(
+      "--trace", arguments->trace,
+      "Also write a trace for Perfetto, .json, of the whole run or the part asked for");
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }
 

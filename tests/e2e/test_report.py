@@ -322,6 +322,11 @@ def test_wrong_folders_get_one_sentence(place):
     folder = write_run(place, pipeline(stages=1, updates=2, update_every=1))
     assert "r is named twice" in place.refused(2, "report", "r", "./r")
     assert "there is no folder no" in place.refused(2, "report", "r", "--out", "no/page.html")
+    assert "ends in .html" in place.refused(2, "report", "r", "--out", "r/events.jsonl")
+    (place.folder / "notes.html").write_text("my own")
+    assert "did not make" in place.refused(2, "report", "r", "--out", "notes.html")
+    for _ in range(2):  # over its own page it may write
+        place.ok("report", "r", "--out", "page.html")
     assert "--csv tiny.toml is a file" in place.refused(2, "report", "r", "--csv", "tiny.toml")
     with (folder / "events.jsonl").open("a") as file:
         file.write("garbage\n")

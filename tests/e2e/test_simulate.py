@@ -130,7 +130,10 @@ def test_a_stand_in_that_cannot_stand_in(place, stand_in, sets, words):
 
 def test_a_plan_is_a_recipe_that_config_check_takes(place):
     text = scenario(place)
-    report = place.ok("plan", text, "--out", "planned.toml").stdout
+    for name, word in (text, "did not make"), ("plan.json", "ends in .toml"):
+        assert word in place.refused(2, "plan", text, "--out", name)
+    place.ok("plan", text, "--out", "planned.toml")
+    report = place.ok("plan", text, "--out", "planned.toml").stdout  # over its own
     assert "limited by" in report and "wrote planned.toml" in report
     place.ok("config", "check", "planned.toml")
 

@@ -267,6 +267,14 @@ def test_every_mistake_gets_one_sentence(place):
     assert "nowhere is not a run folder" in place.refused(2, "timeline", "nowhere")
     assert "other is not a run folder" in place.refused(2, "timeline", "other")
     assert "corpus is a folder" in place.refused(2, "timeline", "r", "--out", "corpus")
+    for name in "p.png", "r/events.jsonl":
+        sentence = place.refused(2, "timeline", "r", "--out", name)
+        assert f"--out {name}: give a name that ends in .html or .svg" in sentence
+    assert "ends in .json" in place.refused(2, "timeline", "r", "--trace", "r/config.toml")
+    (place.folder / "r/summary.json").write_text("{}")
+    assert "did not make" in place.refused(2, "timeline", "r", "--trace", "r/summary.json")
+    for name in "p.html", "p.svg", "p.html", "p.svg":  # over its own files it may write
+        place.ok("timeline", "r", "--out", name, "--trace", "t.json")
     sentence = place.refused(2, "timeline", "r", "--out", "no/such/p.html")
     assert "--out no/such/p.html: there is no folder no/such; make it first" in sentence
     sentence = place.refused(2, "timeline", "r", "--trace", "no/t.json")
