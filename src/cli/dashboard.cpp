@@ -10,7 +10,7 @@
 #include "cli/dashboard_arguments.h"
 #include "cli/interrupt.h"
 #include "drivers/threads/wall_clock.h"
-#include "report/work_history.h"
+#include "report/run_follower.h"
 
 namespace leeway::cli {
 namespace {
@@ -21,7 +21,9 @@ struct Arguments {
 };
 
 Status run(const Arguments& arguments) {
-  LEEWAY_TRY(check_is_run(arguments.run));
+  // What cannot be read is better said here than to whoever looks.
+  LEEWAY_ASSIGN(RunFollower follower, RunFollower::open(arguments.run, {}));
+  LEEWAY_TRY(follower.poll());
   const threads::WallClock clock;
   DashboardArguments given = arguments.dashboard;
   if (given.port.empty()) given.port = "0";

@@ -100,6 +100,7 @@ void RunFollower::start_again() {
   reader_.emplace(limits_, resumes_, weights_lane(settings.setting("averaging.method")));
   offset_ = 0;
   lines_ = 0;
+  broken_ = false;
 }
 
 // Whether there are new ones: then much of what was read does not count any more.
@@ -121,6 +122,7 @@ Status RunFollower::read_to(uint64_t end) {
     ++lines_;
     const Status status = reader_->add(line);
     if (status.ok()) return {};
+    broken_ = true;
     return Error{fmt::format("{}:{} is not an event ({}); remove the line to read the rest",
                              log_of(folder_).string(), lines_, status.error().message)};
   };
@@ -133,7 +135,7 @@ Result<bool> RunFollower::poll() {
   const uint64_t size = std::filesystem::file_size(log_of(folder_), code);
   has_log_ = !code;
   if (!has_log_) return false;
-  if (size < offset_) {
+  if (size < offset_ || broken_) {
     resumes_.clear();
     start_again();
   }

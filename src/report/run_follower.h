@@ -36,6 +36,7 @@ class RunFollower {
   uint64_t lines_ = 0;   // read
   bool has_log_ = false;
   bool cut_ = false;
+  bool broken_ = false;  // a line is no event: all is read again, in case that it was mended
 };
 
 Result<RunData> read_run(const Path& folder, const RunLimits& limits);

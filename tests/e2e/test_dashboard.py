@@ -14,6 +14,7 @@ import time
 
 import pytest
 from conftest import Workplace
+from hand_made_run import pipeline, write_run
 from places import LEEWAY
 
 SECONDS_MAX = 60  # for anything, on a machine that has other things to do
@@ -150,6 +151,15 @@ def test_who_is_elsewhere_needs_the_token(place):
         assert head["valid_loss"] == summary["valid_loss"]
         check_requests_are_limited(served)
         assert served.stop() == 0
+
+
+def test_a_log_that_cannot_be_read_is_refused_as_by_a_report(place):
+    log = write_run(place, pipeline(stages=1, updates=2, update_every=1)) / "events.jsonl"
+    first, rest = log.read_text().split("\n", 1)
+    log.write_text(f"{first}\ngarbage\n{rest}")
+    sentence = place.refused(1, "dashboard", "r")
+    assert "r/events.jsonl:2 is not an event" in sentence
+    assert sentence == place.refused(1, "report", "r")
 
 
 def test_an_alert_can_see_that_a_run_diverged(place):

@@ -119,6 +119,9 @@ TEST_F(LiveRunTest, SaysWhatCannotBeRead) {
   append("garbage");
   EXPECT_THAT(run_.look()->runs.front().notes, Contains(HasSubstr("events.jsonl:2")));
   EXPECT_EQ(updates(), 1);
+  update(2);
+  clock_.pass(2);
+  EXPECT_THAT(run_.look()->runs.front().notes, Contains(HasSubstr("events.jsonl:2"))) << "still";
 }
 
 }  // namespace
