@@ -26,8 +26,15 @@ void add_dashboard_arguments(CLI::App& command, const std::string& port_option,
                              const std::string& prefix, DashboardArguments& arguments) {
   arguments.port_option = port_option;
   arguments.prefix = prefix;
-  command.add_option(port_option, arguments.port,
-                     "Show the run in a browser while it goes on: the port, 0 for a free one");
+  // An empty one is what is left of a variable that nobody has set.
+  const auto complaint = [](const std::string& port) {
+    return port.empty() ? "the port is empty; give one from 1 to 65535, or 0 for one that is free"
+                        : "";
+  };
+  command
+      .add_option(port_option, arguments.port,
+                  "Show the run in a browser while it goes on: the port, 0 for a free one")
+      ->check(CLI::Validator(complaint, ""));
   command.add_option(prefix + "host", arguments.host,
                      "The address to serve on [127.0.0.1: this machine alone]; another one needs "
                      "a token");

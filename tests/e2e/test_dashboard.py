@@ -183,6 +183,8 @@ def test_what_cannot_be_served_is_said_before_anything_begins(place):
     )
     for port in "-1", "65536", "80x":
         assert "give a port from 1 to 65535" in place.refused(2, *train, f"--dashboard={port}")
+    for empty in (*train, "--dashboard", ""), ("dashboard", "corpus", "--port", ""):
+        assert "the port is empty; give one" in place.refused(2, *empty)
     free = [*train, "--dashboard", "0"]
     sentence = place.refused(2, *free, "--dashboard-host", "0.0.0.0")
     assert "needs a token" in sentence and "--dashboard-token-file" in sentence
