@@ -87,19 +87,18 @@ def scatter(data):
     return picture(data["title"], parts)
 
 
-def bars(data):
+def bars(data, shown="{:.4f}", log=False):
     rows, begin = data["rows"], 300
-    low = data["from"]
-    high = max(max(row["losses"]) for row in rows)
-    x = scale(low, high + 0.01, begin, WIDTH - 90)
+    high = max(max(row["values"]) for row in rows)
+    x = scale(data["from"], high * 1.01, begin, WIDTH - 90, log)
     parts = []
     for i, row in enumerate(rows):
-        mean, top = sum(row["losses"]) / len(row["losses"]), TOP + 30 * i
-        color = COLORS[row.get("color", 0)]
+        values, top = row["values"], TOP + 30 * i
+        mean = statistics.mean(values)
         parts.append(text(begin - 8, top + 15, row["name"], "end"))
-        parts.append(bar(begin, top, x(mean) - begin, 20, color))
-        parts.append(line(x(min(row["losses"])), top + 10, x(max(row["losses"])), top + 10, "axis"))
-        parts.append(text(x(max(row["losses"])) + 6, top + 15, f"{mean:.4f}"))
+        parts.append(bar(begin, top, max(0, x(mean) - begin), 20, COLORS[row.get("color", 0)]))
+        parts.append(line(x(min(values)), top + 10, x(max(values)), top + 10, "axis"))
+        parts.append(text(x(max(values)) + 6, top + 15, shown.format(mean)))
     return picture(data["title"], parts, TOP + 30 * len(rows) + 12)
 
 
@@ -153,6 +152,7 @@ def main():
     pictures = {
         "traffic.svg": scatter(data["traffic"]),
         "mesh.svg": bars(data["mesh"]),
+        "scenarios.svg": bars(data["scenarios"], "{:.1f}x", log=True),
         "homes.svg": curves(homes["title"], homes["series"], homes["x"], homes["y"], homes["top"]),
     }
     for name, svg in pictures.items():
