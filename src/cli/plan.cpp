@@ -77,6 +77,11 @@ std::string why(const Plan& plan, const Cluster& cluster) {
         recipe.averaging.fraction, recipe.averaging.interval,
         recipe.averaging.interval == 1 ? "" : "s", mean_of(plan.result.lags));
   }
+  if (cluster.eventful_s > 0)
+    text +=
+        "  stalls, joins, departures and churn are not part of a plan: `leeway simulate` shows "
+        "what "
+        "they do to it\n";
   for (const std::string& note : plan.result.notes) text += fmt::format("  {}\n", note);
   return text;
 }

@@ -51,11 +51,10 @@ sim::Window steady_window(const std::vector<Nanos>& times, const Steady& steady)
   return {done_at(times, steady.first), done_at(times, steady.last)};
 }
 
-// Where something does: the same time for all methods, while no replica has done all its updates.
-sim::Window common_window(const Cluster& cluster, const Tally& tally,
-                          const sim::Simulation& simulation, const MethodResult& result) {
+// Where something does: all the time, as long as no replica has done all its updates.
+sim::Window common_window(const Tally& tally, const sim::Simulation& simulation,
+                          const MethodResult& result) {
   sim::Window window = simulation.span();
-  window.end = std::min(window.end, Nanos{std::llround(cluster.eventful_s * 1e9)});
   for (int64_t r = 0; r < result.recipe.recipe.mesh.replicas; ++r) {
     const std::vector<Nanos>& times = tally.update_times({r});
     if (std::ssize(times) == result.updates) window.end = std::min(window.end, times.back());
@@ -71,7 +70,7 @@ void measure_speed(const Cluster& cluster, const MethodRequest& request, const T
   const Steady steady =
       steady_part(recipe, result.updates, updates_period(recipe, request.evaluation));
   const bool eventful = cluster.eventful_s > 0;
-  const sim::Window common = common_window(cluster, tally, simulation, result);
+  const sim::Window common = common_window(tally, simulation, result);
   if (eventful) result.together = common.end.seconds();
   for (int64_t r = 0; r < recipe.mesh.replicas; ++r) {
     const std::vector<Nanos>& times = tally.update_times({r});
@@ -148,12 +147,15 @@ void note_length(const Cluster& cluster, const MethodRequest& request, MethodRes
         fmt::format("rounds, repairs or evaluations come every {} updates, and {} were simulated: "
                     "what they take is not in proportion; set simulate.updates to a multiple",
                     period, result.updates));
-  if (result.together < 0.99 * cluster.eventful_s)
+  if (result.together < cluster.eventful_s) {
+    const std::string_view advice = request.updates > 0          ? "raise simulate.updates"
+                                    : result.events > kEventsMax ? "more would take very long"
+                                                                 : "raise run.updates";
     result.notes.push_back(
         fmt::format("{} updates take {:.3g} s, too short to see what happens to machines (about "
-                    "{:.3g} s): raise {}",
-                    result.updates, result.together, cluster.eventful_s,
-                    request.updates > 0 ? "simulate.updates" : "run.updates"));
+                    "{:.3g} s): {}",
+                    result.updates, result.together, cluster.eventful_s, advice));
+  }
   if (cluster.churn_until_s > 0 && result.seconds > cluster.churn_until_s)
     result.notes.push_back(
         fmt::format("machines come and go for the first {:.3g} s of {:.3g} s alone: raise "
@@ -269,12 +271,12 @@ MethodResult described(const Cluster& cluster, const MethodRequest& request) {
 Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest& request) {
   const Recipe& recipe = request.recipe.recipe;
   MethodResult result = described(cluster, request);
-  // So many updates; or where something happens to machines, as long as that takes.
+  // So many updates; or where something happens to machines, as long as that takes too.
   const bool timed = cluster.eventful_s > 0 && request.updates == 0;
-  result.updates = std::min(request.updates > 0 ? request.updates
-                            : timed             ? recipe.run.updates
-                                                : usual_updates(request),
-                            recipe.run.updates);
+  const int64_t usual = usual_updates(request);
+  result.updates = timed                 ? recipe.run.updates
+                   : request.updates > 0 ? std::min(request.updates, recipe.run.updates)
+                                         : usual;
   LEEWAY_TRY(check_clock(cluster, request, result.updates));
   RunPlan plan =
       make_plan(recipe, request.vocabulary, evaluation_batches_of(recipe, request.evaluation));
@@ -285,7 +287,7 @@ Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest
   bool enough = false;
   Tally tally(plan, [&](int64_t done) {
     const double time = simulation.clock().now().seconds() / cluster.eventful_s;
-    enough = timed && (time >= 1 || simulation.events() > kEventsMax);
+    enough = timed && ((time >= 1 && done >= usual) || simulation.events() > kEventsMax);
     const double share = static_cast<double>(done) / static_cast<double>(result.updates);
     return !enough && (!request.progress || request.progress(timed ? time : share));
   });

@@ -120,19 +120,28 @@ int64_t updates_of(const Scenario& scenario, const Recipe& recipe) {
   return period * std::max<int64_t>(2, (kSimulatedUpdates + period - 1) / period);
 }
 
-Result<MethodResult> try_out(const PlanRequest& request, Candidate& candidate) {
+Result<MethodResult> try_out(const PlanInputs& inputs, Candidate& candidate) {
   LEEWAY_ASSIGN(MethodResult result,
-                simulate_method(request.cluster,
+                simulate_method(inputs.cluster,
                                 {.name = "plan",
                                  .recipe = candidate.recipe,
-                                 .vocabulary = request.vocabulary,
-                                 .updates = updates_of(request.scenario, candidate.recipe.recipe),
+                                 .vocabulary = inputs.vocabulary,
+                                 .updates = updates_of(inputs.scenario, candidate.recipe.recipe),
                                  .placement = candidate.placement}));
   candidate.simulated = result.tokens_per_second;
   // Machines of unequal speed, or rounds, that arithmetic knows nothing of.
   const bool far_below = candidate.simulated < kFarBelow * candidate.predicted;
   if (far_below && candidate.limit == "compute") candidate.limit = "waiting";
   return result;
+}
+
+// A few updates see nothing of what happens to machines, or too much.
+Cluster without_events(Cluster cluster) {
+  cluster.pauses.clear();
+  cluster.departures.clear();
+  cluster.eventful_s = 0;
+  cluster.churn_until_s = 0;
+  return cluster;
 }
 
 // The clock of the simulator counts a few centuries.
@@ -154,9 +163,10 @@ Status check_pace(const PlanRequest& request, const Recipe& base) {
 }  // namespace
 
 Result<Plan> plan_for(const PlanRequest& request) {
+  const Cluster calm = without_events(request.cluster);
   const PlanInputs inputs = {.scenario = request.scenario,
-                             .cluster = request.cluster,
-                             .order = grouped(request.cluster),
+                             .cluster = calm,
+                             .order = grouped(calm),
                              .vocabulary = request.vocabulary};
   LEEWAY_ASSIGN(const LoadedRecipe base,
                 request.scenario.recipe_with({"mesh.stages=1", "mesh.replicas=1", "data.batch=1",
@@ -185,12 +195,7 @@ Result<Plan> plan_for(const PlanRequest& request) {
           nearest);
       continue;
     }
-    LEEWAY_ASSIGN(MethodResult result, try_out(request, candidates[at]));
-    if (result.tokens_per_second == 0) {
-      keep_nearest({Refusal::Kind::kRecipe, "machines depart before an update is done", 0},
-                   nearest);
-      continue;
-    }
+    LEEWAY_ASSIGN(MethodResult result, try_out(inputs, candidates[at]));
     results.emplace_back(std::move(result), at);
     if (request.progress && !request.progress(results.size(), kSimulated)) return Error{"stopped"};
   }

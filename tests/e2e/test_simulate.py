@@ -166,6 +166,15 @@ def test_a_plan_is_not_told_what_it_is_asked_for(place, key):
     assert f"--set {key}=2: a plan decides it itself" in sentence
 
 
+def test_a_plan_is_for_machines_that_stay(place):
+    calm = place.ok("plan", scenario(place)).stdout
+    gone = MACHINES + '[[departure]]\nmachine = "m-1"\nat_s = 0.001\n'
+    told = place.ok("plan", scenario(place, machines=gone)).stdout
+    note = "stalls, joins, departures and churn are not part of a plan"
+    assert note in told and note not in calm
+    assert [line for line in told.splitlines() if note not in line] == calm.splitlines()
+
+
 @pytest.mark.parametrize("command, set_, words", [
     ("simulate", "sim.latency_ms=300", "[[link]]"),
     ("plan", "sim.flops=3", "[[machine]]"),

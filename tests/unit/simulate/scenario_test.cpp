@@ -63,6 +63,15 @@ TEST(Scenario, ReplicasThatComeLateCountForTheTimeTheyAreThere) {
   EXPECT_NEAR(late.tokens_per_second / calm.tokens_per_second, 0.75, 0.03);
 }
 
+TEST(Scenario, WhatIsOverInAMomentIsNoReasonToMeasureAMoment) {
+  const std::string text = scenario_text("latency_ms = 1\nbandwidth_mbit = 10");
+  const double calm = result_of(scenario_of(text), kAllreduce).tokens_per_second;
+  const std::string stall = "[[stall]]\nmachine = \"m-1\"\nat_s = 0.001\nfor_s = 0.001\n";
+  const MethodResult stalled = result_of(scenario_of(text + stall), kAllreduce);
+  EXPECT_NEAR(stalled.tokens_per_second / calm, 1, 0.05);
+  EXPECT_TRUE(stalled.notes.empty());
+}
+
 TEST(Scenario, ChurnThatEndsIsTold) {
   const MethodResult result = result_of(
       scenario_of(scenario_text("latency_ms = 1") + "[churn]\nup_s = 1e-6\ndown_s = 1e-6\n"),
