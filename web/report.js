@@ -191,13 +191,16 @@ const configCard = () => {
 };
 
 // What is drawn: a box that stands for several pieces has their kinds and no numbers.
-const timelineTable = () => ({
-  columns: ['worker', 'kind', 'microbatch_or_round', 'update', 'version', 'delay', 'bytes',
-    'begin_ns', 'took_ns'],
-  rows: [...document.querySelectorAll('#timeline .boxes rect')].map((box) => [
-    box.parentNode.dataset.worker, box.dataset.several || box.classList[0],
-    ...(box.dataset.w || '').split(' ')]),
-});
+const timelineTable = () => {
+  const numbers = ['microbatch_or_round', 'update', 'version', 'delay', 'bytes', 'begin_ns',
+    'took_ns'];
+  return {
+    columns: ['worker', 'kind', ...numbers],
+    rows: [...document.querySelectorAll('#timeline .boxes rect')].map((box) => [
+      box.parentNode.dataset.worker, box.dataset.several || box.classList[0],
+      ...(box.dataset.w ? box.dataset.w.split(' ') : numbers.map(() => ''))]),
+  };
+};
 const timelineCard = () => {
   const runs = shown.runs.filter((run) => run.timeline);
   if (!runs.length) return null;

@@ -184,6 +184,17 @@ def test_every_card_gives_its_numbers_as_csv(runs, browser):
     only_itself(browser, page)
 
 
+def test_boxes_of_several_pieces_have_as_many_columns_as_others(place, browser):
+    lines = pipeline(stages=2, updates=20, update_every=2)
+    late = {**lines[-1], "begin": 10**12, "end": 10**12 + 10**9}  # all others become a few boxes
+    write_run(place, [*lines, late])
+    place.ok("report", "r")
+    browser.open(place.folder / "r/report.html")
+    head, *rows = csv.reader(browser.value("csvOf(timelineTable())").splitlines())
+    assert any(row[2:] == [""] * 7 for row in rows) and any(row[2] for row in rows)
+    assert {len(row) for row in rows} == {len(head)}
+
+
 def test_a_page_without_charts_has_its_tables(runs, browser):
     """What a program that was built without Chart.js would write."""
     runs.ok("report", "out/a")
