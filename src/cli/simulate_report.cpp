@@ -1,6 +1,7 @@
 #include "cli/simulate_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -31,10 +32,11 @@ std::string distribution(const Histogram& histogram) {
   std::ranges::stable_sort(often, std::greater{}, &std::pair<int64_t, int64_t>::second);
   often.resize(std::min(often.size(), kShown));
   std::ranges::sort(often);
-  std::string text = fmt::format("{:.3g} in the mean", mean_of(histogram));
+  std::vector<std::string> parts;
   for (const auto& [value, count] : often)
-    text += fmt::format("{} {} {:.0f} %", text.ends_with("mean") ? ":" : ",", value,
-                        100 * static_cast<double>(count) / all);
+    parts.push_back(fmt::format("{} {:.0f} %", value, 100 * static_cast<double>(count) / all));
+  std::string text =
+      fmt::format("{:.3g} in the mean: {}", mean_of(histogram), fmt::join(parts, ", "));
   if (often.size() < histogram.size()) text += fmt::format(", up to {}", largest_of(histogram));
   return text;
 }

@@ -155,6 +155,13 @@ Status apply_own_sets(const std::vector<std::string>& sets, Scenario& scenario) 
   return {};
 }
 
+// Overrides, of which the later win.
+std::vector<std::string> joined(const std::vector<std::vector<std::string>>& lists) {
+  std::vector<std::string> all;
+  for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
 }  // namespace
 
 int64_t Scenario::machine_count() const {
@@ -170,9 +177,7 @@ int64_t Scenario::worker_count() const {
 }
 
 Result<LoadedRecipe> Scenario::recipe_with(const std::vector<std::string>& overrides) const {
-  std::vector<std::string> all = overrides;
-  all.insert(all.end(), sets.begin(), sets.end());
-  return join_recipe(recipe, all, IdleKeys::kDropped);
+  return join_recipe(recipe, joined({overrides, sets}), IdleKeys::kDropped);
 }
 
 Result<LoadedRecipe> Scenario::trained_with(const std::vector<std::string>& overrides) const {
@@ -185,10 +190,7 @@ Result<LoadedRecipe> Scenario::trained_with(const std::vector<std::string>& over
                       "simulate.stand_in, or leave simulate.math out",
                       shown(set, kShortBytes), key_of(set)));
   }
-  std::vector<std::string> all = overrides;
-  all.insert(all.end(), sets.begin(), sets.end());
-  all.insert(all.end(), options.stand_in.begin(), options.stand_in.end());
-  return join_recipe(recipe, all, IdleKeys::kDropped);
+  return join_recipe(recipe, joined({overrides, sets, options.stand_in}), IdleKeys::kDropped);
 }
 
 Result<Scenario> load_scenario(const Path& path, const std::vector<std::string>& sets) {
