@@ -22,18 +22,18 @@
 
 #include "base/check.h"
 #include "base/process.h"
-#include "cli/device.h"
-#include "cli/drivers.h"
+#include "compute/batches.h"
 #include "config/load.h"
 #include "data/dataset.h"
 #include "measure.h"
-#include "no_books.h"
+#include "no_recorder.h"
 #include "optim/clip.h"
 #include "optim/norm.h"
-#include "worker/batches.h"
-#include "worker/mesh.h"
-#include "worker/recipe_parts.h"
-#include "worker/run_books.h"
+#include "recipe/stage_options.h"
+#include "run/device.h"
+#include "run/drivers.h"
+#include "run/recorder.h"
+#include "run/workers.h"
 
 namespace leeway {
 namespace {
@@ -68,7 +68,7 @@ void plain_loop(const Job& job, Stage& stage) {
   const Recipe& recipe = job.recipe;
   const int64_t count = recipe.pipeline.update_every;
   const int64_t context = recipe.model.context;
-  const ScheduleOptions schedule = schedule_options(recipe);
+  const RateScheduleOptions schedule = rate_schedule_options(recipe);
   const SamplerOptions sampler = {
       .seed = static_cast<uint64_t>(recipe.run.seed),
       .window_count = window_count_of(job.data.train.info().count, context),
@@ -96,25 +96,25 @@ Measured run_loop(const Job& job) {
   return measured;
 }
 
-class TimedBooks final : public Books {
+class TimedRecorder final : public Recorder {
  public:
-  explicit TimedBooks(RunBooks& books) : books_(books) {}
+  explicit TimedRecorder(RunRecorder& recorder) : recorder_(recorder) {}
   void worked(const WorkRecord& record) override {
-    timed([&] { books_.worked(record); });
+    timed([&] { recorder_.worked(record); });
   }
   void updated(const StageUpdate& update) override {
-    timed([&] { books_.updated(update); });
+    timed([&] { recorder_.updated(update); });
   }
   void predicted(const Prediction& prediction) override {
-    timed([&] { books_.predicted(prediction); });
+    timed([&] { recorder_.predicted(prediction); });
   }
-  void evaluated(const StageEvaluation& evaluation) override { books_.evaluated(evaluation); }
-  void saved(StageState state) override { books_.saved(std::move(state)); }
-  bool abandoned() const override { return books_.abandoned(); }
-  bool stop_wanted() const override { return books_.stop_wanted(); }
+  void evaluated(const StageEvaluation& evaluation) override { recorder_.evaluated(evaluation); }
+  void saved(StageState state) override { recorder_.saved(std::move(state)); }
+  bool abandoned() const override { return recorder_.abandoned(); }
+  bool stop_wanted() const override { return recorder_.stop_wanted(); }
 
   void end() {
-    timed([&] { books_.flush_log(); });
+    timed([&] { recorder_.flush_log(); });
   }
   double seconds() const { return seconds_; }
 
@@ -126,8 +126,8 @@ class TimedBooks final : public Books {
     seconds_ += processor_seconds(CLOCK_THREAD_CPUTIME_ID) - begin;
   }
 
-  RunBooks& books_;
-  double seconds_ = 0;  // one caller at a time, as with all books
+  RunRecorder& recorder_;
+  double seconds_ = 0;  // one caller at a time, as with all recorder
 };
 
 enum class Keeping { kLog, kTimedLog, kNothing };
@@ -138,31 +138,31 @@ Measured run_mesh(const Job& job, Keeping keeping) {
   RunPlan plan = make_plan(job.recipe, data);
   plan.saves = false;
   const Workers workers = make_workers(job.recipe, data, plan);
-  const auto driver = cli::make_driver(job.recipe, job.data.vocabulary);
+  const auto driver = make_driver(job.recipe, job.data.vocabulary);
   auto log = EventLog::open(job.folder / "events.jsonl", /*append=*/false);
   LEEWAY_CHECK(log.ok(), "the folder can be written");
   const TrainingObserver nobody;
-  RunBooks run_books({.recipe = job.recipe,
-                      .plan = plan,
-                      .shape = workers.front()->numbers()->stage().model().shape(),
-                      .checkpoints = job.folder / "checkpoints",
-                      .clock = driver->clock(),
-                      .observer = nobody},
-                     *std::move(log), {}, std::nullopt);
-  TimedBooks timed_books(run_books);
-  NoBooks no_books;
-  Books* books = &run_books;
-  if (keeping == Keeping::kTimedLog) books = &timed_books;
-  if (keeping == Keeping::kNothing) books = &no_books;
+  RunRecorder run_recorder({.recipe = job.recipe,
+                            .plan = plan,
+                            .shape = workers.front()->compute()->stage().model().shape(),
+                            .checkpoints = job.folder / "checkpoints",
+                            .clock = driver->clock(),
+                            .observer = nobody},
+                           *std::move(log), {}, std::nullopt);
+  TimedRecorder timed_recorder(run_recorder);
+  NoRecorder no_recorder;
+  Recorder* recorder = &run_recorder;
+  if (keeping == Keeping::kTimedLog) recorder = &timed_recorder;
+  if (keeping == Keeping::kNothing) recorder = &no_recorder;
   Measured measured;
   const double before = processor_seconds(CLOCK_PROCESS_CPUTIME_ID);
   measured.seconds = seconds_of([&] {
-    LEEWAY_CHECK(driver->run(workers, *books).ok(), "threads have no errors of their own");
-    timed_books.end();
+    LEEWAY_CHECK(driver->run(workers, *recorder).ok(), "threads have no errors of their own");
+    timed_recorder.end();
   });
   const double spent = processor_seconds(CLOCK_PROCESS_CPUTIME_ID) - before;
-  LEEWAY_CHECK(!run_books.failure(), "the recipe does not diverge");
-  measured.books_share = timed_books.seconds() / spent;
+  LEEWAY_CHECK(!run_recorder.failure(), "the recipe does not diverge");
+  measured.books_share = timed_recorder.seconds() / spent;
   measured.weights = weights_of(workers);
   return measured;
 }
@@ -201,7 +201,7 @@ Status measure(const std::string& what, const Path& file, const Path& folder,
   LEEWAY_TRY(make_folder(folder));
   LEEWAY_ASSIGN(const Dataset data, open_dataset({.train = recipe.data.train}, folder / "text",
                                                  [](uint64_t, uint64_t) { return true; }));
-  cli::set_up_compute(cli::threads_per_worker(recipe));
+  set_up_compute(threads_per_worker(recipe));
   keep_freed_memory();
   const Job job = {.recipe = recipe, .data = data, .folder = folder};
   const Side mesh = [&] { return run_mesh(job, Keeping::kLog); };

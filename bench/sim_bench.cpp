@@ -13,8 +13,8 @@
 
 #include "base/process.h"
 #include "drivers/sim/simulation.h"
-#include "no_books.h"
-#include "worker/mesh.h"
+#include "no_recorder.h"
+#include "run/workers.h"
 
 namespace {
 
@@ -43,10 +43,10 @@ int main() {
   plan.activation_bytes = 65'536;
 
   const auto start = std::chrono::steady_clock::now();
-  const auto workers = leeway::make_workers_without_numbers(plan, kReplicas);
+  const auto workers = leeway::make_workers_without_compute(plan, kReplicas);
   leeway::sim::Simulation simulation(options());
-  leeway::NoBooks books;
-  const leeway::Status status = simulation.run(workers, books);
+  leeway::NoRecorder recorder;
+  const leeway::Status status = simulation.run(workers, recorder);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (!status.ok()) return fmt::print(stderr, "{}\n", status.error().message), 1;
 

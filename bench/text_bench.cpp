@@ -14,7 +14,7 @@
 #include "base/process.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
-#include "data/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace {
 

@@ -98,13 +98,13 @@ class SizeSums {
   BlockSums& of(const RunRange& range) {
     return sums_[static_cast<size_t>(range.first / kBlockElements)];
   }
-  MergeSizes sizes() const {
-    MergeSizes sizes = {.count = count_};
+  MergeNorms norms() const {
+    MergeNorms norms = {.count = count_};
     for (const BlockSums& sums : sums_) {
-      sizes.drift += sums.drift;
-      sizes.correction += sums.correction;
+      norms.drift += sums.drift;
+      norms.correction += sums.correction;
     }
-    return sizes;
+    return norms;
   }
 
  private:

@@ -32,7 +32,7 @@ at::Tensor encode_with_feedback(const LowbitOptions& options, const Subset& subs
 }
 
 template <class Scalar>
-MergeSizes merge_steps_cpu(const StepsConstants& constants, const LowbitMergeArguments& arguments,
+MergeNorms merge_steps_cpu(const StepsConstants& constants, const LowbitMergeArguments& arguments,
                            LowbitBuffers& buffers) {
   const auto* const answer = arguments.answer.const_data_ptr<Scalar>();
   const auto* const sent =
@@ -54,7 +54,7 @@ MergeSizes merge_steps_cpu(const StepsConstants& constants, const LowbitMergeArg
     momentum.store();
     write_compute<Scalar>(range, arguments.weights, arguments.compute);
   });
-  return sums.sizes();
+  return sums.norms();
 }
 
 void check_arguments(const LowbitMergeArguments& arguments) {
@@ -111,7 +111,7 @@ at::Tensor reduce_steps(const LowbitOptions& options, const Subset& subset,
   return encode_with_feedback(options, subset, owed, key, buffers.residual);
 }
 
-MergeSizes merge_steps(const LowbitOptions& options, const LowbitMergeArguments& arguments,
+MergeNorms merge_steps(const LowbitOptions& options, const LowbitMergeArguments& arguments,
                        LowbitBuffers& buffers) {
   check_arguments(arguments);
   if (!arguments.contributed && arguments.sent.defined()) {
@@ -127,13 +127,13 @@ MergeSizes merge_steps(const LowbitOptions& options, const LowbitMergeArguments&
   return merge_steps_cpu<float>(constants, arguments, buffers);
 }
 
-MergeSizes merge_steps_aten(const LowbitOptions& options, const LowbitMergeArguments& arguments,
+MergeNorms merge_steps_aten(const LowbitOptions& options, const LowbitMergeArguments& arguments,
                             LowbitBuffers& buffers) {
   const SubsetView view(arguments.subset, arguments.weights.device());
-  MergeSizes sizes = {.count = arguments.subset.count()};
+  MergeNorms norms = {.count = arguments.subset.count()};
   at::Tensor change = arguments.answer;
   if (arguments.contributed) {
-    sizes.drift = arguments.sent.to(at::kDouble).square().sum().item<double>();
+    norms.drift = arguments.sent.to(at::kDouble).square().sum().item<double>();
     change = arguments.answer - arguments.sent;
     if (buffers.pending.defined()) {
       const at::Tensor pending = view.gather(buffers.pending) * options.smoothing + change;
@@ -151,8 +151,8 @@ MergeSizes merge_steps_aten(const LowbitOptions& options, const LowbitMergeArgum
   const at::Tensor merged = old + change;
   view.scatter(merged, arguments.weights);
   if (arguments.compute.defined()) view.scatter(merged, arguments.compute);
-  sizes.correction = (merged - old).to(at::kDouble).square().sum().item<double>();
-  return sizes;
+  norms.correction = (merged - old).to(at::kDouble).square().sum().item<double>();
+  return norms;
 }
 
 void take_back_steps(const Subset& subset, const at::Tensor& sent, LowbitBuffers& buffers) {

@@ -52,10 +52,10 @@ struct LowbitMergeArguments {
   at::Tensor compute = {};  // as in MergeArguments
 };
 // Its drift is of q: what this worker had done by itself, and the answer replaces.
-MergeSizes merge_steps(const LowbitOptions& options, const LowbitMergeArguments& arguments,
+MergeNorms merge_steps(const LowbitOptions& options, const LowbitMergeArguments& arguments,
                        LowbitBuffers& buffers);
 // The part of it that changes weights, pending and momentum, as in merge_aten().
-MergeSizes merge_steps_aten(const LowbitOptions& options, const LowbitMergeArguments& arguments,
+MergeNorms merge_steps_aten(const LowbitOptions& options, const LowbitMergeArguments& arguments,
                             LowbitBuffers& buffers);
 // The answer will not come, or the run flushes: what was sent goes back to what is to be sent.
 void take_back_steps(const Subset& subset, const at::Tensor& sent, LowbitBuffers& buffers);

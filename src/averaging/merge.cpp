@@ -82,7 +82,7 @@ BlockSums merge_collected(const MergeConstants& constants, MergeBlock<Scalar> bl
 }
 
 template <class Scalar>
-MergeSizes merge_cpu(const MergeConstants& constants, const MergeArguments& arguments,
+MergeNorms merge_cpu(const MergeConstants& constants, const MergeArguments& arguments,
                      MergeBuffers& buffers) {
   const auto* const mean = arguments.mean.const_data_ptr<Scalar>();
   const auto* const sent =
@@ -96,7 +96,7 @@ MergeSizes merge_cpu(const MergeConstants& constants, const MergeArguments& argu
                               : merge_collected(constants, block, arguments.weights, buffers);
     write_compute<Scalar>(range, arguments.weights, arguments.compute);
   });
-  return sums.sizes();
+  return sums.norms();
 }
 
 double sum_of_squares(const at::Tensor& values) {
@@ -124,7 +124,7 @@ MergeBuffers make_merge_buffers(const MergeOptions& options, const at::Tensor& w
   return buffers;
 }
 
-MergeSizes merge(const MergeOptions& options, const MergeArguments& arguments,
+MergeNorms merge(const MergeOptions& options, const MergeArguments& arguments,
                  MergeBuffers& buffers) {
   check_arguments(options, arguments, buffers);
   if (!arguments.weights.device().is_cpu()) return merge_aten(options, arguments, buffers);
@@ -135,7 +135,7 @@ MergeSizes merge(const MergeOptions& options, const MergeArguments& arguments,
   return merge_cpu<float>(constants, arguments, buffers);
 }
 
-MergeSizes merge_aten(const MergeOptions& options, const MergeArguments& arguments,
+MergeNorms merge_aten(const MergeOptions& options, const MergeArguments& arguments,
                       MergeBuffers& buffers) {
   const MergeConstants constants = constants_of(options, arguments.round);
   const SubsetView view(arguments.subset, arguments.weights.device());

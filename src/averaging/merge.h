@@ -8,15 +8,9 @@
 #include <vector>
 
 #include "averaging/subset.h"
+#include "config/choices.h"
 
 namespace leeway {
-
-// What is done with the worker's own steps since it sent.
-enum class Correction {
-  kNone,   // w = A: they are lost
-  kDelta,  // w = A + u
-  kEma,    // e = m e + (1 - m) u; w = A + e
-};
 
 struct MergeOptions {
   Correction correction = Correction::kEma;
@@ -51,16 +45,16 @@ struct MergeArguments {
 };
 
 // Sums of squares, so that chunks add up.
-struct MergeSizes {
+struct MergeNorms {
   int64_t count = 0;
   double drift = 0;       // of u
   double correction = 0;  // of what the merge has changed: new weights - old ones
 };
-MergeSizes merge(const MergeOptions& options, const MergeArguments& arguments,
+MergeNorms merge(const MergeOptions& options, const MergeArguments& arguments,
                  MergeBuffers& buffers);
 // The same with ATen's operations, for devices other than the CPU. The sums make it wait for the
 // device.
-MergeSizes merge_aten(const MergeOptions& options, const MergeArguments& arguments,
+MergeNorms merge_aten(const MergeOptions& options, const MergeArguments& arguments,
                       MergeBuffers& buffers);
 
 // The mean in the order given, which is ascending by replica; of the values' type.

@@ -15,10 +15,9 @@
 #include <cstdint>
 
 #include "base/rng.h"
+#include "config/choices.h"
 
 namespace leeway {
-
-enum class WireFormat { kF32, kBf16, kInt8, kInt8Stochastic, kInt4, kTernary };
 
 inline constexpr int64_t kInt8Block = 256;
 inline constexpr int64_t kInt4Block = 128;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/progress.h"
 #include "config/nearest.h"
+#include "terminal/progress.h"
 
 namespace leeway::cli {
 namespace {

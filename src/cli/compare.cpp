@@ -9,20 +9,23 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/human.h"
 #include "base/process.h"
 #include "cli/commands.h"
-#include "cli/compare_data.h"
-#include "cli/compare_runs.h"
-#include "cli/interrupt.h"
-#include "cli/progress.h"
+#include "cli/recipe_data.h"
 #include "cli/validators.h"
+#include "compare/comparison.h"
+#include "compare/data_check.h"
 #include "compare/plan.h"
 #include "compare/results.h"
+#include "compare/run_missing.h"
 #include "compare/table.h"
-#include "config/comparison.h"
 #include "drivers/threads/wall_clock.h"
 #include "report/report_page.h"
 #include "report/run_follower.h"
+#include "run/drivers.h"
+#include "terminal/interrupt.h"
+#include "terminal/progress.h"
 
 namespace leeway::cli {
 namespace {
@@ -120,6 +123,18 @@ Result<std::vector<std::optional<RunOutcome>>> outcomes_so_far(const ComparisonP
   return outcomes;
 }
 
+// Threads that the widest of the runs keeps busy.
+int64_t threads_of_a_run(const ComparisonPlan& plan) {
+  int64_t most = 1;
+  for (const PlannedRun& run : plan.runs) {
+    const Recipe& recipe = run.recipe.recipe;
+    const bool one = recipe.run.driver == DriverName::kSim;  // all workers on one thread
+    const int64_t workers = one ? 1 : recipe.mesh.stages * recipe.mesh.replicas;
+    most = std::max(most, workers * threads_per_worker(recipe));
+  }
+  return most;
+}
+
 int64_t jobs_of(const CompareArguments& arguments, const ComparisonPlan& plan) {
   if (arguments.jobs > 0) return arguments.jobs;
   return std::max<int64_t>(1, core_count() / threads_of_a_run(plan));
@@ -132,7 +147,10 @@ Result<std::vector<RunOutcome>> complete(const ComparisonPlan& plan,
   const Path folder = arguments.folder();
   watch_for_interrupt();
   LEEWAY_ASSIGN(auto outcomes, outcomes_so_far(plan, arguments));
-  LEEWAY_TRY(check_data_unchanged(plan, folder, outcomes, clock));
+  LEEWAY_TRY(check_data_unchanged(plan, folder, outcomes,
+                                  [&](const Recipe& recipe, const Path& run_folder) {
+                                    return read_data(recipe, run_folder, clock);
+                                  }));
   if (std::ranges::any_of(outcomes, [](const auto& outcome) { return !outcome; })) {
     for (const char* name : {"results.json", "table.md", "report.html"})
       LEEWAY_TRY(remove_file(folder / name));

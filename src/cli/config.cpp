@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/config_report.h"
 #include "cli/recipe_arguments.h"
-#include "cli/recipe_vocabulary.h"
 #include "config/load.h"
 #include "config/print.h"
+#include "recipe/mesh_report.h"
+#include "recipe/vocabulary.h"
 
 namespace leeway::cli {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "cli/commands.h"
 #include "cli/dashboard_arguments.h"
-#include "cli/interrupt.h"
 #include "drivers/threads/wall_clock.h"
 #include "report/run_follower.h"
+#include "terminal/interrupt.h"
 
 namespace leeway::cli {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "dashboard/dashboard.h"
-#include "worker/clock.h"
 
 namespace leeway::cli {
 

@@ -10,14 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "base/human.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
-#include "cli/progress.h"
 #include "data/data_folder.h"
 #include "data/prepare.h"
 #include "data/token_file.h"
-#include "data/tokenizer.h"
 #include "drivers/threads/wall_clock.h"
+#include "terminal/interrupt.h"
+#include "terminal/progress.h"
+#include "tokenizers/tokenizer.h"
 
 namespace leeway::cli {
 namespace {

@@ -6,16 +6,17 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/human.h"
 #include "cli/commands.h"
-#include "cli/device.h"
-#include "cli/interrupt.h"
-#include "cli/progress.h"
-#include "cli/run_folder.h"
 #include "cli/validators.h"
 #include "data/dataset.h"
 #include "drivers/threads/wall_clock.h"
-#include "worker/evaluation.h"
-#include "worker/trained_model.h"
+#include "inference/evaluation.h"
+#include "inference/trained_model.h"
+#include "run/device.h"
+#include "run/run_folder.h"
+#include "terminal/interrupt.h"
+#include "terminal/progress.h"
 
 namespace leeway::cli {
 namespace {

@@ -7,10 +7,10 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/device.h"
 #include "cli/validators.h"
-#include "worker/generation.h"
-#include "worker/trained_model.h"
+#include "inference/generation.h"
+#include "inference/trained_model.h"
+#include "run/device.h"
 
 namespace leeway::cli {
 namespace {

@@ -5,19 +5,20 @@
 #include <memory>
 #include <set>
 
+#include "base/human.h"
+#include "base/text_table.h"
 #include "cli/commands.h"
-#include "cli/config_report.h"
-#include "cli/interrupt.h"
-#include "cli/memory_check.h"
 #include "cli/output_file.h"
-#include "cli/progress.h"
-#include "cli/recipe_vocabulary.h"
 #include "cli/scenario_arguments.h"
-#include "cli/text_table.h"
 #include "config/print.h"
 #include "drivers/threads/wall_clock.h"
+#include "recipe/memory_check.h"
+#include "recipe/mesh_report.h"
+#include "recipe/stage_options.h"
+#include "recipe/vocabulary.h"
 #include "simulate/plan.h"
-#include "worker/recipe_parts.h"
+#include "terminal/interrupt.h"
+#include "terminal/progress.h"
 
 namespace leeway::cli {
 namespace {
@@ -47,9 +48,10 @@ std::string candidates_table(const Plan& plan) {
          human_count(static_cast<uint64_t>(candidate.predicted)),
          human_count(static_cast<uint64_t>(candidate.simulated)), std::string(candidate.limit)});
   }
-  return table({"", "stages", "replicas", "microbatch", "per update", "extra per hop", "fraction",
-                "interval", "tokens/update", "by arithmetic", "tokens/s", "limited by"},
-               rows);
+  return stages_text(
+      {"", "stages", "replicas", "microbatch", "per update", "extra per hop", "fraction",
+       "interval", "tokens/update", "by arithmetic", "tokens/s", "limited by"},
+      rows);
 }
 
 std::string why(const Plan& plan, const Cluster& cluster) {

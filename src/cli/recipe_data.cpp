@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "cli/interrupt.h"
-#include "cli/progress.h"
-#include "cli/run_folder.h"
+#include "base/human.h"
 #include "data/sampler.h"
+#include "run/run_folder.h"
+#include "terminal/interrupt.h"
+#include "terminal/progress.h"
 
 namespace leeway::cli {
 namespace {

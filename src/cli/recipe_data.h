@@ -1,11 +1,11 @@
 // The data that a recipe names, with a progress bar where text has to be prepared first.
 #pragma once
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/result.h"
 #include "config/recipe.h"
 #include "data/dataset.h"
-#include "worker/clock.h"
 
 namespace leeway::cli {
 

@@ -9,18 +9,19 @@
 #include <optional>
 
 #include "base/hash.h"
+#include "base/human.h"
 #include "cli/commands.h"
-#include "cli/device.h"
-#include "cli/drivers.h"
-#include "cli/interrupt.h"
-#include "cli/progress.h"
 #include "cli/recipe_data.h"
 #include "config/load.h"
 #include "drivers/sim/replay.h"
 #include "drivers/threads/wall_clock.h"
 #include "events/event_log.h"
-#include "worker/mesh.h"
-#include "worker/training_run.h"
+#include "run/device.h"
+#include "run/drivers.h"
+#include "run/training_run.h"
+#include "run/workers.h"
+#include "terminal/interrupt.h"
+#include "terminal/progress.h"
 
 namespace leeway::cli {
 namespace {
@@ -50,7 +51,7 @@ Status note(const Event& event, const Path& run, Recording& recording) {
   if (kind == "started" || kind == "resumed") LEEWAY_TRY(check_version(event, run));
   if (kind == "started") recording.data_hash = event.text("data_hash").value_or("");
   if (kind == "update") recording.losses[update] = event.number("loss").value_or(0);
-  // A sitting that was cut off right after its checkpoint had no time to say so; the next one did.
+  // A session that was cut off right after its checkpoint had no time to say so; the next one did.
   if (kind == "saved" || kind == "resumed") recording.flushes.push_back(update);
   if (kind == "ended") recording.updates = update;
   const std::string change = event.text("change").value_or("");
@@ -105,9 +106,9 @@ Result<Recording> read_recording(const Path& run) {
 }
 
 // Looks at every update as it is made again.
-class ReplayBooks final : public Books {
+class ReplayRecorder final : public Recorder {
  public:
-  ReplayBooks(const Recording& recording, int64_t replicas, Progress& progress)
+  ReplayRecorder(const Recording& recording, int64_t replicas, Progress& progress)
       : recording_(recording), replicas_(replicas), progress_(progress) {}
 
   void worked(const WorkRecord&) override {}
@@ -139,15 +140,15 @@ class ReplayBooks final : public Books {
   std::optional<int64_t> first_difference_;
 };
 
-Status compare(const Recording& recording, const ReplayBooks& books, const Workers& workers) {
+Status compare(const Recording& recording, const ReplayRecorder& recorder, const Workers& workers) {
   const at::Tensor weights = weights_of(workers);
   const std::string hash = hash_hex(hash_bytes(
       {static_cast<const std::byte*>(weights.data_ptr()), static_cast<size_t>(weights.nbytes())}));
-  if (books.first_difference()) {
+  if (recorder.first_difference()) {
     return Error{
         fmt::format("different: the loss of update {} is not the recorded one; was the "
                     "run on another machine, or with other threads?",
-                    *books.first_difference())};
+                    *recorder.first_difference())};
   }
   if (hash != recording.weights_hash) {
     return Error{
@@ -189,11 +190,11 @@ Status run(const Path& folder) {
   const Workers workers = make_workers(recipe, mesh, plan);
 
   Progress progress(clock, "replaying", static_cast<uint64_t>(recording.updates));
-  ReplayBooks books(recording, recipe.mesh.replicas, progress);
-  LEEWAY_TRY(sim::replay(workers, recording.work, books));
+  ReplayRecorder recorder(recording, recipe.mesh.replicas, progress);
+  LEEWAY_TRY(sim::replay(workers, recording.work, recorder));
   if (interrupted()) return Error{"stopped; the run is as it was"};
   progress.finish(fmt::format("{} updates", recording.updates));
-  return compare(recording, books, workers);
+  return compare(recording, recorder, workers);
 }
 
 }  // namespace

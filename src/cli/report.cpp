@@ -1,4 +1,5 @@
 // leeway report RUN...
+#include "base/human.h"
 #include "report/report_page.h"
 
 #include <fmt/format.h>
@@ -9,14 +10,14 @@
 #include <memory>
 #include <set>
 
+#include "base/text_table.h"
 #include "cli/commands.h"
 #include "cli/output_file.h"
-#include "cli/progress.h"
-#include "cli/text_table.h"
 #include "report/report_csv.h"
 #include "report/run_follower.h"
 #include "report/tensorboard.h"
 #include "report/verdict.h"
+#include "terminal/progress.h"
 
 namespace leeway::cli {
 namespace {
@@ -133,7 +134,7 @@ void print_text(const std::vector<RunData>& runs, const ReportArguments& argumen
   for (const RunData& run : runs) {
     for (const std::string& note : run.notes) fmt::print(stderr, "note: {}: {}\n", run.name, note);
   }
-  print_table(headline_table(runs));
+  fmt::print("{}", table_text(headline_table(runs)));
   if (!arguments.against.empty()) {
     for (const std::string& line : verdict(runs.front(), runs.back())) fmt::print("{}\n", line);
   }

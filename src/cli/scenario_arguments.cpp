@@ -5,8 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "cli/calibrate.h"
-#include "cli/recipe_vocabulary.h"
+#include "cli/recipe_data.h"
+#include "recipe/vocabulary.h"
+#include "simulate/calibrate.h"
 
 namespace leeway::cli {
 
@@ -42,7 +43,13 @@ Result<Scenario> load_machines(const ScenarioArguments& arguments, const Clock& 
                          "[sim] is of run.driver = \"sim\"; a scenario has its machines and links "
                          "in [[machine]], [[site]] and [[link]]"));
   LEEWAY_ASSIGN(Scenario scenario, load_scenario(arguments.file, arguments.sets));
-  if (arguments.calibrate) LEEWAY_TRY(calibrate(clock, scenario));
+  if (arguments.calibrate)
+    LEEWAY_TRY(calibrate(
+        clock,
+        [&](const Recipe& recipe, const Path& run_folder) {
+          return open_data(recipe, run_folder, clock);
+        },
+        scenario));
   return scenario;
 }
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "config/scenario.h"
-#include "worker/clock.h"
+#include "base/clock.h"
+#include "simulate/scenario.h"
 
 namespace CLI {
 class App;

@@ -8,19 +8,19 @@
 
 #include "base/names.h"
 #include "cli/commands.h"
-#include "cli/device.h"
-#include "cli/drivers.h"
-#include "cli/interrupt.h"
-#include "cli/memory_check.h"
-#include "cli/progress.h"
 #include "cli/recipe_data.h"
-#include "cli/recipe_vocabulary.h"
-#include "cli/run_folder.h"
 #include "cli/scenario_arguments.h"
-#include "cli/simulate_report.h"
 #include "drivers/threads/wall_clock.h"
+#include "recipe/memory_check.h"
+#include "recipe/vocabulary.h"
+#include "run/device.h"
+#include "run/drivers.h"
+#include "run/run_folder.h"
 #include "simulate/math_run.h"
 #include "simulate/results_json.h"
+#include "simulate/results_text.h"
+#include "terminal/interrupt.h"
+#include "terminal/progress.h"
 
 namespace leeway::cli {
 namespace {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <optional>
 
+#include "base/human.h"
+#include "base/text_table.h"
 #include "cli/commands.h"
 #include "cli/output_file.h"
-#include "cli/progress.h"
-#include "cli/text_table.h"
 #include "cli/validators.h"
 #include "report/layout.h"
 #include "report/stage_table.h"
@@ -18,6 +18,7 @@
 #include "report/trace.h"
 #include "report/window.h"
 #include "report/work_history.h"
+#include "terminal/progress.h"
 
 namespace leeway::cli {
 namespace {
@@ -125,7 +126,7 @@ Status run(const TimelineArguments& arguments) {
   LEEWAY_TRY(write_picture(out, page, drawing, stage_text(rows, headers, TableWidth::kWithCounts)));
   for (const std::string& note : page.notes) fmt::print(stderr, "note: {}\n", note);
   fmt::print("{}: {}\ndrawn: {}\n\n", folder.string(), summary(history), join_windows(windows));
-  print_table(stage_text(rows, headers, TableWidth::kShort));
+  fmt::print("{}", table_text(stage_text(rows, headers, TableWidth::kShort)));
   fmt::print("bubbles: idle after warm-up, in the whole run; delay: updates, mean and max\n");
   std::error_code code;
   fmt::print("wrote {} ({})\n", out.string(), human_bytes(std::filesystem::file_size(out, code)));

@@ -5,25 +5,26 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/human.h"
 #include "base/process.h"
-#include "cli/averaging_report.h"
 #include "cli/commands.h"
 #include "cli/dashboard_arguments.h"
-#include "cli/depth_report.h"
-#include "cli/device.h"
-#include "cli/drivers.h"
-#include "cli/interrupt.h"
-#include "cli/memory_check.h"
-#include "cli/progress.h"
 #include "cli/recipe_arguments.h"
 #include "cli/recipe_data.h"
-#include "cli/run_folder.h"
 #include "cli/validators.h"
-#include "config/compare.h"
+#include "config/differences.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "drivers/threads/wall_clock.h"
-#include "worker/training_run.h"
+#include "recipe/averaging_report.h"
+#include "recipe/depth_report.h"
+#include "recipe/memory_check.h"
+#include "run/device.h"
+#include "run/drivers.h"
+#include "run/run_folder.h"
+#include "run/training_run.h"
+#include "terminal/interrupt.h"
+#include "terminal/progress.h"
 
 namespace leeway::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/comparison.h"
+#include "compare/comparison.h"
 
 namespace leeway {
 

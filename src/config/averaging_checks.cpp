@@ -27,7 +27,7 @@ Status check_used(const LoadedRecipe& loaded) {
 Status check_wire(const LoadedRecipe& loaded) {
   const AveragingOptions& averaging = loaded.recipe.averaging;
   const bool lowbit = averaging.method == AveragingMethod::kLowbit;
-  if (averaging.wire == AveragingWire::kTernary && !lowbit)
+  if (averaging.wire == WireFormat::kTernary && !lowbit)
     return usage_error(
         fmt::format("{} does not go with {}: only lowbit makes up later for what so few bits leave "
                     "out; choose another wire, or averaging.method = \"lowbit\"",

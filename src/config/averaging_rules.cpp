@@ -83,10 +83,10 @@ AveragingOptions averaging_defaults(AveragingMethod method) {
   usual.method = method;
   if (method == Method::kSparse) return usual;
   usual.fraction = 1;
-  usual.correction = AveragingCorrection::kNone;
+  usual.correction = Correction::kNone;
   usual.outer_momentum = 0;
   if (method == Method::kLowbit) {
-    usual.wire = AveragingWire::kTernary;
+    usual.wire = WireFormat::kTernary;
     usual.repair_every = 50;
     return usual;
   }
@@ -94,7 +94,7 @@ AveragingOptions averaging_defaults(AveragingMethod method) {
   usual.lag = 0;
   if (method == Method::kDiloco) {
     usual.interval = 50;
-    usual.correction = AveragingCorrection::kDelta;
+    usual.correction = Correction::kDelta;
     usual.outer_rate = 0.7;
     usual.outer_momentum = 0.9;
   }
@@ -111,7 +111,7 @@ std::optional<Idle> idle_averaging(std::string_view path, const AveragingOptions
     return Idle{"averaging.merge", "which merges whenever a round is done", "\"fixed_lag\""};
   if (path == "averaging.deadline_ms" && fixed)
     return Idle{"averaging.merge", "which waits for everybody", "\"on_arrival\""};
-  if (path.starts_with("averaging.ema_") && averaging.correction != AveragingCorrection::kEma)
+  if (path.starts_with("averaging.ema_") && averaging.correction != Correction::kEma)
     return Idle{"averaging.correction", "which has no running mean", "\"ema\""};
   if (path == "averaging.granularity" && averaging.fraction == 1)
     return Idle{"averaging.fraction", "which takes all there is", "a smaller fraction"};

@@ -79,13 +79,13 @@ Status check_optimizer(const LoadedRecipe& loaded) {
     return usage_error(fmt::format("{} is more than {}: shorten the warm-up",
                                    named(loaded, "optimizer.warmup"), named_length(loaded)));
   const Lookahead lookahead = loaded.recipe.pipeline.lookahead;
-  if (optimizer.name == OptimizerName::kAdamW && optimizer.nesterov &&
+  if (optimizer.name == UpdateRule::kAdamW && optimizer.nesterov &&
       lookahead != Lookahead::kNesterov)
     return usage_error(
         fmt::format("{} does not go with {}: optimizer.name = \"nadamw\" is that "
                     "form of AdamW",
                     named(loaded, "optimizer.nesterov"), named(loaded, "optimizer.name")));
-  if (optimizer.name == OptimizerName::kNAdamW && !optimizer.nesterov)
+  if (optimizer.name == UpdateRule::kNAdamW && !optimizer.nesterov)
     return usage_error(
         fmt::format("{} does not go with {}: optimizer.name = \"adamw\" is the "
                     "form without it",
@@ -116,7 +116,7 @@ Status check_lookahead(const LoadedRecipe& loaded) {
   const Lookahead lookahead = loaded.recipe.pipeline.lookahead;
   const bool nesterov = lookahead == Lookahead::kNesterov;
   const bool predicts = lookahead == Lookahead::kMatched || lookahead == Lookahead::kPredict;
-  if (optimizer.name == OptimizerName::kNAdamW && !nesterov)
+  if (optimizer.name == UpdateRule::kNAdamW && !nesterov)
     return usage_error(
         fmt::format("{} does not go with {}: nadamw is the look-ahead nesterov; choose "
                     "optimizer.name = \"adamw\" for another one",

@@ -66,7 +66,7 @@ void drop_idle(LoadedRecipe& loaded) {
     const bool late = key.path == "pipeline.lookahead" || key.path == "pipeline.refresh" ||
                       key.path == "pipeline.horizon" || key.path == "pipeline.discount_updates";
     const bool too_few_bits = key.path == "averaging.wire" &&
-                              loaded.recipe.averaging.wire == AveragingWire::kTernary &&
+                              loaded.recipe.averaging.wire == WireFormat::kTernary &&
                               loaded.recipe.averaging.method != AveragingMethod::kLowbit;
     if ((late && flushes) || too_few_bits || idle_averaging(key.path, loaded.recipe.averaging))
       idle.push_back(key.path);

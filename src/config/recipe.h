@@ -7,20 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace leeway {
+#include "config/choices.h"
 
-enum class Precision { kFp32, kBf16, kFp64 };
-enum class Architecture { kLlama, kGpt2 };
-enum class Activation { kSwiglu, kGelu, kRelu };
-enum class OptimizerName { kMuon, kAdamW, kNAdamW, kSgd };
-enum class RateSchedule { kCosine, kLinear, kConstant, kWsd };
-enum class DriverName { kThreads, kSim };
-enum class PipelineSchedule { kAsync, k1f1b, kGpipe };
-enum class Lookahead { kTentative, kMatched, kPredict, kNesterov, kNone, kLrDiscount };
-enum class AveragingMethod { kSparse, kLowbit, kAllreduce, kWeights, kDiloco, kNone };
-enum class AveragingCorrection { kNone, kDelta, kEma };
-enum class MergePolicy { kOnArrival, kFixedLag };
-enum class AveragingWire { kF32, kBf16, kInt8, kInt8Stochastic, kInt4, kTernary };
+namespace leeway {
 
 struct RunOptions {
   int64_t updates = 1000;  // or the number that `tokens` asks for, rounded up
@@ -61,7 +50,7 @@ struct DataOptions {
 };
 
 struct OptimizerOptions {
-  OptimizerName name = OptimizerName::kMuon;
+  UpdateRule name = UpdateRule::kMuon;
   double rate = 3e-3;
   double matrix_rate = 0.02;  // Muon's, for the 2-D weights of the blocks
   double beta1 = 0.95;        // default follows the optimizer
@@ -101,7 +90,7 @@ struct AveragingOptions {
   AveragingMethod method = AveragingMethod::kSparse;  // one replica: none
   double fraction = 0.05;  // of the coordinates in a round; sparse alone has a choice
   int64_t interval = 1;    // updates between two rounds
-  AveragingCorrection correction = AveragingCorrection::kEma;
+  Correction correction = Correction::kEma;
   double ema_start = 0.5;
   double ema_end = 0.99;
   double outer_rate = 1;
@@ -110,7 +99,7 @@ struct AveragingOptions {
   int64_t lag = 1;            // updates, of fixed_lag
   double deadline_ms = 1000;  // of on_arrival: how long an owner waits after the first arrival
   int64_t granularity = 64;   // neighbouring coordinates that travel together
-  AveragingWire wire = AveragingWire::kF32;
+  WireFormat wire = WireFormat::kF32;
   double smoothing = 0;       // of lowbit
   double gain = 0;            // of lowbit
   double gain_smoothing = 0;  // of lowbit

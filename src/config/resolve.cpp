@@ -26,19 +26,19 @@ int64_t automatic_hidden(const ModelOptions& model) {
 
 // AdamW under this look-ahead is NAdamW, by whichever name it was asked for.
 bool becomes_nadamw(const Recipe& recipe) {
-  const bool adamw = recipe.optimizer.name == OptimizerName::kAdamW;
-  return recipe.optimizer.name == OptimizerName::kNAdamW ||
+  const bool adamw = recipe.optimizer.name == UpdateRule::kAdamW;
+  return recipe.optimizer.name == UpdateRule::kNAdamW ||
          (adamw && recipe.pipeline.lookahead == Lookahead::kNesterov);
 }
 
-double automatic_beta1(OptimizerName name) {
+double automatic_beta1(UpdateRule name) {
   switch (name) {
-    case OptimizerName::kMuon:
+    case UpdateRule::kMuon:
       return 0.95;
-    case OptimizerName::kNAdamW:
+    case UpdateRule::kNAdamW:
       return 0.99;
-    case OptimizerName::kAdamW:
-    case OptimizerName::kSgd:
+    case UpdateRule::kAdamW:
+    case UpdateRule::kSgd:
       return 0.9;
   }
   return 0.0;
@@ -55,20 +55,20 @@ void resolve_model(const LoadedRecipe& loaded, ModelOptions& model) {
 
 void resolve_optimizer(const LoadedRecipe& loaded, Recipe& recipe) {
   OptimizerOptions& optimizer = recipe.optimizer;
-  const OptimizerName acts_as = becomes_nadamw(recipe) ? OptimizerName::kNAdamW : optimizer.name;
+  const UpdateRule acts_as = becomes_nadamw(recipe) ? UpdateRule::kNAdamW : optimizer.name;
   if (!loaded.is_given("optimizer.beta1")) optimizer.beta1 = automatic_beta1(acts_as);
   if (!loaded.is_given("optimizer.beta2"))
-    optimizer.beta2 = acts_as == OptimizerName::kNAdamW ? 0.999 : 0.99;
+    optimizer.beta2 = acts_as == UpdateRule::kNAdamW ? 0.999 : 0.99;
   const bool late = recipe.pipeline.schedule == PipelineSchedule::kAsync && depth(recipe) > 0;
   const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
   if (!loaded.is_given("optimizer.gradient_share") && late && tentative)
     optimizer.gradient_share = kTentativeShare;
-  if (!loaded.is_given("optimizer.nesterov")) optimizer.nesterov = acts_as != OptimizerName::kAdamW;
+  if (!loaded.is_given("optimizer.nesterov")) optimizer.nesterov = acts_as != UpdateRule::kAdamW;
 }
 
 void resolve_lookahead(const LoadedRecipe& loaded, Recipe& recipe) {
   PipelineOptions& pipeline = recipe.pipeline;
-  const bool nadamw = recipe.optimizer.name == OptimizerName::kNAdamW;
+  const bool nadamw = recipe.optimizer.name == UpdateRule::kNAdamW;
   const bool async = pipeline.schedule == PipelineSchedule::kAsync;
   const bool one_late = pipeline.update_every > depth(recipe);  // at most
   if (!loaded.is_given("pipeline.lookahead"))

@@ -20,8 +20,8 @@ inline constexpr std::array<std::string_view, 2> kWords<Architecture> = {"llama"
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<Activation> = {"swiglu", "gelu", "relu"};
 template <>
-inline constexpr std::array<std::string_view, 4> kWords<OptimizerName> = {"muon", "adamw", "nadamw",
-                                                                          "sgd"};
+inline constexpr std::array<std::string_view, 4> kWords<UpdateRule> = {"muon", "adamw", "nadamw",
+                                                                       "sgd"};
 template <>
 inline constexpr std::array<std::string_view, 4> kWords<RateSchedule> = {"cosine", "linear",
                                                                          "constant", "wsd"};
@@ -37,12 +37,11 @@ template <>
 inline constexpr std::array<std::string_view, 6> kWords<AveragingMethod> = {
     "sparse", "lowbit", "allreduce", "weights", "diloco", "none"};
 template <>
-inline constexpr std::array<std::string_view, 3> kWords<AveragingCorrection> = {"none", "delta",
-                                                                                "ema"};
+inline constexpr std::array<std::string_view, 3> kWords<Correction> = {"none", "delta", "ema"};
 template <>
 inline constexpr std::array<std::string_view, 2> kWords<MergePolicy> = {"on_arrival", "fixed_lag"};
 template <>
-inline constexpr std::array<std::string_view, 6> kWords<AveragingWire> = {
+inline constexpr std::array<std::string_view, 6> kWords<WireFormat> = {
     "f32", "bf16", "int8", "int8_stochastic", "int4", "ternary"};
 
 template <class Enum>

@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/result.h"
 #include "dashboard/live_run.h"
-#include "worker/clock.h"
 
 namespace leeway {
 

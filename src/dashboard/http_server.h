@@ -19,7 +19,7 @@
 #include <string>
 #include <thread>
 
-#include "worker/clock.h"
+#include "base/clock.h"
 
 namespace leeway {
 

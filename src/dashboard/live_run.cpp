@@ -71,7 +71,7 @@ bool LiveRun::read_more() {
   if (folder_.empty()) return false;
   const Stamp stamp = {time_of(folder_ / "config.toml"), time_of(folder_ / "summary.json")};
   bool changed = stamp != stamp_;
-  if (stamp.config != stamp_.config) follower_.reset();  // another sitting, or another run
+  if (stamp.config != stamp_.config) follower_.reset();  // another session, or another run
   stamp_ = stamp;
   if (!follower_) {
     auto opened = RunFollower::open(folder_, kLimits);

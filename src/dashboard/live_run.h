@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "report/run_follower.h"
-#include "worker/clock.h"
 
 namespace leeway {
 
@@ -41,7 +41,7 @@ class LiveRun {
   std::shared_ptr<const Snapshot> last_look();
 
  private:
-  // Written when a sitting begins and when it ends: what was read of them before does not hold.
+  // Written when a session begins and when it ends: what was read of them before does not hold.
   struct Stamp {
     std::filesystem::file_time_type config = {};
     std::filesystem::file_time_type summary = {};

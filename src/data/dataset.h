@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "data/prepare.h"
 #include "data/token_file.h"
-#include "data/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace leeway {
 

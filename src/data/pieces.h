@@ -10,7 +10,7 @@
 
 #include "data/data_folder.h"
 #include "data/document_splitter.h"
-#include "data/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace leeway {
 

@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "data/data_folder.h"
 #include "data/input_files.h"
-#include "data/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace leeway {
 

@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/result.h"
-#include "data/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace leeway {
 

@@ -45,12 +45,12 @@ struct EventHistory {
 // Garbage anywhere but in an unfinished last line is an error that names the line.
 Result<EventHistory> read_events(const Path& path);
 
-// Whether the sitting that began with `resumed` did again what this line written before it says:
+// Whether the session that began with `resumed` did again what this line written before it says:
 // that of an `update` after the one where it went on. Replicas that were stopped apart go on from
 // their own, `update_0`, `update_1` and so on. Lines without `update` stay.
 bool supersedes(const Event& resumed, const Event& earlier);
 
-// The lines that no later sitting did again.
+// The lines that no later session did again.
 std::vector<Event> drop_superseded(std::vector<Event> events);
 
 }  // namespace leeway

@@ -91,16 +91,16 @@ Event to_event(const WorkRecord& record) {
       .add("begin", record.times.begin.count)
       .add("end", record.times.end.count)
       .add("bytes", record.bytes_sent);
-  if (record.sizes) {
+  if (record.norms) {
     const auto root_mean = [&](double sum) {
-      return std::sqrt(sum / static_cast<double>(std::max<int64_t>(1, record.sizes->count)));
+      return std::sqrt(sum / static_cast<double>(std::max<int64_t>(1, record.norms->count)));
     };
     if (work.kind == WorkKind::kReduce) {
-      event.add("spread", root_mean(record.sizes->spread));
-      event.add("scale", root_mean(record.sizes->scale));
+      event.add("spread", root_mean(record.norms->spread));
+      event.add("scale", root_mean(record.norms->scale));
     } else {
-      event.add("drift", root_mean(record.sizes->drift));
-      event.add("correction", root_mean(record.sizes->correction));
+      event.add("drift", root_mean(record.norms->drift));
+      event.add("correction", root_mean(record.norms->correction));
     }
   }
   return event;

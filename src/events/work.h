@@ -63,13 +63,13 @@ struct WorkTimes {
 
 // How far apart replicas are and what a merge does about it: sums of squares over `count`
 // coordinates.
-struct RoundSizes {
+struct RoundNorms {
   int64_t count = 0;
   double drift = 0;       // merge: of own steps since the part was sent
   double correction = 0;  // merge: of what it has changed
   double spread = 0;      // reduce: of the replicas' distance from their mean, a mean over them
   double scale = 0;       // reduce: of that mean itself
-  bool operator==(const RoundSizes&) const = default;
+  bool operator==(const RoundNorms&) const = default;
 };
 
 struct WorkRecord {
@@ -77,7 +77,7 @@ struct WorkRecord {
   Work work;
   WorkTimes times;
   int64_t bytes_sent = 0;
-  std::optional<RoundSizes> sizes = {};  // of reduces and merges with arithmetic
+  std::optional<RoundNorms> norms = {};  // of reduces and merges with arithmetic
 };
 
 // {"event":"work","kind":"forward","replica":0,"stage":1,"microbatch":12,"update":4,"version":2,

@@ -4,13 +4,13 @@
 
 namespace leeway {
 
-at::Tensor activation_forward(MlpStyle style, const at::Tensor& x) {
-  switch (style) {
-    case MlpStyle::kGelu:
+at::Tensor activation_forward(Activation activation, const at::Tensor& x) {
+  switch (activation) {
+    case Activation::kGelu:
       return at::gelu(x, "tanh");
-    case MlpStyle::kRelu:
+    case Activation::kRelu:
       return at::relu(x);
-    case MlpStyle::kSwiglu:
+    case Activation::kSwiglu:
       break;
   }
   const int64_t hidden = x.size(1) / 2;
@@ -22,13 +22,13 @@ at::Tensor activation_forward(MlpStyle style, const at::Tensor& x) {
   return at::silu(x.narrow(1, 0, hidden)).mul_(x.narrow(1, hidden, hidden));
 }
 
-at::Tensor activation_backward(MlpStyle style, const at::Tensor& x, const at::Tensor& dy) {
-  switch (style) {
-    case MlpStyle::kGelu:
+at::Tensor activation_backward(Activation activation, const at::Tensor& x, const at::Tensor& dy) {
+  switch (activation) {
+    case Activation::kGelu:
       return at::gelu_backward(dy, x, "tanh");
-    case MlpStyle::kRelu:
+    case Activation::kRelu:
       return at::threshold_backward(dy, x, 0);
-    case MlpStyle::kSwiglu:
+    case Activation::kSwiglu:
       break;
   }
   at::Tensor dx = at::empty_like(x);

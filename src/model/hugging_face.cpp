@@ -72,8 +72,9 @@ void add_gpt2_block(EntryList& list, const BlockViews& block, const std::string&
 
 std::vector<Entry> list_entries(const ModelShape& shape, const StageSlice& slice,
                                 const at::Tensor& flat) {
-  const bool llama = shape.style == BlockStyle::kLlama;
-  LEEWAY_CHECK(llama == (shape.mlp == MlpStyle::kSwiglu), "the recipe check refuses other pairs");
+  const bool llama = shape.architecture == Architecture::kLlama;
+  LEEWAY_CHECK(llama == (shape.activation == Activation::kSwiglu),
+               "the recipe check refuses other pairs");
   LEEWAY_CHECK(!llama || !shape.bias, "the recipe check refuses a llama with biases");
   LEEWAY_CHECK(llama || shape.kv_heads == shape.heads, "the recipe check refuses groups in gpt2");
   const StageViews views = view_stage(flat, shape, slice);

@@ -42,7 +42,7 @@ Json gpt2_config(const ModelShape& shape) {
           {"n_layer", shape.layers},
           {"n_head", shape.heads},
           {"n_positions", shape.context},
-          {"activation_function", shape.mlp == MlpStyle::kRelu ? "relu" : "gelu_new"},
+          {"activation_function", shape.activation == Activation::kRelu ? "relu" : "gelu_new"},
           {"layer_norm_epsilon", kNormEpsilon},
           {"bias", shape.bias},  // ours: Hugging Face's model has biases, zeros where this is false
           {"resid_pdrop", 0.0},
@@ -126,8 +126,8 @@ void read_rotary(const Json& config, ConfigReader& read) {
 
 ModelShape read_llama(const Json& config, ConfigReader& read) {
   ModelShape shape;
-  shape.style = BlockStyle::kLlama;
-  shape.mlp = MlpStyle::kSwiglu;
+  shape.architecture = Architecture::kLlama;
+  shape.activation = Activation::kSwiglu;
   shape.bias = false;
   shape.layers = read.count("num_hidden_layers");
   shape.width = read.count("hidden_size");
@@ -148,7 +148,7 @@ ModelShape read_llama(const Json& config, ConfigReader& read) {
 
 ModelShape read_gpt2(ConfigReader& read) {
   ModelShape shape;
-  shape.style = BlockStyle::kGpt2;
+  shape.architecture = Architecture::kGpt2;
   shape.layers = read.count("n_layer");
   shape.width = read.count("n_embd");
   shape.heads = read.count("n_head");
@@ -159,9 +159,9 @@ ModelShape read_gpt2(ConfigReader& read) {
   shape.bias = read.flag("bias", true);
   const std::string activation = read.word("activation_function", "gelu_new");
   if (activation == "relu") {
-    shape.mlp = MlpStyle::kRelu;
+    shape.activation = Activation::kRelu;
   } else {
-    shape.mlp = MlpStyle::kGelu;
+    shape.activation = Activation::kGelu;
     if (activation != "gelu_new" && activation != "gelu_pytorch_tanh") {
       read.fail(
           fmt::format("\"activation_function\" is \"{}\", and Leeway's gpt2 has gelu_new or "
@@ -179,7 +179,8 @@ ModelShape read_gpt2(ConfigReader& read) {
 }  // namespace
 
 std::string hugging_face_config(const ModelShape& shape, const std::string& dtype) {
-  Json config = shape.style == BlockStyle::kLlama ? llama_config(shape) : gpt2_config(shape);
+  Json config =
+      shape.architecture == Architecture::kLlama ? llama_config(shape) : gpt2_config(shape);
   config["tie_word_embeddings"] = false;
   // The defaults are ids of other vocabularies: generation would stop at an ordinary token.
   config["bos_token_id"] = nullptr;
@@ -210,7 +211,7 @@ Result<ModelShape> shape_from_hugging_face_config(const std::string& json) {
                     "{} groups",
                     shape.width, shape.heads, shape.kv_heads)};
   }
-  if (shape.style == BlockStyle::kLlama && shape.head_size() % 2 != 0) {
+  if (shape.architecture == Architecture::kLlama && shape.head_size() % 2 != 0) {
     return Error{fmt::format("config.json: rotary positions need heads of even size, not {}",
                              shape.head_size())};
   }

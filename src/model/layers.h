@@ -25,10 +25,10 @@ struct NormSaved {
   at::Tensor mean;  // LayerNorm only
   at::Tensor rstd;
 };
-at::Tensor norm_forward(BlockStyle style, const NormViews& w, const at::Tensor& x,
+at::Tensor norm_forward(Architecture architecture, const NormViews& w, const at::Tensor& x,
                         NormSaved& saved);
 // Returns dx + residual: the two always meet here.
-at::Tensor norm_backward(BlockStyle style, const NormViews& w, const NormSaved& saved,
+at::Tensor norm_backward(Architecture architecture, const NormViews& w, const NormSaved& saved,
                          const at::Tensor& dy, const at::Tensor& residual, const NormViews& g);
 
 // Rotary positions (rotate-half form), tables for all positions of a context.
@@ -52,8 +52,8 @@ at::Tensor attention_backward(const ModelShape& shape, const RotaryTables* table
                               const AttentionSaved& saved, const at::Tensor& dy);
 
 // The non-linearity between up and down: SwiGLU halves its input's width.
-at::Tensor activation_forward(MlpStyle style, const at::Tensor& x);
-at::Tensor activation_backward(MlpStyle style, const at::Tensor& x, const at::Tensor& dy);
+at::Tensor activation_forward(Activation activation, const at::Tensor& x);
+at::Tensor activation_backward(Activation activation, const at::Tensor& x, const at::Tensor& dy);
 
 at::Tensor embedding_forward(const at::Tensor& table, const at::Tensor& ids);
 void embedding_backward(const at::Tensor& ids, const at::Tensor& dy, const at::Tensor& g);

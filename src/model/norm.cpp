@@ -51,19 +51,19 @@ at::Tensor rms_backward(const NormViews& w, const NormSaved& saved, const at::Te
 
 }  // namespace
 
-at::Tensor norm_forward(BlockStyle style, const NormViews& w, const at::Tensor& x,
+at::Tensor norm_forward(Architecture architecture, const NormViews& w, const at::Tensor& x,
                         NormSaved& saved) {
   saved.x = x;
-  if (style == BlockStyle::kLlama) return rms_forward(w, x, saved);
+  if (architecture == Architecture::kLlama) return rms_forward(w, x, saved);
   at::Tensor y;
   std::tie(y, saved.mean, saved.rstd) =
       at::native_layer_norm(x, {x.size(1)}, w.weight, w.bias, kNormEpsilon);
   return y;
 }
 
-at::Tensor norm_backward(BlockStyle style, const NormViews& w, const NormSaved& saved,
+at::Tensor norm_backward(Architecture architecture, const NormViews& w, const NormSaved& saved,
                          const at::Tensor& dy, const at::Tensor& residual, const NormViews& g) {
-  if (style == BlockStyle::kLlama) return rms_backward(w, saved, dy, residual, g);
+  if (architecture == Architecture::kLlama) return rms_backward(w, saved, dy, residual, g);
   auto [dx, dweight, dbias] =
       at::native_layer_norm_backward(dy, saved.x, {dy.size(1)}, saved.mean, saved.rstd, w.weight,
                                      w.bias, {true, true, w.bias.defined()});

@@ -14,7 +14,9 @@ double number_bytes(const MicrobatchSize& size) { return static_cast<double>(siz
 double wide_bytes(const MicrobatchSize& size) { return std::max(4.0, number_bytes(size)); }
 
 // Mean and 1/deviation of a LayerNorm, or the latter alone, for one token.
-double norm_numbers(const ModelShape& shape) { return shape.style == BlockStyle::kGpt2 ? 2 : 1; }
+double norm_numbers(const ModelShape& shape) {
+  return shape.architecture == Architecture::kGpt2 ? 2 : 1;
+}
 
 double block_bytes(const ModelShape& shape, const MicrobatchSize& size) {
   // BlockSaved: the inputs of two norms and of three products, all as wide as the model (the

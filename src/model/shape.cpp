@@ -42,7 +42,7 @@ void add_block(LayoutBuilder& add, const ModelShape& shape, int64_t layer) {
   if (shape.bias) add.vector(at + "attention.out.bias", shape.width);
   add.vector(at + "mlp_norm.weight", shape.width);
   if (shape.bias) add.vector(at + "mlp_norm.bias", shape.width);
-  if (shape.mlp == MlpStyle::kSwiglu) {
+  if (shape.activation == Activation::kSwiglu) {
     add.matrix(at + "mlp.gate.weight", shape.hidden, shape.width);
   }
   add.matrix(at + "mlp.up.weight", shape.hidden, shape.width);
@@ -106,7 +106,7 @@ ParameterLayout slice_layout(const ModelShape& shape, const StageSlice& slice) {
   LayoutBuilder add;
   if (slice.embeds) {
     add.matrix("embedding.weight", shape.vocabulary, shape.width, ParameterKind::kEmbedding);
-    if (shape.style == BlockStyle::kGpt2) {
+    if (shape.architecture == Architecture::kGpt2) {
       add.matrix("positions.weight", shape.context, shape.width, ParameterKind::kEmbedding);
     }
   }

@@ -5,19 +5,17 @@
 #include <vector>
 
 #include "base/parameters.h"
+#include "config/choices.h"
 
 namespace leeway {
-
-enum class BlockStyle { kLlama, kGpt2 };
-enum class MlpStyle { kSwiglu, kGelu, kRelu };
 
 // Not of a shape, but of every model: what Hugging Face's files state beside the shape.
 constexpr double kNormEpsilon = 1e-5;
 constexpr double kRotaryBase = 10000.0;
 
 struct ModelShape {
-  BlockStyle style = BlockStyle::kLlama;
-  MlpStyle mlp = MlpStyle::kSwiglu;
+  Architecture architecture = Architecture::kLlama;
+  Activation activation = Activation::kSwiglu;
   bool bias = false;  // of the linear layers and layer norms; never with kLlama
   int64_t layers = 0;
   int64_t width = 0;
@@ -31,7 +29,7 @@ struct ModelShape {
   int64_t head_size() const { return width / heads; }
   int64_t qkv_rows() const { return (heads + 2 * kv_heads) * head_size(); }
   // Rows of the first matrix of the feed-forward: gate and up lie one after the other.
-  int64_t up_rows() const { return mlp == MlpStyle::kSwiglu ? 2 * hidden : hidden; }
+  int64_t up_rows() const { return activation == Activation::kSwiglu ? 2 * hidden : hidden; }
 };
 
 // Layers [first_layer, first_layer + layers) and, at the ends, the embedding and the head.

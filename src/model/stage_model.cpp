@@ -7,7 +7,7 @@ namespace leeway {
 StageModel::StageModel(const ModelShape& shape, const StageSlice& slice,
                        const at::TensorOptions& options)
     : shape_(shape), slice_(slice), layout_(slice_layout(shape, slice)) {
-  if (shape_.style == BlockStyle::kLlama) rotary_ = make_rotary_tables(shape_, options);
+  if (shape_.architecture == Architecture::kLlama) rotary_ = make_rotary_tables(shape_, options);
 }
 
 at::Tensor StageModel::embed(const StageViews& w, const at::Tensor& ids) const {
@@ -21,13 +21,13 @@ at::Tensor StageModel::embed(const StageViews& w, const at::Tensor& ids) const {
 
 at::Tensor StageModel::block_forward(const BlockViews& w, const at::Tensor& x, int64_t time,
                                      BlockSaved& saved) const {
-  saved.attention_in = norm_forward(shape_.style, w.attention_norm, x, saved.attention_norm);
+  saved.attention_in = norm_forward(shape_.architecture, w.attention_norm, x, saved.attention_norm);
   saved.attention_out = attention_forward(
       shape_, tables(), time, linear_forward(w.qkv, saved.attention_in), saved.attention);
   const at::Tensor middle = linear_forward(w.out, saved.attention_out, x);
-  saved.mlp_in = norm_forward(shape_.style, w.mlp_norm, middle, saved.mlp_norm);
+  saved.mlp_in = norm_forward(shape_.architecture, w.mlp_norm, middle, saved.mlp_norm);
   saved.up = linear_forward(w.up, saved.mlp_in);
-  saved.hidden = activation_forward(shape_.mlp, saved.up);
+  saved.hidden = activation_forward(shape_.activation, saved.up);
   return linear_forward(w.down, saved.hidden, middle);
 }
 
@@ -35,14 +35,14 @@ at::Tensor StageModel::block_backward(const BlockViews& w, const BlockSaved& sav
                                       const at::Tensor& dy, int64_t time,
                                       const BlockViews& g) const {
   const at::Tensor dhidden = linear_backward(w.down, saved.hidden, dy, g.down);
-  const at::Tensor dup = activation_backward(shape_.mlp, saved.up, dhidden);
+  const at::Tensor dup = activation_backward(shape_.activation, saved.up, dhidden);
   const at::Tensor dmlp_in = linear_backward(w.up, saved.mlp_in, dup, g.up);
   const at::Tensor dmiddle =
-      norm_backward(shape_.style, w.mlp_norm, saved.mlp_norm, dmlp_in, dy, g.mlp_norm);
+      norm_backward(shape_.architecture, w.mlp_norm, saved.mlp_norm, dmlp_in, dy, g.mlp_norm);
   const at::Tensor dout = linear_backward(w.out, saved.attention_out, dmiddle, g.out);
   const at::Tensor dqkv = attention_backward(shape_, tables(), time, saved.attention, dout);
   const at::Tensor din = linear_backward(w.qkv, saved.attention_in, dqkv, g.qkv);
-  return norm_backward(shape_.style, w.attention_norm, saved.attention_norm, din, dmiddle,
+  return norm_backward(shape_.architecture, w.attention_norm, saved.attention_norm, din, dmiddle,
                        g.attention_norm);
 }
 
@@ -63,7 +63,7 @@ at::Tensor StageModel::forward(const StageViews& w, const at::Tensor& input,
   }
   if (!slice_.heads) return x.view({batch, time, shape_.width});
   NormSaved norm;
-  at::Tensor head_in = norm_forward(shape_.style, w.final_norm, x, norm);
+  at::Tensor head_in = norm_forward(shape_.architecture, w.final_norm, x, norm);
   at::Tensor logits = linear_forward(w.head, head_in);
   if (saved != nullptr) {
     saved->final_norm = std::move(norm);
@@ -79,7 +79,8 @@ at::Tensor StageModel::backward(const StageViews& w, StageSaved saved, const at:
   if (slice_.heads) {
     const at::Tensor dhead = linear_backward(w.head, saved.head_in, dy, g.head);
     const at::Tensor nothing = at::zeros_like(dhead);
-    dx = norm_backward(shape_.style, w.final_norm, saved.final_norm, dhead, nothing, g.final_norm);
+    dx = norm_backward(shape_.architecture, w.final_norm, saved.final_norm, dhead, nothing,
+                       g.final_norm);
   } else {
     dx = dy.view({-1, shape_.width});
   }

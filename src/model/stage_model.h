@@ -59,7 +59,7 @@ class StageModel {
   at::Tensor block_backward(const BlockViews& w, const BlockSaved& saved, const at::Tensor& dy,
                             int64_t time, const BlockViews& g) const;
   const RotaryTables* tables() const {
-    return shape_.style == BlockStyle::kLlama ? &rotary_ : nullptr;
+    return shape_.architecture == Architecture::kLlama ? &rotary_ : nullptr;
   }
 
   ModelShape shape_;

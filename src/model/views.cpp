@@ -45,7 +45,7 @@ StageViews view_stage(const at::Tensor& flat, const ModelShape& shape, const Sta
   views.flat = flat;
   if (slice.embeds) {
     views.embedding = cut.matrix(shape.vocabulary, shape.width);
-    if (shape.style == BlockStyle::kGpt2) {
+    if (shape.architecture == Architecture::kGpt2) {
       views.positions = cut.matrix(shape.context, shape.width);
     }
   }

@@ -11,7 +11,7 @@ namespace leeway {
 namespace {
 
 template <class Scalar>
-void run_pieces(const std::vector<Piece>& pieces, const StepConstants& constants,
+void run_pieces(const std::vector<UpdatePiece>& pieces, const StepConstants& constants,
                 const PassTensors& tensors) {
   const bool adam = tensors.variance.defined();
   StepConstants without_decay = constants;
@@ -19,7 +19,7 @@ void run_pieces(const std::vector<Piece>& pieces, const StepConstants& constants
 
   const auto run_range = [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index) {
-      const Piece& piece = pieces[static_cast<size_t>(index)];
+      const UpdatePiece& piece = pieces[static_cast<size_t>(index)];
       const PieceBuffers<Scalar> buffers(piece, tensors);
       const StepConstants& own = piece.decays ? constants : without_decay;
       if (adam) {
@@ -36,7 +36,7 @@ void run_pieces(const std::vector<Piece>& pieces, const StepConstants& constants
 }  // namespace
 
 template <class Scalar>
-PieceBuffers<Scalar>::PieceBuffers(const Piece& piece, const PassTensors& tensors) {
+PieceBuffers<Scalar>::PieceBuffers(const UpdatePiece& piece, const PassTensors& tensors) {
   const bool preview = tensors.preview;
   block_ = {.count = piece.count,
             .weights = place(tensors.weights, piece, preview, weights_.data()),
@@ -47,7 +47,7 @@ PieceBuffers<Scalar>::PieceBuffers(const Piece& piece, const PassTensors& tensor
 }
 
 template <class Scalar>
-Scalar* PieceBuffers<Scalar>::place(const at::Tensor& flat, const Piece& piece, bool preview,
+Scalar* PieceBuffers<Scalar>::place(const at::Tensor& flat, const UpdatePiece& piece, bool preview,
                                     Scalar* copy) {
   if (!flat.defined()) return nullptr;
   if (!preview) return flat.mutable_data_ptr<Scalar>() + piece.offset;
@@ -56,7 +56,8 @@ Scalar* PieceBuffers<Scalar>::place(const at::Tensor& flat, const Piece& piece, 
 }
 
 template <class Scalar>
-void write_compute_copy(const at::Tensor& compute, const Scalar* weights, const Piece& piece) {
+void write_compute_copy(const at::Tensor& compute, const Scalar* weights,
+                        const UpdatePiece& piece) {
   if (!compute.defined()) return;
   switch (compute.scalar_type()) {
     case at::kFloat:
@@ -76,10 +77,10 @@ void write_compute_copy(const at::Tensor& compute, const Scalar* weights, const 
 
 template class PieceBuffers<float>;
 template class PieceBuffers<double>;
-template void write_compute_copy(const at::Tensor&, const float*, const Piece&);
-template void write_compute_copy(const at::Tensor&, const double*, const Piece&);
+template void write_compute_copy(const at::Tensor&, const float*, const UpdatePiece&);
+template void write_compute_copy(const at::Tensor&, const double*, const UpdatePiece&);
 
-void append_pieces(const Span& span, int64_t scratch_offset, std::vector<Piece>& pieces) {
+void append_pieces(const Span& span, int64_t scratch_offset, std::vector<UpdatePiece>& pieces) {
   for (int64_t done = 0; done < span.count; done += kPieceElements) {
     pieces.push_back({.offset = span.offset + done,
                       .scratch_offset = scratch_offset + done,

@@ -35,7 +35,7 @@ inline bool decays(ParameterKind kind) { return kind != ParameterKind::kVector; 
 
 // A piece of a span that fits the cache. Cut once, from the layout alone: the same pieces whatever
 // the number of threads.
-struct Piece {
+struct UpdatePiece {
   int64_t offset = 0;
   int64_t scratch_offset = 0;  // where a matrix rule keeps this piece's direction
   int64_t count = 0;
@@ -45,24 +45,24 @@ constexpr int64_t kPieceElements = 4096;
 constexpr int64_t kPiecesPerThread = 8;  // at least: below that another thread costs more
 
 // Appends the pieces of a span; its directions start at `scratch_offset`.
-void append_pieces(const Span& span, int64_t scratch_offset, std::vector<Piece>& pieces);
+void append_pieces(const Span& span, int64_t scratch_offset, std::vector<UpdatePiece>& pieces);
 
 // Writes a piece's new weights to the compute copy, if there is one.
 template <class Scalar>
-void write_compute_copy(const at::Tensor& compute, const Scalar* weights, const Piece& piece);
+void write_compute_copy(const at::Tensor& compute, const Scalar* weights, const UpdatePiece& piece);
 
 // One piece of the flat buffers. In a preview, a copy of it on the stack, where the same loops may
 // write as they like.
 template <class Scalar>
 class PieceBuffers {
  public:
-  PieceBuffers(const Piece& piece, const PassTensors& tensors);
+  PieceBuffers(const UpdatePiece& piece, const PassTensors& tensors);
   PieceBuffers(const PieceBuffers&) = delete;
   PieceBuffers& operator=(const PieceBuffers&) = delete;
   const ElementBlock<Scalar>& block() const { return block_; }
 
  private:
-  Scalar* place(const at::Tensor& flat, const Piece& piece, bool preview, Scalar* copy);
+  Scalar* place(const at::Tensor& flat, const UpdatePiece& piece, bool preview, Scalar* copy);
 
   ElementBlock<Scalar> block_;
   std::array<Scalar, kPieceElements> weights_;  // written in a preview only, and not before
@@ -83,7 +83,7 @@ class ElementPass {
 
  private:
   std::vector<Span> spans_;
-  std::vector<Piece> pieces_;
+  std::vector<UpdatePiece> pieces_;
 };
 
 // The part of a flat buffer that a span is.

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kBatchElements = int64_t{1} << 24;
 
 template <class Function>
-void for_each_piece(const std::vector<Piece>& pieces, const Function& function) {
+void for_each_piece(const std::vector<UpdatePiece>& pieces, const Function& function) {
   at::parallel_for(0, static_cast<int64_t>(pieces.size()), kPiecesPerThread,
                    [&](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i) function(pieces[static_cast<size_t>(i)]);
@@ -90,7 +90,7 @@ void MatrixPass::run_batch(Batch& batch, const StepConstants& constants, double 
                            const PassTensors& tensors) {
   // The directions lie in scratch of the weights' own type (newton_schulz_type on CPU).
   Scalar* const directions = batch.scratch.x.mutable_data_ptr<Scalar>();
-  for_each_piece(batch.pieces, [&](const Piece& piece) {
+  for_each_piece(batch.pieces, [&](const UpdatePiece& piece) {
     const PieceBuffers<Scalar> buffers(piece, tensors);
     ElementBlock<Scalar> block = buffers.block();
     block.direction = directions + piece.scratch_offset;
@@ -98,7 +98,7 @@ void MatrixPass::run_batch(Batch& batch, const StepConstants& constants, double 
   });
   Scalar* const orthogonal = orthogonalize(batch.scratch).mutable_data_ptr<Scalar>();
   const double step = rate * batch.step_scale();
-  for_each_piece(batch.pieces, [&](const Piece& piece) {
+  for_each_piece(batch.pieces, [&](const UpdatePiece& piece) {
     const PieceBuffers<Scalar> buffers(piece, tensors);
     ElementBlock<Scalar> block = buffers.block();
     block.direction = orthogonal + piece.scratch_offset;

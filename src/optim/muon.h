@@ -31,8 +31,8 @@ class MatrixPass {
   struct Batch {
     int64_t rows = 0;
     int64_t cols = 0;
-    std::vector<Span> spans;    // one per matrix
-    std::vector<Piece> pieces;  // of all of them
+    std::vector<Span> spans;          // one per matrix
+    std::vector<UpdatePiece> pieces;  // of all of them
     NewtonSchulzScratch scratch;
     double step_scale() const;
   };

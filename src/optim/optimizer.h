@@ -19,14 +19,13 @@
 
 #include "base/parameters.h"
 #include "base/result.h"
+#include "config/choices.h"
 #include "optim/direction.h"
 #include "optim/elementwise.h"
 #include "optim/muon.h"
 #include "optim/norm.h"
 
 namespace leeway {
-
-enum class UpdateRule { kMuon, kAdamW, kNAdamW, kSgd };
 
 struct UpdateOptions {
   UpdateRule rule = UpdateRule::kMuon;

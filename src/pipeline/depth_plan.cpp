@@ -76,7 +76,7 @@ double synchronous_span(const PipelineShape& shape, const PipelineTimes& times) 
     backward = std::max(backward, nanos(stage.backward));
     slot = std::max(slot, work_of(stage));
   }
-  if (shape.order == Order::kGpipe) return span + others * (forward + backward);
+  if (shape.order == PipelineSchedule::kGpipe) return span + others * (forward + backward);
   const double cost = std::max(0.0, 2 * way - static_cast<double>(shape.extra_per_hop) * slot);
   return span + others * slot + static_cast<double>(hops_within_update(shape)) * cost;
 }

@@ -11,7 +11,8 @@ Schedule::Schedule(const PipelineShape& shape, StageId stage)
   LEEWAY_CHECK(stage.value >= 0 && stage.value < shape.stages, "a stage of this pipeline");
   LEEWAY_CHECK(update_every_ > 0, "an update has a microbatch");
   const int64_t hops = shape.stages - 1 - stage.value;
-  warmup_ = shape.order == Order::kGpipe ? update_every_ - 1 : hops * (1 + shape.extra_per_hop);
+  warmup_ = shape.order == PipelineSchedule::kGpipe ? update_every_ - 1
+                                                    : hops * (1 + shape.extra_per_hop);
 }
 
 int64_t Schedule::expected_delay(int64_t m) const {

@@ -10,18 +10,17 @@
 #include <cstdint>
 
 #include "base/ids.h"
+#include "config/choices.h"
 
 namespace leeway {
 
-enum class Order { kAsync, k1f1b, kGpipe };
-
 struct PipelineShape {
-  Order order = Order::kAsync;
+  PipelineSchedule order = PipelineSchedule::kAsync;
   int64_t stages = 1;         // P
   int64_t update_every = 1;   // K: microbatches per update
   int64_t extra_per_hop = 0;  // depth beyond P-1-s, to hide the latency of links
 
-  bool synchronous() const { return order != Order::kAsync; }
+  bool synchronous() const { return order != PipelineSchedule::kAsync; }
 };
 
 // How far a stage of one replica has come, counted from the start of the run.

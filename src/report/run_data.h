@@ -48,8 +48,8 @@ class Histogram {
 
 struct WorkerData {
   WorkerId worker;
-  BusyTime busy = {};   // from a sitting's first piece of work to its last update
-  int64_t updates = 0;  // made, over all sittings
+  BusyTime busy = {};   // from a session's first piece of work to its last update
+  int64_t updates = 0;  // made, over all sessions
   int64_t pieces = 0;
   int64_t bytes_sent = 0;
   Histogram delays = {};  // of backwards

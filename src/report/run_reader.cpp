@@ -95,7 +95,7 @@ void RunReader::happened(std::string text) {
 }
 
 void RunReader::resumed(const Event& event) {
-  ++sitting_;
+  ++session_;
   data_.state = RunState::kUnfinished;
   recent_.clear();
   for (auto& [worker, tally] : tallies_) {
@@ -136,7 +136,7 @@ void RunReader::worked(const Event& event) {
   if (record.work.kind == WorkKind::kBackward) tally.data.delays.add(record.work.delay);
   count_bytes(record);
   if (is_of_round(record.work.kind)) count_round(event, record.work);
-  pieces_.add(record, sitting_);
+  pieces_.add(record, session_);
 }
 
 void RunReader::count_round(const Event& event, const Work& work) {

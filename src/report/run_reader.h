@@ -24,7 +24,7 @@ struct RunLimits {
 
 class RunReader {
  public:
-  // `resumes`: the log's `resumed` lines, all of them and in order. What the sittings that they
+  // `resumes`: the log's `resumed` lines, all of them and in order. What the sessions that they
   // begin did again does not count.
   RunReader(const RunLimits& limits, std::vector<Event> resumes, std::optional<Lane> weights_lane);
 
@@ -35,7 +35,7 @@ class RunReader {
   int64_t parameters() const { return parameters_; }
 
  private:
-  struct Tally {  // of one worker; times are those of the present sitting
+  struct Tally {  // of one worker; times are those of the present session
     WorkerData data;
     Nanos begin = {};
     Nanos end = {};
@@ -68,7 +68,7 @@ class RunReader {
   std::vector<Event> resumes_;
   std::optional<Lane> weights_lane_;
   size_t resumes_seen_ = 0;
-  size_t sitting_ = 0;
+  size_t session_ = 0;
 
   RunData data_;
   int64_t parameters_ = 0;

@@ -11,7 +11,7 @@ namespace {
 
 template <class Pieces>
 void add_all(WorkHistoryBuilder& builder, const Pieces& pieces) {
-  for (const auto& piece : pieces) builder.add(piece.record, piece.sitting);
+  for (const auto& piece : pieces) builder.add(piece.record, piece.session);
 }
 
 template <class Pieces>
@@ -25,12 +25,12 @@ std::vector<Window> windows_of(const Pieces& pieces) {
 
 }  // namespace
 
-void PieceKeeper::add(const WorkRecord& record, size_t sitting) {
+void PieceKeeper::add(const WorkRecord& record, size_t session) {
   if (first_.size() < half_) {
-    first_.push_back({record, sitting});
+    first_.push_back({record, session});
     return;
   }
-  latest_.push_back({record, sitting});
+  latest_.push_back({record, session});
   if (latest_.size() <= half_) return;
   latest_.pop_front();
   ++dropped_;

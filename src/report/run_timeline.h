@@ -15,14 +15,14 @@ class PieceKeeper {
   // Keeps half of `pieces_max` from the start of the run and as many of the latest.
   explicit PieceKeeper(size_t pieces_max) : half_(pieces_max / 2) {}
 
-  void add(const WorkRecord& record, size_t sitting);
+  void add(const WorkRecord& record, size_t session);
   // SVG, or nothing where there is no work; says in `notes` what it leaves out.
   std::string svg(size_t boxes_max, std::vector<std::string>& notes) const;
 
  private:
   struct Piece {
     WorkRecord record;
-    size_t sitting = 0;
+    size_t session = 0;
   };
 
   size_t half_;

@@ -100,14 +100,14 @@ BusyTime& BusyTime::operator+=(const BusyTime& other) {
 
 BusyTime busy_in(const WorkerHistory& lane, const TimeSpan& window) {
   double busy = 0;
-  for (size_t i = 0; i < lane.sittings(); ++i) busy += covered_ns(lane.sitting(i), window);
+  for (size_t i = 0; i < lane.sessions(); ++i) busy += covered_ns(lane.session(i), window);
   return {.busy_ns = busy, .whole_ns = static_cast<double>(window.length().count)};
 }
 
 BusyTime busy_after_warmup(const WorkerHistory& lane) {
   BusyTime sum;
-  for (size_t i = 0; i < lane.sittings(); ++i) {
-    const auto records = lane.sitting(i);
+  for (size_t i = 0; i < lane.sessions(); ++i) {
+    const auto records = lane.session(i);
     const auto first = std::find_if(records.begin(), records.end(), [](const WorkRecord& record) {
       return record.work.kind == WorkKind::kBackward;
     });

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text_table.h"
 #include "report/work_history.h"
 
 namespace leeway {
@@ -23,7 +24,7 @@ struct BusyTime {
 // Overlapping pieces count once: they share one worker.
 BusyTime busy_in(const WorkerHistory& lane, const TimeSpan& window);
 
-// In each sitting from the first backward to the end of the last forward, backward or update:
+// In each session from the first backward to the end of the last forward, backward or update:
 // before the first there is nothing to do but to wait for it, and after the last the run is over.
 BusyTime busy_after_warmup(const WorkerHistory& lane);
 
@@ -47,13 +48,7 @@ std::vector<StageRow> measure_stages(const WorkHistory& history,
                                      const std::vector<TimeSpan>& windows);
 StageRow total(const std::vector<StageRow>& rows);
 
-// A table as text, for the terminal and the page alike.
 enum class TableWidth { kShort, kWithCounts };
-struct TextTable {
-  std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;
-};
-
 // `windows`: the headers of the columns of busy time in each window. The last row is all stages
 // together where there are several.
 TextTable stage_text(const std::vector<StageRow>& rows, const std::vector<std::string>& windows,

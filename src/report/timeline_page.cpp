@@ -38,7 +38,7 @@ way of its microbatch through all stages.</span>
 
 constexpr const char* kUnderTheTable = R"html(<p class="soft">Busy: the share of the time in which
 workers of a stage work, in the part that is drawn, and in the whole run after warm-up, that is from
-a worker's first backward (in each sitting) to its last update; bubbles: the rest of that time.
+a worker's first backward (in each session) to its last update; bubbles: the rest of that time.
 Work for rounds of averaging is work. Delay: updates between the weights that a gradient was
 computed with and those that it met, in the mean once the pipeline is full, and at most. What was
 sent and the counts are of the whole run, all replicas together.</p>

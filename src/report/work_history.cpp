@@ -45,10 +45,10 @@ Status check_work(const std::vector<Event>& events, const std::string& name) {
 }
 
 // Lines come in the order in which work ended.
-void sort_sittings(WorkerHistory& lane) {
-  for (size_t i = 0; i < lane.sittings(); ++i) {
-    const auto begin = lane.records.begin() + static_cast<std::ptrdiff_t>(lane.sitting_begins[i]);
-    const auto end = begin + static_cast<std::ptrdiff_t>(lane.sitting(i).size());
+void sort_sessions(WorkerHistory& lane) {
+  for (size_t i = 0; i < lane.sessions(); ++i) {
+    const auto begin = lane.records.begin() + static_cast<std::ptrdiff_t>(lane.session_begins[i]);
+    const auto end = begin + static_cast<std::ptrdiff_t>(lane.session(i).size());
     std::stable_sort(begin, end, [](const WorkRecord& a, const WorkRecord& b) {
       return a.times.begin < b.times.begin;
     });
@@ -65,9 +65,9 @@ std::string replicas_text(const ReplicaSet& replicas) {
   return text;
 }
 
-std::span<const WorkRecord> WorkerHistory::sitting(size_t index) const {
-  const size_t begin = sitting_begins[index];
-  const size_t end = index + 1 < sittings() ? sitting_begins[index + 1] : records.size();
+std::span<const WorkRecord> WorkerHistory::session(size_t index) const {
+  const size_t begin = session_begins[index];
+  const size_t end = index + 1 < sessions() ? session_begins[index + 1] : records.size();
   return std::span(records).subspan(begin, end - begin);
 }
 
@@ -102,7 +102,7 @@ void WorkHistoryBuilder::Updates::add(int64_t update) {
   last = std::max(last, update);
 }
 
-void WorkHistoryBuilder::add(const WorkRecord& record, size_t sitting) {
+void WorkHistoryBuilder::add(const WorkRecord& record, size_t session) {
   const bool first = lanes_.empty();
   span_.begin = first ? record.times.begin : std::min(span_.begin, record.times.begin);
   span_.end = first ? record.times.end : std::max(span_.end, record.times.end);
@@ -111,10 +111,10 @@ void WorkHistoryBuilder::add(const WorkRecord& record, size_t sitting) {
   if (record.work.kind == WorkKind::kSave) add_flush(record.work.update);
   Lane& lane = lanes_[record.worker];
   WorkerHistory& history = lane.history;
-  if (history.sitting_begins.empty() || sitting != lane.last_sitting) {
-    history.sitting_begins.push_back(history.records.size());
+  if (history.session_begins.empty() || session != lane.last_session) {
+    history.session_begins.push_back(history.records.size());
   }
-  lane.last_sitting = sitting;
+  lane.last_session = session;
   if (record.work.kind == WorkKind::kUpdate) lane.updates = record.work.update;
   history.records.push_back(record);
 }
@@ -134,7 +134,7 @@ WorkHistory WorkHistoryBuilder::finish() && {
     history.made_by_all = std::min(history.made_by_all, lane.updates);
     history.made_by_any = std::max(history.made_by_any, lane.updates);
     lane.history.worker = worker;
-    sort_sittings(lane.history);
+    sort_sessions(lane.history);
     history.lanes.push_back(std::move(lane.history));
   }
   return history;
@@ -143,15 +143,15 @@ WorkHistory WorkHistoryBuilder::finish() && {
 Result<WorkHistory> work_history(std::vector<Event> events, const std::string& name) {
   LEEWAY_TRY(check_work(events, name));
   WorkHistoryBuilder builder;
-  size_t sitting = 0;
+  size_t session = 0;
   for (const Event& event : drop_superseded(std::move(events))) {
     if (event.kind() == "resumed") {
-      ++sitting;
+      ++session;
       if (const auto update = event.integer("update"); update && is_count(*update)) {
         builder.add_flush(*update);
       }
     }
-    if (event.kind() == kWorkEvent) builder.add(*work_of(event), sitting);
+    if (event.kind() == kWorkEvent) builder.add(*work_of(event), session);
   }
   if (!builder.empty()) return std::move(builder).finish();
   return Error{

@@ -39,13 +39,13 @@ std::string replicas_text(const ReplicaSet& replicas);
 // All the work of one worker.
 struct WorkerHistory {
   WorkerId worker;
-  std::vector<WorkRecord> records;  // sitting by sitting, each in the order of beginnings
-  // Where each sitting of the run begins in `records`; a sitting without work of this worker has
+  std::vector<WorkRecord> records;  // session by session, each in the order of beginnings
+  // Where each session of the run begins in `records`; a session without work of this worker has
   // no entry.
-  std::vector<size_t> sitting_begins;
+  std::vector<size_t> session_begins;
 
-  size_t sittings() const { return sitting_begins.size(); }
-  std::span<const WorkRecord> sitting(size_t index) const;
+  size_t sessions() const { return session_begins.size(); }
+  std::span<const WorkRecord> session(size_t index) const;
 };
 
 struct WorkHistory {
@@ -68,11 +68,11 @@ struct WorkHistory {
 Result<WorkRecord> checked_work(const Event& event);
 
 // Work as it is told, piece by piece, to a history. A piece that is part of it already is not
-// taken back: who adds leaves out what a later sitting did again.
+// taken back: who adds leaves out what a later session did again.
 class WorkHistoryBuilder {
  public:
-  // Sittings are counted from 0 and come in order.
-  void add(const WorkRecord& record, size_t sitting);
+  // Sessions are counted from 0 and come in order.
+  void add(const WorkRecord& record, size_t session);
   void add_flush(int64_t update) { flushes_.insert(update); }
   bool empty() const { return lanes_.empty(); }
   WorkHistory finish() &&;  // of what is not empty
@@ -85,7 +85,7 @@ class WorkHistoryBuilder {
   };
   struct Lane {
     WorkerHistory history;
-    size_t last_sitting = 0;
+    size_t last_session = 0;
     int64_t updates = 0;  // made
   };
 

@@ -9,11 +9,11 @@
 #include <optional>
 
 #include "pipeline/depth_plan.h"
-#include "simulate/stage_costs.h"
-#include "worker/averaging_costs.h"
-#include "worker/averaging_parts.h"
-#include "worker/planned_memory.h"
-#include "worker/recipe_parts.h"
+#include "recipe/averaging_costs.h"
+#include "recipe/lane_options.h"
+#include "recipe/planned_memory.h"
+#include "recipe/stage_costs.h"
+#include "recipe/stage_options.h"
 
 namespace leeway {
 namespace {

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "config/scenario.h"
 #include "simulate/cluster.h"
+#include "simulate/scenario.h"
 
 namespace leeway {
 

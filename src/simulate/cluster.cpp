@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "base/rng.h"
-#include "simulate/stage_costs.h"
+#include "recipe/stage_costs.h"
 
 namespace leeway {
 namespace {
@@ -201,6 +201,12 @@ Result<Placement> place(const Cluster& cluster, const std::vector<size_t>& order
       placement.push_back(seats[columns ? s * replicas + r : r * stages + s]);
   }
   return placement;
+}
+
+sim::StageCosts costs_on(const Machine& machine, const sim::StageCosts& unit) {
+  sim::StageCosts costs = sim::at_speed(unit, machine.tflops);
+  costs.update = sim::at_speed(unit, machine.update_tflops).update;
+  return costs;
 }
 
 sim::SimulationOptions simulation_options(const Cluster& cluster, const Placement& placement,

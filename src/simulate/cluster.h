@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "config/scenario.h"
 #include "drivers/sim/simulation.h"
+#include "simulate/scenario.h"
 
 namespace leeway {
 
@@ -62,6 +62,9 @@ Result<Placement> place(const Cluster& cluster, const std::vector<size_t>& order
 
 // All machines, as the scenario names them.
 std::vector<size_t> machine_order(const Cluster& cluster);
+
+// What a stage costs on this machine; `unit` is its cost at 1 TFLOP/s.
+sim::StageCosts costs_on(const Machine& machine, const sim::StageCosts& unit);
 
 sim::SimulationOptions simulation_options(const Cluster& cluster, const Placement& placement,
                                           const Recipe& recipe, int64_t vocabulary);

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "config/print.h"
-#include "worker/mesh.h"
-#include "worker/planned_memory.h"
-#include "worker/training_run.h"
+#include "recipe/planned_memory.h"
+#include "run/training_run.h"
+#include "run/workers.h"
 
 namespace leeway {
 namespace {

@@ -9,12 +9,12 @@
 #include <set>
 
 #include "pipeline/schedule.h"
-#include "simulate/stage_costs.h"
-#include "worker/averaging_costs.h"
-#include "worker/averaging_parts.h"
-#include "worker/mesh.h"
-#include "worker/planned_memory.h"
-#include "worker/recipe_parts.h"
+#include "recipe/averaging_costs.h"
+#include "recipe/lane_options.h"
+#include "recipe/planned_memory.h"
+#include "recipe/stage_costs.h"
+#include "recipe/stage_options.h"
+#include "run/workers.h"
 
 namespace leeway {
 namespace {
@@ -281,7 +281,7 @@ Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest
   RunPlan plan =
       make_plan(recipe, request.vocabulary, evaluation_batches_of(recipe, request.evaluation));
   plan.last_update = result.updates;
-  const Workers workers = make_workers_without_numbers(plan, plan.replicas);
+  const Workers workers = make_workers_without_compute(plan, plan.replicas);
   sim::Simulation simulation(
       simulation_options(cluster, request.placement, recipe, request.vocabulary));
   bool enough = false;

@@ -14,8 +14,8 @@
 namespace leeway {
 
 struct StageResult {
-  double busy = 0;   // share of its time, mean over the replicas
-  Histogram delays;  // updates that gradients are late
+  double busy = 0;     // share of its time, mean over the replicas
+  ValueCounts delays;  // updates that gradients are late
   double memory_bytes = 0;
 };
 
@@ -51,7 +51,7 @@ struct MethodResult {
   double tokens_per_second = 0;  // once pipelines are full
   double busy = 0;               // mean over all workers
   std::vector<StageResult> stages;
-  Histogram lags;  // updates between sending a part and merging the mean
+  ValueCounts lags;  // updates between sending a part and merging the mean
   int64_t rounds = 0;
   PurposeBytes bytes;  // over the simulated updates
   std::vector<SiteTraffic> traffic;

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "simulate/stage_costs.h"
+#include "recipe/stage_costs.h"
 
 namespace leeway {
 namespace {

@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json histogram_json(const Histogram& histogram) {
+Json histogram_json(const ValueCounts& histogram) {
   Json json = Json::array();
   for (const auto& [value, count] : histogram) json.push_back({value, count});
   return json;

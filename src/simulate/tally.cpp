@@ -5,7 +5,7 @@
 
 namespace leeway {
 
-double mean_of(const Histogram& histogram) {
+double mean_of(const ValueCounts& histogram) {
   double sum = 0, count = 0;
   for (const auto& [value, times] : histogram) {
     sum += static_cast<double>(value) * static_cast<double>(times);
@@ -14,7 +14,7 @@ double mean_of(const Histogram& histogram) {
   return count == 0 ? 0 : sum / count;
 }
 
-int64_t largest_of(const Histogram& histogram) {
+int64_t largest_of(const ValueCounts& histogram) {
   return histogram.empty() ? 0 : histogram.rbegin()->first;
 }
 

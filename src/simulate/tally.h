@@ -1,4 +1,4 @@
-// Books that count what a simulated run does, and keep none of it.
+// Recorder that count what a simulated run does, and keep none of it.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 namespace leeway {
 
 // How often each number came up.
-using Histogram = std::map<int64_t, int64_t>;
-double mean_of(const Histogram& histogram);
-int64_t largest_of(const Histogram& histogram);
+using ValueCounts = std::map<int64_t, int64_t>;
+double mean_of(const ValueCounts& histogram);
+int64_t largest_of(const ValueCounts& histogram);
 
 // Payload bytes, by what they are for: the words of summary.json.
 struct PurposeBytes {
@@ -26,7 +26,7 @@ struct PurposeBytes {
   int64_t total() const { return activations + gradients + averaging + evaluation; }
 };
 
-class Tally final : public Books {
+class Tally final : public Recorder {
  public:
   // Asked at every update of every replica with the updates that all have done together; false ends
   // the simulation.
@@ -44,8 +44,8 @@ class Tally final : public Books {
   const PurposeBytes& bytes() const { return bytes_; }
   // Updates between the weights of a forward and those that its gradient meets, by stage, once
   // pipelines are full.
-  const std::vector<Histogram>& delays() const { return delays_; }
-  const Histogram& lags() const { return lags_; }
+  const std::vector<ValueCounts>& delays() const { return delays_; }
+  const ValueCounts& lags() const { return lags_; }
   int64_t rounds() const { return rounds_; }
   int64_t updates() const { return updates_; }  // of all replicas
   // When the first stage of a replica, the last to know, had done each of its updates.
@@ -59,9 +59,9 @@ class Tally final : public Books {
   const RunPlan& plan_;
   Progress progress_;
   PurposeBytes bytes_;
-  std::vector<Histogram> delays_;
+  std::vector<ValueCounts> delays_;
   std::vector<int64_t> filled_at_;  // by stage: from this microbatch on the pipeline is full
-  Histogram lags_;
+  ValueCounts lags_;
   int64_t rounds_ = 0;
   int64_t updates_ = 0;
   std::vector<std::vector<Nanos>> update_times_;  // by replica

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
-#include "worker/clock.h"
 #include "worker/outbox.h"
 #include "worker/worker.h"
 
@@ -15,9 +15,9 @@ class Driver {
  public:
   virtual ~Driver() = default;
 
-  // Until all workers are done or the books are abandoned. What a worker's numbers throw is thrown
-  // on from here; an error is one of the driver's own.
-  virtual Status run(const std::vector<std::unique_ptr<Worker>>& workers, Books& books) = 0;
+  // Until all workers are done or the recorder are abandoned. What a worker's numbers throw is
+  // thrown on from here; an error is one of the driver's own.
+  virtual Status run(const std::vector<std::unique_ptr<Worker>>& workers, Recorder& recorder) = 0;
   virtual const Clock& clock() const = 0;
 };
 

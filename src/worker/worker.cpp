@@ -7,11 +7,11 @@
 
 namespace leeway {
 
-Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageNumbers> numbers)
+Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> numbers)
     : id_(id),
       plan_(plan),
       schedule_(plan.shape, id.stage),
-      numbers_(std::move(numbers)),
+      compute_(std::move(numbers)),
       last_update_(plan.last_update),
       evaluations_(plan.evaluation_batches) {
   counts_.updates = plan.first_update_of(id.replica);
@@ -38,7 +38,7 @@ void Worker::evaluate_first() {
     copy_due_ = counts_.updates;
     return;
   }
-  if (numbers_ != nullptr) numbers_->hold_for_evaluation(counts_.updates);
+  if (compute_ != nullptr) compute_->hold_for_evaluation(counts_.updates);
   evaluations_.hold(counts_.updates);
 }
 
@@ -167,7 +167,7 @@ Work Worker::evaluation() const {
 }
 
 void Worker::run(const Work& work) {
-  if (numbers_ == nullptr) {
+  if (compute_ == nullptr) {
     if (work.kind == WorkKind::kSave) drop_rounds();
     return;
   }
@@ -177,28 +177,28 @@ void Worker::run(const Work& work) {
   };
   switch (work.kind) {
     case WorkKind::kForward:
-      result_ = numbers_->forward({work.index}, work.delay, input(activations_, work.index));
+      result_ = compute_->forward({work.index}, work.delay, input(activations_, work.index));
       return;
     case WorkKind::kBackward:
-      result_ = numbers_->backward({work.index}, input(gradients_, work.index));
+      result_ = compute_->backward({work.index}, input(gradients_, work.index));
       if (sums_norms() && counts_.backwards + 1 == work.update * schedule_.update_every()) {
-        own_norms_ = numbers_->gradient_norms();
+        own_norms_ = compute_->gradient_norms();
       }
       return;
     case WorkKind::kUpdate:
       total_norm_ = total_norm();
-      updated_ = numbers_->update(total_norm_);
+      updated_ = compute_->update(total_norm_);
       if (updated_->applied && plan_.replicas == 1 && plan_.evaluates(work.update)) {
-        numbers_->hold_for_evaluation(work.update);
+        compute_->hold_for_evaluation(work.update);
       }
       return;
     case WorkKind::kSave:
       drop_rounds();
-      state_ = numbers_->state();
+      state_ = compute_->state();
       for (const LaneSeat& lane : lanes_) state_->rounds.push_back(lane.member.rounds_begun());
       return;
     case WorkKind::kEvaluate:
-      result_ = numbers_->evaluate(work.update, work.index,
+      result_ = compute_->evaluate(work.update, work.index,
                                    input(evaluation_inputs_, std::pair(work.update, work.index)));
       return;
     case WorkKind::kContribute:
@@ -225,7 +225,7 @@ std::optional<double> Worker::total_norm() const {
   return sum;
 }
 
-void Worker::finish(const Work& work, const WorkTimes& times, Outbox& outbox, Books& books) {
+void Worker::finish(const Work& work, const WorkTimes& times, Outbox& outbox, Recorder& recorder) {
   switch (work.kind) {
     case WorkKind::kForward:
       finish_forward(work);
@@ -234,14 +234,14 @@ void Worker::finish(const Work& work, const WorkTimes& times, Outbox& outbox, Bo
       finish_backward(work);
       break;
     case WorkKind::kUpdate:
-      finish_update(work, books);
+      finish_update(work, recorder);
       break;
     case WorkKind::kSave:
       saved_update_ = counts_.updates;
-      if (state_) books.saved(std::move(*std::exchange(state_, std::nullopt)));
+      if (state_) recorder.saved(std::move(*std::exchange(state_, std::nullopt)));
       break;
     case WorkKind::kEvaluate:
-      finish_evaluation(work, books);
+      finish_evaluation(work, recorder);
       break;
     case WorkKind::kContribute:
     case WorkKind::kReduce:
@@ -255,8 +255,8 @@ void Worker::finish(const Work& work, const WorkTimes& times, Outbox& outbox, Bo
   // Written down before anybody can act on it: the log's order is one that the run can have had.
   WorkRecord record = {.worker = id_, .work = work, .times = times};
   for (const Message& message : outgoing_) record.bytes_sent += message.payload_bytes;
-  record.sizes = std::exchange(sizes_, std::nullopt);
-  if (work.kind != WorkKind::kAwait) books.worked(record);
+  record.norms = std::exchange(sizes_, std::nullopt);
+  if (work.kind != WorkKind::kAwait) recorder.worked(record);
   for (Message& message : outgoing_) outbox.send(std::move(message));
   outgoing_.clear();
 }
@@ -286,7 +286,7 @@ void Worker::post_norms() {
   post(std::move(norms));
 }
 
-void Worker::finish_update(const Work& work, Books& books) {
+void Worker::finish_update(const Work& work, Recorder& recorder) {
   if (sums_norms() && is_first()) {
     for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
       Message total = message(MessageKind::kTotalNorm, stage, work.update);
@@ -298,8 +298,8 @@ void Worker::finish_update(const Work& work, Books& books) {
   total_norms_.erase(work.update);
   if (updated_) {
     diverged_ = !updated_->applied;
-    books.updated(*updated_);
-    if (const auto prediction = numbers_->take_prediction()) books.predicted(*prediction);
+    recorder.updated(*updated_);
+    if (const auto prediction = compute_->take_prediction()) recorder.predicted(*prediction);
     updated_.reset();
     if (diverged_) return;
   }
@@ -354,7 +354,7 @@ void Worker::stop_at_next_flush() {
   }
 }
 
-void Worker::finish_evaluation(const Work& work, Books& books) {
+void Worker::finish_evaluation(const Work& work, Recorder& recorder) {
   evaluation_inputs_.erase({work.update, work.index});
   if (!is_last()) {
     Message activation = message(MessageKind::kEvaluation, id_.stage.value + 1, work.index);
@@ -368,9 +368,9 @@ void Worker::finish_evaluation(const Work& work, Books& books) {
   if (is_first() && is_last()) evaluations_.acknowledged();
   const bool trained = counts_.updates == last_update_;
   if (is_first() && stop_wanted_ && !stopping_ && trained) stop_at_next_flush();
-  if (!through || numbers_ == nullptr) return;
-  const StageEvaluation evaluation = numbers_->end_evaluation(work.update);
-  if (is_last()) books.evaluated(evaluation);
+  if (!through || compute_ == nullptr) return;
+  const StageEvaluation evaluation = compute_->end_evaluation(work.update);
+  if (is_last()) recorder.evaluated(evaluation);
 }
 
 // From this worker, with what run() made as its payload where it is a payload's kind.

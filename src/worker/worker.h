@@ -16,13 +16,13 @@
 #include <utility>
 #include <vector>
 
+#include "compute/stage_compute.h"
 #include "pipeline/schedule.h"
 #include "worker/evaluation_queue.h"
 #include "worker/outbox.h"
 #include "worker/round_member.h"
 #include "worker/round_owner.h"
 #include "worker/run_plan.h"
-#include "worker/stage_numbers.h"
 
 namespace leeway {
 
@@ -30,17 +30,17 @@ class Worker {
  public:
   // `numbers` null: the worker goes through all the motions and computes nothing. The plan
   // outlives the worker.
-  Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageNumbers> numbers);
+  Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> numbers);
 
-  // A sitting that begins with an evaluation that is due: of the weights as they are now.
+  // A session that begins with an evaluation that is due: of the weights as they are now.
   void evaluate_first();
 
   void deliver(Message message);
   std::optional<Work> next() const;
   void run(const Work& work);
-  void finish(const Work& work, const WorkTimes& times, Outbox& outbox, Books& books);
+  void finish(const Work& work, const WorkTimes& times, Outbox& outbox, Recorder& recorder);
 
-  // Nothing is left to do in this sitting but to answer others, until all are done.
+  // Nothing is left to do in this session but to answer others, until all are done.
   bool done() const;
 
   // For a replay, which knows what was done: whether this can be done now. Rounds go by what has
@@ -62,7 +62,7 @@ class Worker {
   const RunPlan& plan() const { return plan_; }
   const Counts& counts() const { return counts_; }
   const Schedule& schedule() const { return schedule_; }
-  StageNumbers* numbers() const { return numbers_.get(); }
+  StageCompute* compute() const { return compute_.get(); }
 
  private:
   bool is_first() const { return id_.stage.value == 0; }
@@ -92,8 +92,8 @@ class Worker {
   std::optional<double> total_norm() const;
   void finish_forward(const Work& work);
   void finish_backward(const Work& work);
-  void finish_update(const Work& work, Books& books);
-  void finish_evaluation(const Work& work, Books& books);
+  void finish_update(const Work& work, Recorder& recorder);
+  void finish_evaluation(const Work& work, Recorder& recorder);
   void post_norms();
   void hear_of_stop(const Message& message);
   void stop_at_next_flush();
@@ -123,7 +123,7 @@ class Worker {
   WorkerId id_;
   const RunPlan& plan_;
   Schedule schedule_;
-  std::unique_ptr<StageNumbers> numbers_;
+  std::unique_ptr<StageCompute> compute_;
 
   Counts counts_;
   std::deque<int64_t> versions_;  // updates that the weights of each microbatch in flight have had
@@ -153,7 +153,7 @@ class Worker {
   std::optional<StageUpdate> updated_;
   std::optional<StageState> state_;
   std::vector<at::Tensor> parts_;  // of a contribution, by chunk
-  std::optional<RoundSizes> sizes_;
+  std::optional<RoundNorms> sizes_;
   std::vector<Message> outgoing_;  // of the work that is being finished
 };
 

@@ -100,12 +100,12 @@ bool Worker::is_of_this_mesh(const Message& message) const {
   }
   const bool part = message.kind == MessageKind::kContribution;
   if (part && lane->plan.owner(message.index, message.chunk) != id_.replica) return false;
-  if (numbers_ == nullptr) return true;
+  if (compute_ == nullptr) return true;
   const bool has_numbers =
       part ? message.replicas.contains(message.from.replica) : message.kind == MessageKind::kAnswer;
   if (!has_numbers) return true;
   return message.payload.defined() &&
-         numbers_->fits(message.lane, message.index, message.chunk, message.payload);
+         compute_->fits(message.lane, message.index, message.chunk, message.payload);
 }
 
 void Worker::deliver_round(Message message) {
@@ -122,32 +122,32 @@ void Worker::run_round(const Work& work) {
   switch (work.kind) {
     case WorkKind::kContribute:
       for (const int64_t stale : lane.member.stale(work.index)) {
-        numbers_->averaging().forget(work.lane, stale);
+        compute_->averaging().forget(work.lane, stale);
       }
       if (work.lane == Lane::kEvaluation) {
-        parts_ = {numbers_->stage().weights().clone()};
+        parts_ = {compute_->stage().weights().clone()};
       } else if (!work.replicas.empty()) {
-        parts_ = numbers_->averaging().contribute(work.lane, work.index);
+        parts_ = compute_->averaging().contribute(work.lane, work.index);
       }
       return;
     case WorkKind::kReduce: {
       if (work.replicas.empty()) return;
       const std::vector<at::Tensor> parts = lane.owner.contributions(id, work.replicas);
       if (work.lane == Lane::kEvaluation) {
-        numbers_->hold_mean_for_evaluation(work.index, parts);
+        compute_->hold_mean_for_evaluation(work.index, parts);
         return;
       }
-      auto reduced = numbers_->averaging().reduce(work.lane, work.index, work.chunk, parts);
+      auto reduced = compute_->averaging().reduce(work.lane, work.index, work.chunk, parts);
       result_ = std::move(reduced.answer);
-      sizes_ = reduced.sizes;
+      sizes_ = reduced.norms;
       return;
     }
     case WorkKind::kMerge: {
       const Message& answer = lane.member.answer(work.index, work.chunk);
-      sizes_ = numbers_->merge(work.lane, work.index, work.chunk, answer.payload,
+      sizes_ = compute_->merge(work.lane, work.index, work.chunk, answer.payload,
                                answer.replicas.contains(id_.replica));
       const bool complete = work.chunk + 1 == lane.plan.chunks();
-      if (lane.plan.gradients && complete && sums_norms()) own_norms_ = numbers_->gradient_norms();
+      if (lane.plan.gradients && complete && sums_norms()) own_norms_ = compute_->gradient_norms();
       return;
     }
     default:
@@ -283,7 +283,7 @@ void Worker::drop_rounds() {
   for (LaneSeat& lane : lanes_) {
     if (lane.plan.lane == Lane::kEvaluation) continue;
     for (const int64_t round : lane.member.in_flight()) {
-      if (numbers_ != nullptr) numbers_->averaging().forget(lane.plan.lane, round);
+      if (compute_ != nullptr) compute_->averaging().forget(lane.plan.lane, round);
     }
     lane.member.flush();
   }

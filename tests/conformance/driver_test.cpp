@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "../support/mesh_without_numbers.h"
+#include "../support/mesh_without_compute.h"
 #include "drivers/sim/replay.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
@@ -35,15 +35,15 @@ const std::vector<PipelineShape> kShapes = {
     {.stages = 2},
     {.stages = 4, .update_every = 4},
     {.stages = 4, .update_every = 3, .extra_per_hop = 2},
-    {.order = Order::k1f1b, .stages = 3, .update_every = 5},
-    {.order = Order::kGpipe, .stages = 4, .update_every = 2},
+    {.order = PipelineSchedule::k1f1b, .stages = 3, .update_every = 5},
+    {.order = PipelineSchedule::kGpipe, .stages = 4, .update_every = 2},
 };
 
 class Conformance : public testing::TestWithParam<DriverCase> {
  protected:
-  static void run(const IdleWorkers& workers, int64_t stages, Notebook& books) {
+  static void run(const IdleWorkers& workers, int64_t stages, Notebook& recorder) {
     const std::unique_ptr<Driver> driver = GetParam().make(stages);
-    ASSERT_TRUE(driver->run(workers, books).ok());
+    ASSERT_TRUE(driver->run(workers, recorder).ok());
   }
 };
 
@@ -64,16 +64,16 @@ TEST_P(Conformance, EverythingIsDoneOnce) {
   for (const PipelineShape& shape : kShapes) {
     const RunPlan plan = busy_plan(shape);
     const IdleWorkers workers = make_mesh(plan, /*replicas=*/2);
-    Notebook books;
-    run(workers, shape.stages, books);
+    Notebook recorder;
+    run(workers, shape.stages, recorder);
     for (const auto& worker : workers) {
       EXPECT_TRUE(worker->done());
       const auto microbatches = static_cast<size_t>(12 * shape.update_every);
-      EXPECT_EQ(books.of(worker->id(), WorkKind::kForward).size(), microbatches);
-      EXPECT_EQ(books.of(worker->id(), WorkKind::kBackward).size(), microbatches);
-      EXPECT_EQ(books.of(worker->id(), WorkKind::kUpdate).size(), 12U);
-      EXPECT_EQ(books.of(worker->id(), WorkKind::kEvaluate).size(), 4U * 2U);
-      EXPECT_EQ(books.of(worker->id(), WorkKind::kSave).size(), 3U);
+      EXPECT_EQ(recorder.of(worker->id(), WorkKind::kForward).size(), microbatches);
+      EXPECT_EQ(recorder.of(worker->id(), WorkKind::kBackward).size(), microbatches);
+      EXPECT_EQ(recorder.of(worker->id(), WorkKind::kUpdate).size(), 12U);
+      EXPECT_EQ(recorder.of(worker->id(), WorkKind::kEvaluate).size(), 4U * 2U);
+      EXPECT_EQ(recorder.of(worker->id(), WorkKind::kSave).size(), 3U);
     }
   }
 }
@@ -83,8 +83,8 @@ TEST_P(Conformance, AStagesOrderDoesNotDependOnTiming) {
   for (const PipelineShape& shape : kShapes) {
     const RunPlan plan = busy_plan(shape);
     const IdleWorkers workers = make_mesh(plan);
-    Notebook books;
-    run(workers, shape.stages, books);
+    Notebook recorder;
+    run(workers, shape.stages, recorder);
     sim::SimulationOptions instant;
     instant.costs.resize(static_cast<size_t>(shape.stages));
     Notebook reference;
@@ -92,7 +92,7 @@ TEST_P(Conformance, AStagesOrderDoesNotDependOnTiming) {
     for (const auto& worker : workers) {
       std::vector<Work> here;
       std::vector<Work> there;
-      for (const WorkRecord& record : books.of(worker->id())) {
+      for (const WorkRecord& record : recorder.of(worker->id())) {
         if (is_training(record)) here.push_back(record.work);
       }
       for (const WorkRecord& record : reference.of(worker->id())) {
@@ -106,10 +106,10 @@ TEST_P(Conformance, AStagesOrderDoesNotDependOnTiming) {
 TEST_P(Conformance, AWorkerDoesOneThingAtATime) {
   const RunPlan plan = busy_plan({.stages = 4, .update_every = 2});
   const IdleWorkers workers = make_mesh(plan);
-  Notebook books;
-  run(workers, 4, books);
+  Notebook recorder;
+  run(workers, 4, recorder);
   for (const auto& worker : workers) {
-    const auto records = books.of(worker->id());
+    const auto records = recorder.of(worker->id());
     for (size_t i = 0; i < records.size(); ++i) {
       EXPECT_LE(records[i].times.begin, records[i].times.end);
       if (i == 0) continue;
@@ -121,11 +121,11 @@ TEST_P(Conformance, AWorkerDoesOneThingAtATime) {
 TEST_P(Conformance, TheLedgerAddsUp) {
   const RunPlan plan = busy_plan({.stages = 3, .update_every = 2});
   const IdleWorkers workers = make_mesh(plan);
-  Notebook books;
-  run(workers, 3, books);
+  Notebook recorder;
+  run(workers, 3, recorder);
   for (const auto& worker : workers) {
     int64_t recorded = 0;
-    for (const WorkRecord& record : books.of(worker->id())) recorded += record.bytes_sent;
+    for (const WorkRecord& record : recorder.of(worker->id())) recorded += record.bytes_sent;
     const int64_t stage = worker->id().stage.value;
     const int64_t forwards = stage < 2 ? 24 + 4 * 2 : 0;  // activations, and those of evaluations
     const int64_t backwards = stage > 0 ? 24 : 0;
@@ -138,13 +138,13 @@ TEST_P(Conformance, TheRecordsCanBeReplayed) {
   for (const PipelineShape& shape : kShapes) {
     const RunPlan plan = busy_plan(shape);
     for (int repeat = 0; repeat < 20; ++repeat) {  // threads: each time another order
-      Notebook books;
-      run(make_mesh(plan), shape.stages, books);
+      Notebook recorder;
+      run(make_mesh(plan), shape.stages, recorder);
       RunPlan again = plan;
       again.evaluation_batches = 0;
       again.saves = false;
       Notebook replayed;
-      const Status status = sim::replay(make_mesh(again), books.records(), replayed);
+      const Status status = sim::replay(make_mesh(again), recorder.records(), replayed);
       ASSERT_TRUE(status.ok()) << status.error().message;
     }
   }
@@ -155,17 +155,17 @@ TEST_P(Conformance, AWishToStopDrainsThePipeline) {
     RunPlan plan = plan_of(shape, 1'000'000);
     plan.replicas = 2;
     const IdleWorkers workers = make_mesh(plan, /*replicas=*/2);
-    Notebook books;
-    books.stop_after(100);
-    run(workers, shape.stages, books);
+    Notebook recorder;
+    recorder.stop_after(100);
+    run(workers, shape.stages, recorder);
     for (const auto& worker : workers) {
       const WorkerId first = {.replica = worker->id().replica, .stage = {0}};
       EXPECT_TRUE(worker->done());
       EXPECT_LT(worker->counts().updates, 1'000'000);
       EXPECT_EQ(worker->counts().in_flight(), 0);
-      EXPECT_EQ(books.of(worker->id(), WorkKind::kUpdate).size(),
-                books.of(first, WorkKind::kUpdate).size());
-      EXPECT_EQ(books.of(worker->id(), WorkKind::kSave).size(), 1U);
+      EXPECT_EQ(recorder.of(worker->id(), WorkKind::kUpdate).size(),
+                recorder.of(first, WorkKind::kUpdate).size());
+      EXPECT_EQ(recorder.of(worker->id(), WorkKind::kSave).size(), 1U);
     }
   }
 }
@@ -173,9 +173,9 @@ TEST_P(Conformance, AWishToStopDrainsThePipeline) {
 TEST_P(Conformance, AbandonedBooksEndTheRun) {
   const RunPlan plan = plan_of({.stages = 4, .update_every = 2}, 1'000'000);
   const IdleWorkers workers = make_mesh(plan);
-  Notebook books;
-  books.abandon_after(100);
-  run(workers, 4, books);
+  Notebook recorder;
+  recorder.abandon_after(100);
+  run(workers, 4, recorder);
   for (const auto& worker : workers) EXPECT_FALSE(worker->done());
 }
 
@@ -183,19 +183,19 @@ TEST_P(Conformance, ARunThatIsOverEndsAtOnce) {
   RunPlan plan = plan_of({.stages = 3}, 5);
   plan.first_update = 5;
   const IdleWorkers workers = make_mesh(plan);
-  Notebook books;
-  run(workers, 3, books);
-  EXPECT_TRUE(books.records().empty());
+  Notebook recorder;
+  run(workers, 3, recorder);
+  EXPECT_TRUE(recorder.records().empty());
 }
 
-TEST_P(Conformance, ASittingMayBeginAnywhere) {
+TEST_P(Conformance, ASessionMayBeginAnywhere) {
   RunPlan plan = busy_plan({.stages = 3, .update_every = 2});
   plan.first_update = 7;
   const IdleWorkers workers = make_mesh(plan);
-  Notebook books;
-  run(workers, 3, books);
+  Notebook recorder;
+  run(workers, 3, recorder);
   for (const auto& worker : workers) {
-    const auto forwards = books.of(worker->id(), WorkKind::kForward);
+    const auto forwards = recorder.of(worker->id(), WorkKind::kForward);
     ASSERT_EQ(forwards.size(), 10U);
     EXPECT_EQ(forwards.front().work.index, 14);
     EXPECT_EQ(forwards.front().work.version, 7);

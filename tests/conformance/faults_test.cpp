@@ -9,7 +9,7 @@
 #include "averaging/merge.h"
 #include "config/averaging_rules.h"
 #include "drivers/sim/simulation.h"
-#include "worker/mesh.h"
+#include "run/workers.h"
 
 namespace leeway {
 namespace {
@@ -31,7 +31,7 @@ double spread_now(const Workers& workers, Fault fault) {
     for (int64_t r = 0; r < kReplicas; ++r) {
       if (fault == Fault::kGone && r == 1) continue;
       const Worker& worker = *workers[kMesh.index({.replica = {r}, .stage = {s}})];
-      weights.push_back(worker.numbers()->stage().weights());
+      weights.push_back(worker.compute()->stage().weights());
       EXPECT_TRUE(at::isfinite(weights.back()).all().item<bool>());
     }
     const at::Tensor mean = mean_of(weights);
@@ -42,7 +42,7 @@ double spread_now(const Workers& workers, Fault fault) {
 }
 
 // Looks at all replicas when replica 0 ends: who is behind by then would be alone afterwards.
-class Watcher final : public Books {
+class Watcher final : public Recorder {
  public:
   Watcher(const Workers& workers, Fault fault) : workers_(workers), fault_(fault) {}
   void worked(const WorkRecord& record) override {
@@ -67,7 +67,7 @@ class Watcher final : public Books {
   Fault fault_;
 };
 
-Recipe recipe_of(AveragingMethod method, AveragingCorrection correction) {
+Recipe recipe_of(AveragingMethod method, Correction correction) {
   Recipe recipe = tiny_recipe();
   recipe.run.updates = kUpdates;
   recipe.data.batch = 1;
@@ -83,7 +83,7 @@ Recipe recipe_of(AveragingMethod method, AveragingCorrection correction) {
   if (method == AveragingMethod::kSparse) {
     recipe.averaging.fraction = 0.25;
     recipe.averaging.correction = correction;
-    recipe.averaging.outer_momentum = correction == AveragingCorrection::kEma ? 0.5 : 0;
+    recipe.averaging.outer_momentum = correction == Correction::kEma ? 0.5 : 0;
   } else {
     recipe.averaging.smoothing = 0;
     recipe.averaging.gain = 0;
@@ -132,20 +132,20 @@ Outcome train(const Recipe& recipe, const TokenFile& tokens, Fault fault, uint64
   const MeshData data = {.train = tokens, .valid = nullptr, .vocabulary = kVocabulary};
   const RunPlan plan = make_plan(recipe, data);
   const Workers workers = make_workers(recipe, data, plan);
-  Watcher books(workers, fault);
-  EXPECT_TRUE(sim::Simulation(options_of(fault, seed)).run(workers, books).ok());
+  Watcher recorder(workers, fault);
+  EXPECT_TRUE(sim::Simulation(options_of(fault, seed)).run(workers, recorder).ok());
   for (const auto& worker : workers) {
     const bool left = fault != Fault::kGone || worker->id().replica.value != 1;
     if (!left) continue;
     EXPECT_EQ(worker->counts().updates, kUpdates);
   }
-  return {.spread = books.spread, .repeats = books.repeats};
+  return {.spread = recorder.spread, .repeats = recorder.repeats};
 }
 
 struct Case {
   std::string name;
   AveragingMethod method;
-  AveragingCorrection correction;
+  Correction correction;
 };
 
 class Faults : public testing::TestWithParam<Case> {
@@ -181,9 +181,9 @@ TEST_P(Faults, ReplicasComeTogetherAgain) {
 std::string name_of(const testing::TestParamInfo<Case>& info) { return info.param.name; }
 INSTANTIATE_TEST_SUITE_P(
     Methods, Faults,
-    testing::Values(Case{"delta", AveragingMethod::kSparse, AveragingCorrection::kDelta},
-                    Case{"ema", AveragingMethod::kSparse, AveragingCorrection::kEma},
-                    Case{"lowbit", AveragingMethod::kLowbit, AveragingCorrection::kNone}),
+    testing::Values(Case{"delta", AveragingMethod::kSparse, Correction::kDelta},
+                    Case{"ema", AveragingMethod::kSparse, Correction::kEma},
+                    Case{"lowbit", AveragingMethod::kLowbit, Correction::kNone}),
     name_of);
 
 }  // namespace

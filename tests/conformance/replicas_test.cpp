@@ -11,12 +11,12 @@
 #include "drivers/sim/replay.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
-#include "worker/mesh.h"
+#include "run/workers.h"
 
 namespace leeway {
 namespace {
 
-class Recorder final : public Books {
+class Recorder final : public Recorder {
  public:
   void worked(const WorkRecord& record) override { records.push_back(record); }
   void updated(const StageUpdate&) override {}
@@ -63,7 +63,7 @@ Recipe recipe_of(AveragingMethod method) {
 void expect_same_weights(const Workers& a, const Workers& b) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t w = 0; w < a.size(); ++w) {
-    EXPECT_TRUE(at::equal(a[w]->numbers()->stage().weights(), b[w]->numbers()->stage().weights()))
+    EXPECT_TRUE(at::equal(a[w]->compute()->stage().weights(), b[w]->compute()->stage().weights()))
         << "worker " << w;
   }
 }
@@ -74,14 +74,14 @@ class Replicas : public testing::TestWithParam<AveragingMethod> {
 
   // As `leeway replay` does it: without evaluations, without checkpoints, which are only flush
   // points.
-  void expect_replay(const Recipe& recipe, const Workers& workers, const Recorder& books) {
+  void expect_replay(const Recipe& recipe, const Workers& workers, const Recorder& recorder) {
     RunPlan plan = make_plan(recipe, data());
     plan.evaluation_batches = 0;
     plan.saves = false;
     plan.last_update = workers.front()->counts().updates;
     const Workers again = make_workers(recipe, data(), plan);
     Recorder replayed;
-    const Status status = sim::replay(again, books.records, replayed);
+    const Status status = sim::replay(again, recorder.records, replayed);
     ASSERT_TRUE(status.ok()) << status.error().message;
     expect_same_weights(workers, again);
   }
@@ -98,9 +98,9 @@ TEST_P(Replicas, WhatThreadsMergedOnArrivalIsRepeated) {
       recipe.averaging.deadline_ms = deadline_ms;
       const RunPlan plan = make_plan(recipe, data());
       const Workers workers = make_workers(recipe, data(), plan);
-      Recorder books;
-      ASSERT_TRUE(threads::Threads(1).run(workers, books).ok());
-      expect_replay(recipe, workers, books);
+      Recorder recorder;
+      ASSERT_TRUE(threads::Threads(1).run(workers, recorder).ok());
+      expect_replay(recipe, workers, recorder);
     }
   }
 }
@@ -122,9 +122,9 @@ TEST_P(Replicas, WhatVirtualTimeMergedOnArrivalIsRepeated) {
     options.pauses.push_back({.worker = {{1}, {s}}, .begin = {8000}, .length = {15'000}});
     options.costs[static_cast<size_t>(4 + s)] = sim::at_speed(options.costs[0], 0.4);
   }
-  Recorder books;
-  ASSERT_TRUE(sim::Simulation(options).run(workers, books).ok());
-  expect_replay(recipe, workers, books);
+  Recorder recorder;
+  ASSERT_TRUE(sim::Simulation(options).run(workers, recorder).ok());
+  expect_replay(recipe, workers, recorder);
 }
 
 TEST_P(Replicas, ACheckpointGoesOnWithTheBitsOfTheWholeRun) {
@@ -135,10 +135,10 @@ TEST_P(Replicas, ACheckpointGoesOnWithTheBitsOfTheWholeRun) {
     recipe.averaging.lag = lag;
     const RunPlan plan = make_plan(recipe, data());
     const Workers whole = make_workers(recipe, data(), plan);
-    Recorder books;
-    ASSERT_TRUE(threads::Threads(1).run(whole, books).ok());
+    Recorder recorder;
+    ASSERT_TRUE(threads::Threads(1).run(whole, recorder).ok());
 
-    const ModelState state = join(books.states_at(16), /*stages=*/2);
+    const ModelState state = join(recorder.states_at(16), /*stages=*/2);
     RunPlan rest = plan;
     rest.first_update = 16;
     for (const ReplicaState& replica : state.replicas) {
@@ -163,9 +163,9 @@ TEST_P(Replicas, AWishToStopEndsEveryReplica) {
     recipe.averaging.merge = merge;
     const RunPlan plan = make_plan(recipe, data());
     const Workers workers = make_workers(recipe, data(), plan);
-    Recorder books;
-    books.stop_after = 200;
-    ASSERT_TRUE(threads::Threads(1).run(workers, books).ok());
+    Recorder recorder;
+    recorder.stop_after = 200;
+    ASSERT_TRUE(threads::Threads(1).run(workers, recorder).ok());
     for (const auto& worker : workers) {
       EXPECT_TRUE(worker->done());
       EXPECT_LT(worker->counts().updates, recipe.run.updates / 2);

@@ -10,7 +10,7 @@
 #include "config/averaging_rules.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
-#include "worker/mesh.h"
+#include "run/workers.h"
 
 namespace leeway {
 namespace {
@@ -59,10 +59,8 @@ void draw_replicas(Draw& draw, Recipe& recipe) {
   averaging.repair_every = averaging.method == AveragingMethod::kLowbit ? draw.between(0, 3) : 0;
   if (averaging.method != AveragingMethod::kSparse) return;
   averaging.fraction = draw.one_of({0.2, 0.5, 1.0});
-  averaging.correction = draw.one_of(
-      {AveragingCorrection::kNone, AveragingCorrection::kDelta, AveragingCorrection::kEma});
-  averaging.wire =
-      draw.one_of({AveragingWire::kF32, AveragingWire::kBf16, AveragingWire::kInt8Stochastic});
+  averaging.correction = draw.one_of({Correction::kNone, Correction::kDelta, Correction::kEma});
+  averaging.wire = draw.one_of({WireFormat::kF32, WireFormat::kBf16, WireFormat::kInt8Stochastic});
 }
 
 Recipe random_recipe(uint64_t seed) {
@@ -75,8 +73,8 @@ Recipe random_recipe(uint64_t seed) {
   recipe.run.checkpoint_every = draw.between(0, 4);
   recipe.model.layers = 5;
   recipe.mesh.stages = draw.between(1, 5);
-  recipe.optimizer.name = draw.one_of(
-      {OptimizerName::kMuon, OptimizerName::kAdamW, OptimizerName::kNAdamW, OptimizerName::kSgd});
+  recipe.optimizer.name =
+      draw.one_of({UpdateRule::kMuon, UpdateRule::kAdamW, UpdateRule::kNAdamW, UpdateRule::kSgd});
   recipe.optimizer.clip = draw.one_of({0.0, 0.1, 1.0});
   PipelineOptions& pipeline = recipe.pipeline;
   pipeline.schedule = draw.one_of({PipelineSchedule::kAsync, PipelineSchedule::kAsync,
@@ -93,7 +91,7 @@ Recipe random_recipe(uint64_t seed) {
   if (pipeline.lookahead == Lookahead::kTentative && !tentative_fits) {
     pipeline.lookahead = Lookahead::kNone;
   }
-  if (recipe.optimizer.name == OptimizerName::kNAdamW) pipeline.lookahead = Lookahead::kNesterov;
+  if (recipe.optimizer.name == UpdateRule::kNAdamW) pipeline.lookahead = Lookahead::kNesterov;
   pipeline.recompute = draw.between(0, 2) == 0;
   pipeline.stash = !pipeline.recompute || draw.between(0, 1) == 0;
   draw_replicas(draw, recipe);
@@ -102,7 +100,7 @@ Recipe random_recipe(uint64_t seed) {
 
 using Losses = std::map<std::pair<int64_t, int64_t>, double>;  // by update and replica
 
-class QuietBooks final : public Books {
+class QuietRecorder final : public Recorder {
  public:
   void worked(const WorkRecord&) override {}
   void updated(const StageUpdate& update) override {
@@ -130,12 +128,12 @@ Outcome train(const Recipe& recipe, const TokenFile& tokens, Driver& driver) {
   const MeshData data = {.train = tokens, .valid = &tokens, .vocabulary = kVocabulary};
   const RunPlan plan = make_plan(recipe, data);
   const Workers workers = make_workers(recipe, data, plan);
-  QuietBooks books;
-  EXPECT_TRUE(driver.run(workers, books).ok());
+  QuietRecorder recorder;
+  EXPECT_TRUE(driver.run(workers, recorder).ok());
   for (const auto& worker : workers) EXPECT_TRUE(worker->done());
   std::vector<at::Tensor> weights;
-  for (const auto& worker : workers) weights.push_back(worker->numbers()->stage().weights());
-  return {at::cat(weights), books.losses, books.evaluations};
+  for (const auto& worker : workers) weights.push_back(worker->compute()->stage().weights());
+  return {at::cat(weights), recorder.losses, recorder.evaluations};
 }
 
 // Stages of different speeds and links that jitter: another order of events than any threads'.

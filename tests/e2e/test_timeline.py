@@ -233,13 +233,13 @@ def test_a_resumed_run_shows_what_counts(place):
     root = parse(place.folder / "r/timeline.html")
     assert boxes(root) == {"forward": 24, "backward": 24, "update": 12}
     kept = [line for line in first if line["update"] <= 3]
-    # Warm-up and the time between the sittings are nobody's bubbles.
+    # Warm-up and the time between the sessions are nobody's bubbles.
     spans = []
-    for sitting in (kept, again):
-        own = [line for line in sitting if line["stage"] == 0]
+    for session in (kept, again):
+        own = [line for line in session if line["stage"] == 0]
         begin = min(line["begin"] for line in own if line["kind"] == "backward")
         end = max(line["end"] for line in own)
-        spans.append((busy_share(sitting, 0, begin, end) * (end - begin), end - begin))
+        spans.append((busy_share(session, 0, begin, end) * (end - begin), end - begin))
     share = sum(busy for busy, _ in spans) / sum(whole for _, whole in spans)
     assert table(root)["0"]["after warm-up"] == percent(share)
 

@@ -26,10 +26,11 @@ at::ScalarType dtype_of(const std::string& word) {
 }
 
 ModelShape shape_of(const Json& job) {
-  const std::map<std::string, MlpStyle> mlps = {
-      {"swiglu", MlpStyle::kSwiglu}, {"gelu", MlpStyle::kGelu}, {"relu", MlpStyle::kRelu}};
-  return {.style = job.at("architecture") == "llama" ? BlockStyle::kLlama : BlockStyle::kGpt2,
-          .mlp = mlps.at(job.at("activation")),
+  const std::map<std::string, Activation> mlps = {
+      {"swiglu", Activation::kSwiglu}, {"gelu", Activation::kGelu}, {"relu", Activation::kRelu}};
+  return {.architecture =
+              job.at("architecture") == "llama" ? Architecture::kLlama : Architecture::kGpt2,
+          .activation = mlps.at(job.at("activation")),
           .bias = job.at("bias"),
           .layers = job.at("layers"),
           .width = job.at("width"),

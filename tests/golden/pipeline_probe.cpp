@@ -28,12 +28,12 @@
 #include "base/files.h"
 #include "base/rng.h"
 #include "checkpoint/safetensors.h"
+#include "compute/batches.h"
 #include "config/load.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
-#include "worker/batches.h"
-#include "worker/mesh.h"
-#include "worker/recipe_parts.h"
+#include "recipe/stage_options.h"
+#include "run/workers.h"
 
 namespace leeway {
 namespace {
@@ -68,7 +68,7 @@ std::string prefix_of(const Recipe& recipe, ReplicaId replica) {
 }
 
 // Remembers what the emulation is compared with.
-class Notebook final : public Books {
+class Notebook final : public Recorder {
  public:
   void worked(const WorkRecord& record) override {
     if (record.work.kind != WorkKind::kForward) return;
@@ -129,7 +129,7 @@ class Notebook final : public Books {
 
 // A copy of one flat buffer of a stage, cut into its parameters.
 void put(const std::string& prefix, const Worker& worker, const at::Tensor& flat, TensorFile& out) {
-  for (const Parameter& p : worker.numbers()->stage().model().layout()) {
+  for (const Parameter& p : worker.compute()->stage().model().layout()) {
     const at::Tensor part = flat.narrow(0, p.offset, p.count()).clone();
     const bool vector = p.kind == ParameterKind::kVector;
     out.tensors.push_back({fmt::format("{}/{}/{}", prefix, worker.id().stage.value, p.name),
@@ -141,14 +141,14 @@ void put_weights(const Recipe& recipe, const std::string& kind, const Workers& w
                  TensorFile& out) {
   for (const auto& worker : workers) {
     const std::string prefix = prefix_of(recipe, worker->id().replica);
-    put(prefix + kind, *worker, worker->numbers()->stage().weights(), out);
+    put(prefix + kind, *worker, worker->compute()->stage().weights(), out);
   }
 }
 
 void put_moments(const Recipe& recipe, const Workers& workers, TensorFile& out) {
   for (const auto& worker : workers) {
     const std::string prefix = prefix_of(recipe, worker->id().replica);
-    for (const auto& [name, buffer] : worker->numbers()->stage().optimizer().state().buffers) {
+    for (const auto& [name, buffer] : worker->compute()->stage().optimizer().state().buffers) {
       put(prefix + name, *worker, buffer, out);
     }
   }
@@ -189,7 +189,7 @@ void put_subsets(const Recipe& recipe, const Workers& workers, TensorFile& out) 
       if (worker->id().replica.value > 0) break;
       const Cut cut({.seed = rounds.seed,
                      .stage = worker->id().stage,
-                     .parameters = worker->numbers()->stage().weights().numel(),
+                     .parameters = worker->compute()->stage().weights().numel(),
                      .fraction = rounds.fraction,
                      .granularity = recipe.averaging.granularity});
       for (int64_t k = 0; k < recipe.run.updates / rounds.interval; ++k) {
@@ -278,12 +278,12 @@ Status run_job(const Path& path) {
   put_constants(recipe, vocabulary, out);
   put_subsets(recipe, workers, out);
   put_weights(recipe, "initial", workers, out);
-  Notebook books;
-  LEEWAY_TRY(make_driver(recipe)->run(workers, books));
-  if (books.diverged()) return Error{"the run diverged: nothing to compare"};
+  Notebook recorder;
+  LEEWAY_TRY(make_driver(recipe)->run(workers, recorder));
+  if (recorder.diverged()) return Error{"the run diverged: nothing to compare"};
   put_weights(recipe, "final", workers, out);
   put_moments(recipe, workers, out);
-  books.write(recipe, out);
+  recorder.write(recipe, out);
   return write_safetensors(job.at("out").get<std::string>(), out);
 }
 

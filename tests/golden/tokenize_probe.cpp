@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace {
 

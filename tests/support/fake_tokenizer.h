@@ -10,7 +10,7 @@
 
 #include "base/files.h"
 #include "base/hash.h"
-#include "data/tokenizer.h"
+#include "tokenizers/tokenizer.h"
 
 namespace leeway {
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "data/byte_pair_model.h"
-#include "data/tokenizer.h"
+#include "tokenizers/byte_pair_model.h"
+#include "tokenizers/tokenizer.h"
 
 namespace leeway {
 

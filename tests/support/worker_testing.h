@@ -10,8 +10,8 @@
 
 #include "config/recipe.h"
 #include "data/token_file.h"
-#include "data/tokenizer.h"
 #include "temporary_folder.h"
+#include "tokenizers/tokenizer.h"
 
 namespace leeway {
 
@@ -52,7 +52,7 @@ inline Recipe tiny_recipe() {
   recipe.model.context = 8;
   recipe.model.bias = false;
   recipe.data.batch = 4;
-  recipe.optimizer.name = OptimizerName::kAdamW;
+  recipe.optimizer.name = UpdateRule::kAdamW;
   recipe.optimizer.warmup = 2;
   recipe.pipeline.update_every = 1;
   return recipe;

@@ -14,7 +14,7 @@ Checker::Checker(const Mesh& mesh, const std::vector<std::unique_ptr<Worker>>& w
   tracks_.reserve(workers.size());
   for (const auto& worker : workers) {
     const Counts& counts = worker->counts();
-    LEEWAY_CHECK(counts.in_flight() == 0, "a sitting begins at a flush point");
+    LEEWAY_CHECK(counts.in_flight() == 0, "a session begins at a flush point");
     Track track{.schedule = worker->schedule(), .counts = counts, .flushed_at = counts.forwards};
     track.versions.resize(static_cast<size_t>(track.schedule.warmup() + 1));
     tracks_.push_back(std::move(track));

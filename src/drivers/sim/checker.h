@@ -1,6 +1,6 @@
 // Watches every worker of a simulation from outside and stops the program when one of them does
-// what the method does not allow. It keeps counts of its own: a worker whose books are wrong cannot
-// talk its way out.
+// what the method does not allow. It keeps counts of its own: a worker whose recorder are wrong
+// cannot talk its way out.
 #pragma once
 
 #include <array>

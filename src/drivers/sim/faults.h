@@ -7,7 +7,7 @@
 
 #include "base/ids.h"
 #include "base/time.h"
-#include "drivers/sim/busy_time.h"
+#include "drivers/sim/busy_intervals.h"
 #include "drivers/sim/mesh.h"
 
 namespace leeway::sim {

@@ -35,7 +35,7 @@ std::vector<Window>::const_iterator Pauses::first_after(size_t worker, Nanos now
   return std::lower_bound(pauses.begin(), pauses.end(), now, over);
 }
 
-Nanos Pauses::work(size_t worker, Nanos begin, Nanos duration, BusyTime& busy) const {
+Nanos Pauses::work(size_t worker, Nanos begin, Nanos duration, BusyIntervals& busy) const {
   for (auto pause = first_after(worker, begin); pause != by_worker_[worker].end(); ++pause) {
     if (begin + duration <= pause->begin) break;
     LEEWAY_CHECK(begin <= pause->begin, "a paused worker starts nothing");

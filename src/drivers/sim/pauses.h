@@ -6,7 +6,7 @@
 
 #include "base/ids.h"
 #include "base/time.h"
-#include "drivers/sim/busy_time.h"
+#include "drivers/sim/busy_intervals.h"
 #include "drivers/sim/mesh.h"
 
 namespace leeway::sim {
@@ -29,7 +29,7 @@ class Pauses {
 
   // When a piece of work ends that begins now, outside of a pause. The time without the pauses goes
   // to `busy`.
-  Nanos work(size_t worker, Nanos begin, Nanos duration, BusyTime& busy) const;
+  Nanos work(size_t worker, Nanos begin, Nanos duration, BusyIntervals& busy) const;
 
  private:
   // The first pause that ends later.

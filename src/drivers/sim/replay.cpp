@@ -49,7 +49,7 @@ Error differs(size_t at, const WorkRecord& record, const std::optional<Work>& ne
 
 }  // namespace
 
-Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Books& books) {
+Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Recorder& recorder) {
   const Mesh mesh = mesh_of(workers);
   Hand hand(workers, mesh);
   for (size_t at = 0; at < recorded.size(); ++at) {
@@ -66,8 +66,8 @@ Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, B
     }
     if (!worker.can_repeat(record.work)) return differs(at, record, worker.next());
     worker.run(record.work);
-    worker.finish(record.work, record.times, hand, books);
-    if (books.abandoned()) return {};
+    worker.finish(record.work, record.times, hand, recorder);
+    if (recorder.abandoned()) return {};
   }
   const auto behind =
       std::find_if(workers.begin(), workers.end(), [](const auto& w) { return !w->done(); });

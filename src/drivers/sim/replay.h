@@ -17,6 +17,6 @@ namespace leeway::sim {
 // that the records end before the run does. Records are in an order in which they can happen: a
 // driver that reports a piece of work before its messages leave writes them so.
 Status replay(const std::vector<std::unique_ptr<Worker>>& workers,
-              const std::vector<WorkRecord>& recorded, Books& books);
+              const std::vector<WorkRecord>& recorded, Recorder& recorder);
 
 }  // namespace leeway::sim

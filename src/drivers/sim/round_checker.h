@@ -1,4 +1,4 @@
-// Watches rounds from outside, with books of its own: who has sent what, who has received what,
+// Watches rounds from outside, with recorder of its own: who has sent what, who has received what,
 // what became of it. An empty answer says that all is well; any other names what the method
 // forbids.
 #pragma once
@@ -58,7 +58,7 @@ class RoundChecker {
     int64_t newest_mean = -1;  // round
   };
   struct Seat {
-    bool at_boundary = true;  // a sitting begins at one
+    bool at_boundary = true;  // a session begins at one
     bool flushes = false;     // rounds have been merged before their lag: it must be the end
     std::array<Diary, kLanes> diaries;
   };

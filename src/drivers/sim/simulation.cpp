@@ -15,10 +15,10 @@ namespace leeway::sim {
 
 Simulation::Simulation(SimulationOptions options) : options_(std::move(options)) {}
 
-Status Simulation::run(const std::vector<std::unique_ptr<Worker>>& workers, Books& books) {
+Status Simulation::run(const std::vector<std::unique_ptr<Worker>>& workers, Recorder& recorder) {
   LEEWAY_CHECK(seats_.empty(), "a simulation runs once");
   prepare(workers);
-  return run_until_nothing_is_left(books);
+  return run_until_nothing_is_left(recorder);
 }
 
 double Simulation::busy_share(WorkerId worker, const Window& window) const {
@@ -49,15 +49,15 @@ void Simulation::prepare(const std::vector<std::unique_ptr<Worker>>& workers) {
   }
 }
 
-Status Simulation::run_until_nothing_is_left(Books& books) {
+Status Simulation::run_until_nothing_is_left(Recorder& recorder) {
   while (true) {
     start_touched();
     // Deadlines of nobody's interest are not waited for.
     if (agenda_.empty() || (agenda_.size() == reminders_ && all_over())) break;
     LEEWAY_CHECK(agenda_.earliest() >= clock_.now(), "time goes on, and fits its type");
     clock_.move_to(agenda_.earliest());
-    while (!agenda_.empty() && agenda_.earliest() == clock_.now()) happen(agenda_.take(), books);
-    if (books.abandoned()) return {};
+    while (!agenda_.empty() && agenda_.earliest() == clock_.now()) happen(agenda_.take(), recorder);
+    if (recorder.abandoned()) return {};
   }
   const std::string waiting = who_waits();
   if (!waiting.empty() && options_.may_stand_still) return Error{waiting};
@@ -111,10 +111,10 @@ void Simulation::start(size_t at, const Work& work) {
   agenda_.enter(end, Happening::kFinished, at);
 }
 
-void Simulation::happen(const Agenda::Entry& entry, Books& books) {
+void Simulation::happen(const Agenda::Entry& entry, Recorder& recorder) {
   switch (entry.what) {
     case Happening::kFinished:
-      return finish(entry.subject, books);
+      return finish(entry.subject, recorder);
     case Happening::kArrived:
       return arrive(entry.subject);
     case Happening::kAwake:
@@ -123,14 +123,14 @@ void Simulation::happen(const Agenda::Entry& entry, Books& books) {
   LEEWAY_UNREACHABLE("all that happens is above");
 }
 
-void Simulation::finish(size_t at, Books& books) {
+void Simulation::finish(size_t at, Recorder& recorder) {
   if (faults_->is_gone(at, clock_.now())) return;
   Seat& seat = seats_[at];
   const Work work = *std::exchange(seat.work, std::nullopt);
   give_core_back(at);
   note(at, work, seat.begin);
-  if (may_stop_at(*seat.worker, work) && !told_of_stop_ && books.stop_wanted()) tell_of_stop(at);
-  seat.worker->finish(work, {.begin = seat.begin, .end = clock_.now()}, *this, books);
+  if (may_stop_at(*seat.worker, work) && !told_of_stop_ && recorder.stop_wanted()) tell_of_stop(at);
+  seat.worker->finish(work, {.begin = seat.begin, .end = clock_.now()}, *this, recorder);
   touch(at);
 }
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "drivers/sim/agenda.h"
-#include "drivers/sim/busy_time.h"
+#include "drivers/sim/busy_intervals.h"
 #include "drivers/sim/checker.h"
 #include "drivers/sim/cost.h"
 #include "drivers/sim/faults.h"
@@ -55,11 +55,11 @@ class Simulation final : public Driver, private Outbox {
   // unless the options allow it, and it is an error.
   // Replicas that have lost a worker for good are not waited for. What a worker's numbers throw
   // comes through.
-  Status run(const std::vector<std::unique_ptr<Worker>>& workers, Books& books) override;
+  Status run(const std::vector<std::unique_ptr<Worker>>& workers, Recorder& recorder) override;
   const Clock& clock() const override { return clock_; }
 
   // After the run.
-  const BusyTime& busy(WorkerId worker) const { return seats_[mesh_.index(worker)].busy; }
+  const BusyIntervals& busy(WorkerId worker) const { return seats_[mesh_.index(worker)].busy; }
   // Of a window, to leave out the time in which a pipeline fills and drains.
   double busy_share(WorkerId worker, const Window& window) const;
   Window span() const { return {{0}, clock_.now()}; }
@@ -84,7 +84,7 @@ class Simulation final : public Driver, private Outbox {
     StageCosts costs;
     std::optional<Work> work;  // what it is at
     Nanos begin;               // of that
-    BusyTime busy;
+    BusyIntervals busy;
     bool touched = false;  // something happened to it: ask it what is next
     size_t host = 0;       // where there are any
   };
@@ -101,13 +101,13 @@ class Simulation final : public Driver, private Outbox {
   bool is_over(const Seat& seat) const;
   bool all_over() const;
   void prepare(const std::vector<std::unique_ptr<Worker>>& workers);
-  Status run_until_nothing_is_left(Books& books);
+  Status run_until_nothing_is_left(Recorder& recorder);
   bool takes_core(size_t at);
   void give_core_back(size_t at);
   void start_touched();
   void start(size_t at, const Work& work);
-  void happen(const Agenda::Entry& entry, Books& books);
-  void finish(size_t at, Books& books);
+  void happen(const Agenda::Entry& entry, Recorder& recorder);
+  void finish(size_t at, Recorder& recorder);
   void arrive(size_t slot);
   void touch(size_t at);
   void tell_of_stop(size_t at);

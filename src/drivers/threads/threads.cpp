@@ -57,48 +57,49 @@ class Mailbox {
   std::multimap<SteadyClock::time_point, Message> reminders_;
 };
 
-// Books are kept by one caller at a time.
-class LockedBooks final : public Books {
+// Recorder are kept by one caller at a time.
+class LockedRecorder final : public Recorder {
  public:
-  explicit LockedBooks(Books& books) : books_(books) {}
+  explicit LockedRecorder(Recorder& recorder) : recorder_(recorder) {}
   void worked(const WorkRecord& record) override {
     const std::lock_guard lock(mutex_);
-    books_.worked(record);
+    recorder_.worked(record);
   }
   void updated(const StageUpdate& update) override {
     const std::lock_guard lock(mutex_);
-    books_.updated(update);
+    recorder_.updated(update);
   }
   void predicted(const Prediction& prediction) override {
     const std::lock_guard lock(mutex_);
-    books_.predicted(prediction);
+    recorder_.predicted(prediction);
   }
   void evaluated(const StageEvaluation& evaluation) override {
     const std::lock_guard lock(mutex_);
-    books_.evaluated(evaluation);
+    recorder_.evaluated(evaluation);
   }
   void saved(StageState state) override {
     const std::lock_guard lock(mutex_);
-    books_.saved(std::move(state));
+    recorder_.saved(std::move(state));
   }
   bool abandoned() const override {
     const std::lock_guard lock(mutex_);
-    return books_.abandoned();
+    return recorder_.abandoned();
   }
   bool stop_wanted() const override {
     const std::lock_guard lock(mutex_);
-    return books_.stop_wanted();
+    return recorder_.stop_wanted();
   }
 
  private:
-  Books& books_;
+  Recorder& recorder_;
   mutable std::mutex mutex_;
 };
 
-class Sitting final : public Outbox {
+class Session final : public Outbox {
  public:
-  Sitting(const std::vector<std::unique_ptr<Worker>>& workers, Books& books, const Clock& clock)
-      : workers_(workers), books_(books), clock_(clock) {
+  Session(const std::vector<std::unique_ptr<Worker>>& workers, Recorder& recorder,
+          const Clock& clock)
+      : workers_(workers), recorder_(recorder), clock_(clock) {
     for (const auto& worker : workers) mailboxes_[worker->id()];
     unfinished_ = static_cast<int64_t>(workers.size());
   }
@@ -154,12 +155,12 @@ class Sitting final : public Outbox {
     worker.run(next);
     times.end = clock_.now();
     // One of the replicas hears of it, and tells the others.
-    if (may_stop_at(worker, next) && books_.stop_wanted() && !told_of_stop_.exchange(true)) {
+    if (may_stop_at(worker, next) && recorder_.stop_wanted() && !told_of_stop_.exchange(true)) {
       worker.deliver({.kind = MessageKind::kStop, .from = worker.id(), .to = worker.id()});
     }
-    worker.finish(next, times, *this, books_);
+    worker.finish(next, times, *this, recorder_);
     const bool may_end = next.kind == WorkKind::kUpdate || next.kind == WorkKind::kSave;
-    if (may_end && books_.abandoned()) stop();
+    if (may_end && recorder_.abandoned()) stop();
   }
 
   void stop() {
@@ -176,7 +177,7 @@ class Sitting final : public Outbox {
   }
 
   const std::vector<std::unique_ptr<Worker>>& workers_;
-  LockedBooks books_;
+  LockedRecorder recorder_;
   const Clock& clock_;
   std::map<WorkerId, Mailbox> mailboxes_;
   std::atomic<bool> stop_ = false;
@@ -188,8 +189,8 @@ class Sitting final : public Outbox {
 
 }  // namespace
 
-Status Threads::run(const std::vector<std::unique_ptr<Worker>>& workers, Books& books) {
-  Sitting(workers, books, clock_).run(threads_per_worker_);
+Status Threads::run(const std::vector<std::unique_ptr<Worker>>& workers, Recorder& recorder) {
+  Session(workers, recorder, clock_).run(threads_per_worker_);
   return {};
 }
 

@@ -133,16 +133,16 @@ RC_GTEST_PROP(Lowbit, MergeEqualsItsAtenForm, ()) {
   if (options.smoothing != 0) their_buffers.pending = our_buffers.pending.clone();
   if (options.gain != 0) their_buffers.momentum = our_buffers.momentum.clone();
 
-  const MergeSizes sizes = merge_steps(options, ours, our_buffers);
-  const MergeSizes expected = merge_steps_aten(options, theirs, their_buffers);
+  const MergeNorms norms = merge_steps(options, ours, our_buffers);
+  const MergeNorms expected = merge_steps_aten(options, theirs, their_buffers);
   const auto same = [](const at::Tensor& left, const at::Tensor& right) {
     return !left.defined() || at::allclose(left, right, 1e-13, 1e-15);
   };
   RC_ASSERT(same(ours.weights, theirs.weights));
   RC_ASSERT(same(our_buffers.pending, their_buffers.pending));
   RC_ASSERT(same(our_buffers.momentum, their_buffers.momentum));
-  RC_ASSERT(std::abs(sizes.drift - expected.drift) <= 1e-12);
-  RC_ASSERT(std::abs(sizes.correction - expected.correction) <= 1e-12);
+  RC_ASSERT(std::abs(norms.drift - expected.drift) <= 1e-12);
+  RC_ASSERT(std::abs(norms.correction - expected.correction) <= 1e-12);
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ RC_GTEST_PROP(Merge, EqualsItsAtenForm, ()) {
   for (at::Tensor* buffer : {&their_buffers.ema, &their_buffers.anchor, &their_buffers.outer}) {
     if (buffer->defined()) *buffer = buffer->clone();
   }
-  const MergeSizes sizes = merge(options, ours, our_buffers);
-  const MergeSizes expected = merge_aten(options, theirs, their_buffers);
+  const MergeNorms norms = merge(options, ours, our_buffers);
+  const MergeNorms expected = merge_aten(options, theirs, their_buffers);
   const double tolerance = type == at::kDouble ? 1e-13 : 1e-5;
   const auto same = [&](const at::Tensor& left, const at::Tensor& right) {
     return !left.defined() || at::allclose(left, right, tolerance, tolerance);
@@ -66,9 +66,9 @@ RC_GTEST_PROP(Merge, EqualsItsAtenForm, ()) {
   RC_ASSERT(same(our_buffers.ema, their_buffers.ema));
   RC_ASSERT(same(our_buffers.anchor, their_buffers.anchor));
   RC_ASSERT(same(our_buffers.outer, their_buffers.outer));
-  RC_ASSERT(sizes.count == expected.count);
-  RC_ASSERT(std::abs(sizes.drift - expected.drift) <= tolerance * (1 + expected.drift));
-  RC_ASSERT(std::abs(sizes.correction - expected.correction) <=
+  RC_ASSERT(norms.count == expected.count);
+  RC_ASSERT(std::abs(norms.drift - expected.drift) <= tolerance * (1 + expected.drift));
+  RC_ASSERT(std::abs(norms.correction - expected.correction) <=
             tolerance * (1 + expected.correction));
 }
 

@@ -67,7 +67,7 @@ ModelOptions any_model() {
 
 OptimizerOptions any_optimizer() {
   OptimizerOptions optimizer;
-  optimizer.name = any_of<OptimizerName>();
+  optimizer.name = any_of<UpdateRule>();
   optimizer.rate = 100.0 * (1.0 - share());
   optimizer.matrix_rate = 1e-9 * (1.0 - share());
   optimizer.beta1 = share();
@@ -76,8 +76,8 @@ OptimizerOptions any_optimizer() {
   optimizer.decay = share();
   optimizer.clip = 1e9 * share();
   const bool choice = *rc::gen::arbitrary<bool>();
-  optimizer.nesterov = optimizer.name == OptimizerName::kNAdamW ||
-                       (optimizer.name != OptimizerName::kAdamW && choice);
+  optimizer.nesterov =
+      optimizer.name == UpdateRule::kNAdamW || (optimizer.name != UpdateRule::kAdamW && choice);
   optimizer.schedule = any_of<RateSchedule>();
   optimizer.final = share();
   return optimizer;
@@ -87,7 +87,7 @@ OptimizerOptions any_optimizer() {
 void draw_lookahead(Recipe& recipe) {
   OptimizerOptions& optimizer = recipe.optimizer;
   PipelineOptions& pipeline = recipe.pipeline;
-  const bool nadamw = optimizer.name == OptimizerName::kNAdamW;
+  const bool nadamw = optimizer.name == UpdateRule::kNAdamW;
   const bool async = pipeline.schedule == PipelineSchedule::kAsync;
   pipeline.lookahead = nadamw  ? Lookahead::kNesterov
                        : async ? any_of<Lookahead>()
@@ -147,7 +147,7 @@ void draw_averaging(Recipe& recipe) {
   const auto used = [&](std::string_view path) { return !idle_averaging(path, averaging); };
   if (used("averaging.fraction"))
     averaging.fraction = *rc::gen::arbitrary<bool>() ? 1.0 : 1.0 - share();
-  if (used("averaging.correction")) averaging.correction = any_of<AveragingCorrection>();
+  if (used("averaging.correction")) averaging.correction = any_of<Correction>();
   if (used("averaging.merge")) averaging.merge = any_of<MergePolicy>();
   averaging.interval = used("averaging.interval") ? between(1, updates) : 1;
   const bool diloco = averaging.method == AveragingMethod::kDiloco;
@@ -165,9 +165,8 @@ void draw_averaging(Recipe& recipe) {
   if (used("averaging.repair_every")) averaging.repair_every = between(0, 1'000'000'000);
   if (used("averaging.guard")) averaging.guard = *rc::gen::arbitrary<bool>();
   const bool few_bits = averaging.method == AveragingMethod::kLowbit;
-  const auto wire = any_of<AveragingWire>();
-  if (used("averaging.wire") && (few_bits || wire != AveragingWire::kTernary))
-    averaging.wire = wire;
+  const auto wire = any_of<WireFormat>();
+  if (used("averaging.wire") && (few_bits || wire != WireFormat::kTernary)) averaging.wire = wire;
 }
 
 // A recipe that passes every check; independent fields are drawn from all of their range.

@@ -13,8 +13,8 @@ namespace {
 ModelShape random_shape() {
   const int64_t heads = *rc::gen::inRange<int64_t>(1, 5);
   const bool llama = *rc::gen::arbitrary<bool>();
-  return {.style = llama ? BlockStyle::kLlama : BlockStyle::kGpt2,
-          .mlp = llama ? MlpStyle::kSwiglu : MlpStyle::kGelu,
+  return {.architecture = llama ? Architecture::kLlama : Architecture::kGpt2,
+          .activation = llama ? Activation::kSwiglu : Activation::kGelu,
           .bias = !llama,
           .layers = *rc::gen::inRange<int64_t>(1, 11),
           .width = heads * *rc::gen::inRange<int64_t>(2, 40),

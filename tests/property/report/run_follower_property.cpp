@@ -73,7 +73,7 @@ RC_GTEST_PROP(RunFollower, SeesInTheEndWhatOneLookWouldHave, ()) {
   RC_ASSERT(to_json(follower->data()).dump() == to_json(*whole).dump());
 }
 
-RC_GTEST_PROP(RunFollower, CountsTheLinesThatNoLaterSittingDidAgain, ()) {
+RC_GTEST_PROP(RunFollower, CountsTheLinesThatNoLaterSessionDidAgain, ()) {
   const TemporaryFolder folder;
   std::ofstream(folder / "config.toml") << "";
   const std::string log = any_log();

@@ -8,9 +8,9 @@
 #include <map>
 
 #include "config/print.h"
+#include "recipe/lane_options.h"
+#include "recipe/planned_memory.h"
 #include "simulate/plan.h"
-#include "worker/averaging_parts.h"
-#include "worker/planned_memory.h"
 
 namespace leeway {
 namespace {

@@ -56,7 +56,7 @@ TEST(MergeSteps, EqualsTheEquations) {
     ub = 0.25 * ub + 0.75 * answer;
     w += 0.5 * ub;
     const double old = weights.item<double>();
-    const MergeSizes sizes = merge_steps(options,
+    const MergeNorms norms = merge_steps(options,
                                          {.subset = whole(1),
                                           .answer = number(answer),
                                           .sent = number(sent),
@@ -65,8 +65,8 @@ TEST(MergeSteps, EqualsTheEquations) {
                                          buffers);
     EXPECT_NEAR(weights.item<double>(), w, 1e-13);
     EXPECT_NEAR(buffers.unsent.item<double>(), acc, 1e-13);
-    EXPECT_NEAR(sizes.correction, (w - old) * (w - old), 1e-11);
-    EXPECT_EQ(sizes.drift, contributed ? sent * sent : 0.0);
+    EXPECT_NEAR(norms.correction, (w - old) * (w - old), 1e-11);
+    EXPECT_EQ(norms.drift, contributed ? sent * sent : 0.0);
   }
 }
 
@@ -104,13 +104,13 @@ TEST(MergeSteps, SameBitsForEveryNumberOfThreads) {
   };
   at::Tensor alone, weights;
   LowbitBuffers alone_buffers, buffers;
-  const MergeSizes alone_sizes = run(1, alone, alone_buffers);
-  const MergeSizes sizes = run(2, weights, buffers);
+  const MergeNorms alone_norms = run(1, alone, alone_buffers);
+  const MergeNorms norms = run(2, weights, buffers);
   EXPECT_TRUE(at::equal(weights, alone));
   EXPECT_TRUE(at::equal(buffers.unsent, alone_buffers.unsent));
   EXPECT_TRUE(at::equal(buffers.residual, alone_buffers.residual));
-  EXPECT_EQ(sizes.drift, alone_sizes.drift);
-  EXPECT_EQ(sizes.correction, alone_sizes.correction);
+  EXPECT_EQ(norms.drift, alone_norms.drift);
+  EXPECT_EQ(norms.correction, alone_norms.correction);
   at::set_num_threads(threads);
 }
 

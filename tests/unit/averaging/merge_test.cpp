@@ -50,28 +50,28 @@ TEST(MergeBuffers, AreThoseThatTheRuleNeeds) {
 }
 
 // Weights 10 were sent, are 13 now, and the mean is 8.
-double merged_once(const MergeOptions& options, MergeSizes* sizes = nullptr) {
+double merged_once(const MergeOptions& options, MergeNorms* norms = nullptr) {
   const at::Tensor weights = at::full({1}, 13.0);
   MergeBuffers buffers = make_merge_buffers(options, weights);
-  const MergeSizes own = merge(options,
+  const MergeNorms own = merge(options,
                                {.subset = whole(1),
                                 .mean = at::full({1}, 8.0),
                                 .sent = at::full({1}, 10.0),
                                 .weights = weights},
                                buffers);
-  if (sizes != nullptr) *sizes = own;
+  if (norms != nullptr) *norms = own;
   return weights.item<double>();
 }
 
 TEST(Merge, DoesWithOwnStepsWhatTheCorrectionSays) {
-  MergeSizes sizes;
-  EXPECT_EQ(merged_once({.correction = Correction::kNone}, &sizes), 8.0);
-  EXPECT_EQ(sizes.count, 1);
-  EXPECT_EQ(sizes.drift, 9.0);
-  EXPECT_EQ(sizes.correction, 25.0);
-  EXPECT_EQ(merged_once({.correction = Correction::kDelta}, &sizes), 11.0);
-  EXPECT_EQ(sizes.drift, 9.0);
-  EXPECT_EQ(sizes.correction, 4.0);
+  MergeNorms norms;
+  EXPECT_EQ(merged_once({.correction = Correction::kNone}, &norms), 8.0);
+  EXPECT_EQ(norms.count, 1);
+  EXPECT_EQ(norms.drift, 9.0);
+  EXPECT_EQ(norms.correction, 25.0);
+  EXPECT_EQ(merged_once({.correction = Correction::kDelta}, &norms), 11.0);
+  EXPECT_EQ(norms.drift, 9.0);
+  EXPECT_EQ(norms.correction, 4.0);
   EXPECT_EQ(merged_once({.correction = Correction::kEma}), 9.5);
   EXPECT_EQ(merged_once({.correction = Correction::kEma, .ema_start = 0.25}), 10.25);
 }
@@ -81,10 +81,10 @@ TEST(Merge, WithoutOwnStepsTakesTheMeanEvenWhereWeightsAreLost) {
     const at::Tensor weights = at::full({3}, std::numeric_limits<float>::infinity());
     const MergeOptions options = {.correction = correction};
     MergeBuffers buffers = make_merge_buffers(options, weights);
-    const MergeSizes sizes =
+    const MergeNorms norms =
         merge(options, {.subset = whole(3), .mean = at::ones({3}), .weights = weights}, buffers);
     EXPECT_TRUE(at::equal(weights, at::ones({3})));
-    EXPECT_EQ(sizes.drift, 0.0);
+    EXPECT_EQ(norms.drift, 0.0);
   }
 }
 
@@ -143,15 +143,15 @@ TEST(Merge, SameBitsForEveryNumberOfThreads) {
   };
   at::Tensor alone, weights;
   MergeBuffers alone_buffers, buffers;
-  const MergeSizes alone_sizes = run(1, alone, alone_buffers);
+  const MergeNorms alone_norms = run(1, alone, alone_buffers);
   const double alone_spread = spread_of({mean, sent}, mean);
   const at::Tensor alone_mean = mean_of({mean, sent});
-  const MergeSizes sizes = run(2, weights, buffers);
+  const MergeNorms norms = run(2, weights, buffers);
   EXPECT_TRUE(at::equal(weights, alone));
   EXPECT_TRUE(at::equal(buffers.ema, alone_buffers.ema));
   EXPECT_TRUE(at::equal(buffers.outer, alone_buffers.outer));
-  EXPECT_EQ(sizes.drift, alone_sizes.drift);
-  EXPECT_EQ(sizes.correction, alone_sizes.correction);
+  EXPECT_EQ(norms.drift, alone_norms.drift);
+  EXPECT_EQ(norms.correction, alone_norms.correction);
   EXPECT_EQ(spread_of({mean, sent}, mean), alone_spread);
   EXPECT_TRUE(at::equal(mean_of({mean, sent}), alone_mean));
   at::set_num_threads(threads);

@@ -9,7 +9,7 @@
 namespace leeway {
 namespace {
 
-using Correction = AveragingCorrection;
+using Correction = Correction;
 
 AveragingOptions options_of(const std::vector<std::string>& sets) {
   return loaded_from("mesh.replicas = 4", sets).recipe.averaging;
@@ -36,7 +36,7 @@ TEST(Averaging, SparseHasItsDefaults) {
   EXPECT_EQ(sparse.outer_momentum, 0.5);
   EXPECT_EQ(sparse.merge, MergePolicy::kOnArrival);
   EXPECT_EQ(sparse.lag, 1);
-  EXPECT_EQ(sparse.wire, AveragingWire::kF32);
+  EXPECT_EQ(sparse.wire, WireFormat::kF32);
   EXPECT_EQ(sparse.gain, 0);
   EXPECT_EQ(sparse.repair_every, 0);
 }
@@ -50,7 +50,7 @@ TEST(Averaging, LowbitHasItsDefaults) {
   EXPECT_EQ(lowbit.outer_momentum, 0);
   EXPECT_EQ(lowbit.merge, MergePolicy::kOnArrival);
   EXPECT_EQ(lowbit.lag, 1);
-  EXPECT_EQ(lowbit.wire, AveragingWire::kTernary);
+  EXPECT_EQ(lowbit.wire, WireFormat::kTernary);
   EXPECT_EQ(lowbit.smoothing, 0);
   EXPECT_EQ(lowbit.gain, 0);
   EXPECT_EQ(lowbit.gain_smoothing, 0);
@@ -66,7 +66,7 @@ TEST(Averaging, DilocoHasItsDefaults) {
   EXPECT_EQ(diloco.outer_momentum, 0.9);
   EXPECT_EQ(diloco.merge, MergePolicy::kFixedLag);
   EXPECT_EQ(diloco.lag, 0);
-  EXPECT_EQ(diloco.wire, AveragingWire::kF32);
+  EXPECT_EQ(diloco.wire, WireFormat::kF32);
   EXPECT_EQ(diloco.gain, 0);
 }
 
@@ -80,7 +80,7 @@ TEST(Averaging, TheRestTakesTheMeanAsItIs) {
     EXPECT_EQ(options.outer_momentum, 0) << method;
     EXPECT_EQ(options.merge, MergePolicy::kFixedLag) << method;
     EXPECT_EQ(options.lag, 0) << method;
-    EXPECT_EQ(options.wire, AveragingWire::kF32) << method;
+    EXPECT_EQ(options.wire, WireFormat::kF32) << method;
     EXPECT_EQ(options.smoothing + options.gain + options.gain_smoothing, 0) << method;
     EXPECT_EQ(options.repair_every, 0) << method;
   }
@@ -95,7 +95,7 @@ TEST(Averaging, WhatIsGivenStays) {
   EXPECT_EQ(options.outer_rate, 0.5);
   EXPECT_EQ(options.outer_momentum, 0.9);
   EXPECT_EQ(options.lag, 5);
-  EXPECT_EQ(options.wire, AveragingWire::kBf16);
+  EXPECT_EQ(options.wire, WireFormat::kBf16);
   EXPECT_EQ(options.ema_start, 0.25);
 }
 

@@ -19,10 +19,10 @@ TEST(Words, GoBothWays) {
   EXPECT_EQ(word_of(Activation::kSwiglu), "swiglu");
   EXPECT_EQ(word_of(Activation::kGelu), "gelu");
   EXPECT_EQ(word_of(Activation::kRelu), "relu");
-  EXPECT_EQ(word_of(OptimizerName::kMuon), "muon");
-  EXPECT_EQ(word_of(OptimizerName::kAdamW), "adamw");
-  EXPECT_EQ(word_of(OptimizerName::kNAdamW), "nadamw");
-  EXPECT_EQ(word_of(OptimizerName::kSgd), "sgd");
+  EXPECT_EQ(word_of(UpdateRule::kMuon), "muon");
+  EXPECT_EQ(word_of(UpdateRule::kAdamW), "adamw");
+  EXPECT_EQ(word_of(UpdateRule::kNAdamW), "nadamw");
+  EXPECT_EQ(word_of(UpdateRule::kSgd), "sgd");
   EXPECT_EQ(word_of(RateSchedule::kCosine), "cosine");
   EXPECT_EQ(word_of(RateSchedule::kLinear), "linear");
   EXPECT_EQ(word_of(RateSchedule::kConstant), "constant");
@@ -44,18 +44,18 @@ TEST(Words, GoBothWays) {
   EXPECT_EQ(word_of(AveragingMethod::kWeights), "weights");
   EXPECT_EQ(word_of(AveragingMethod::kDiloco), "diloco");
   EXPECT_EQ(word_of(AveragingMethod::kNone), "none");
-  EXPECT_EQ(word_of(AveragingCorrection::kNone), "none");
-  EXPECT_EQ(word_of(AveragingCorrection::kDelta), "delta");
-  EXPECT_EQ(word_of(AveragingCorrection::kEma), "ema");
+  EXPECT_EQ(word_of(Correction::kNone), "none");
+  EXPECT_EQ(word_of(Correction::kDelta), "delta");
+  EXPECT_EQ(word_of(Correction::kEma), "ema");
   EXPECT_EQ(word_of(MergePolicy::kOnArrival), "on_arrival");
   EXPECT_EQ(word_of(MergePolicy::kFixedLag), "fixed_lag");
-  EXPECT_EQ(word_of(AveragingWire::kF32), "f32");
-  EXPECT_EQ(word_of(AveragingWire::kBf16), "bf16");
-  EXPECT_EQ(word_of(AveragingWire::kInt8), "int8");
-  EXPECT_EQ(word_of(AveragingWire::kInt8Stochastic), "int8_stochastic");
-  EXPECT_EQ(word_of(AveragingWire::kTernary), "ternary");
-  EXPECT_EQ(enum_of<OptimizerName>("nadamw"), OptimizerName::kNAdamW);
-  EXPECT_EQ(enum_of<OptimizerName>("adam"), std::nullopt);
+  EXPECT_EQ(word_of(WireFormat::kF32), "f32");
+  EXPECT_EQ(word_of(WireFormat::kBf16), "bf16");
+  EXPECT_EQ(word_of(WireFormat::kInt8), "int8");
+  EXPECT_EQ(word_of(WireFormat::kInt8Stochastic), "int8_stochastic");
+  EXPECT_EQ(word_of(WireFormat::kTernary), "ternary");
+  EXPECT_EQ(enum_of<UpdateRule>("nadamw"), UpdateRule::kNAdamW);
+  EXPECT_EQ(enum_of<UpdateRule>("adam"), std::nullopt);
 }
 
 TEST(Keys, AreDifferentAndInKnownTablesAndExplained) {

@@ -88,7 +88,7 @@ TEST_F(LiveRunTest, ARunThatDivergedHasEnded) {
   EXPECT_THAT(run_.look()->data, HasSubstr("\"state\":\"diverged\""));
 }
 
-// A run that is resumed has the summary of its last sitting until it begins.
+// A run that is resumed has the summary of its last session until it begins.
 TEST_F(LiveRunTest, ARunOfThisProgramEndsWhenItSaysSo) {
   begin();
   update(1);

@@ -41,7 +41,7 @@ TEST(BusyShare, AsyncStagesAreAlwaysBusy) {
 // An update of a flushing pipeline takes K T on a stage, and P-1 times T until the first microbatch
 // has come through all the others and back: a stage is idle for (P-1)/(K+P-1) of the time, exactly.
 TEST(BusyShare, FlushesCostWhatTheyCost) {
-  for (const Order order : {Order::kGpipe, Order::k1f1b}) {
+  for (const PipelineSchedule order : {PipelineSchedule::kGpipe, PipelineSchedule::k1f1b}) {
     for (const int64_t stages : {1, 2, 4, 8}) {
       for (const int64_t update_every : {1, 4, 8, 13}) {
         for (const Pace& pace : {kPaces[0], kPaces[1]}) {
@@ -88,10 +88,11 @@ TEST(BusyShare, LatencyCostsTheFlushingPipelineWhatTheFormulaSays) {
         for (const double ratio : {0.25, 1.0, 3.0}) {
           const LinkOptions link = {.latency = {static_cast<int64_t>(ratio * period)}};
           const RunPlan plan = plan_of(
-              {.order = Order::k1f1b, .stages = stages, .update_every = groups * stages}, 20);
+              {.order = PipelineSchedule::k1f1b, .stages = stages, .update_every = groups * stages},
+              20);
           Finished run(plan, {.costs = equal_costs(stages, pace.costs()), .links = {.all = link}});
           // Ten whole updates.
-          const auto updates = run.books.of(stage(0), WorkKind::kUpdate);
+          const auto updates = run.recorder.of(stage(0), WorkKind::kUpdate);
           const Window window = {updates[4].times.end, updates[14].times.end};
           const double expected = flushed_share(stages, groups, ratio);
           for (int64_t s = 0; s < stages; ++s) {
@@ -122,7 +123,8 @@ TEST(BusyShare, PlannedDepthHidesLatency) {
                     options);
       Finished flat(plan_of({.stages = stages, .update_every = stages}, 40), options);
       Finished flushed(
-          plan_of({.order = Order::k1f1b, .stages = stages, .update_every = stages}, 40), options);
+          plan_of({.order = PipelineSchedule::k1f1b, .stages = stages, .update_every = stages}, 40),
+          options);
       for (int64_t s = 0; s < stages; ++s) {
         EXPECT_GE(deep.steady_share(s), 0.95) << "P " << stages << ", latency " << latency_us;
         EXPECT_LT(flat.steady_share(s), 0.9);  // the depth is what does it
@@ -208,15 +210,16 @@ TEST(BusyShare, OfAnAsyncPipelineIsWhatThePlannerForetells) {
 TEST(BusyShare, OfAFlushingPipelineIsWhatThePlannerForetells) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Foretold case_of(seed);
-    const PipelineShape shape = {.order = seed % 2 == 0 ? Order::k1f1b : Order::kGpipe,
-                                 .stages = case_of.draw(2, 7),
-                                 .update_every = case_of.draw(1, 20)};
+    const PipelineShape shape = {
+        .order = seed % 2 == 0 ? PipelineSchedule::k1f1b : PipelineSchedule::kGpipe,
+        .stages = case_of.draw(2, 7),
+        .update_every = case_of.draw(1, 20)};
     case_of.draw_stages(shape.stages, /*equal=*/true);
     case_of.draw_link();
     RunPlan plan = plan_of(shape, 20);
     plan.activation_bytes = case_of.activation_bytes;
     Finished run(plan, case_of.options);
-    const auto updates = run.books.of(stage(0), WorkKind::kUpdate);
+    const auto updates = run.recorder.of(stage(0), WorkKind::kUpdate);
     const Window window = {updates[4].times.end, updates[14].times.end};
     const double share = run.simulation.busy_share(stage(0), window);
     EXPECT_NEAR(share, busy_share(shape, case_of.times), 0.01) << "seed " << seed;

@@ -136,7 +136,7 @@ TEST_F(CheckerDeathTest, WorkBeforeItsMessages) {
 }
 
 TEST_F(CheckerDeathTest, AnUpdateBeforeTheNorms) {
-  const RunPlan plan = plan_of({.order = Order::k1f1b, .stages = 2}, 10);
+  const RunPlan plan = plan_of({.order = PipelineSchedule::k1f1b, .stages = 2}, 10);
   Checker checker(kMesh, make_mesh(plan));
   arrive(checker, MessageKind::kActivation, stage(1));
   arrive(checker, MessageKind::kGradient, stage(0));

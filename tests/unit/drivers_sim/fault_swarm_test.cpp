@@ -25,10 +25,11 @@ Mesh mesh_of_plan(const RunPlan& plan) {
 RunPlan random_plan(Dice& dice) {
   const std::array<int64_t, 3> replicas = {2, 3, 5};
   const std::array<Method, 3> methods = {Method::kSparse, Method::kLowbit, Method::kDiloco};
-  RunPlan plan = plan_of({.order = dice.one_in(3) ? Order::k1f1b : Order::kAsync,
-                          .stages = dice(1, 4),
-                          .update_every = dice(1, 3)},
-                         dice(30, 90));
+  RunPlan plan =
+      plan_of({.order = dice.one_in(3) ? PipelineSchedule::k1f1b : PipelineSchedule::kAsync,
+               .stages = dice(1, 4),
+               .update_every = dice(1, 3)},
+              dice(30, 90));
   plan.evaluate_every = dice.one_in(2) ? 0 : dice(5, 20);
   plan.evaluation_batches = dice.one_in(2) ? 0 : 2;
   plan.checkpoint_every = dice.one_in(2) ? 0 : dice(5, 40);
@@ -99,10 +100,10 @@ FaultScenario random_scenario(uint64_t seed) {
 std::vector<std::optional<Nanos>> ends_of(const RunPlan& plan, const SimulationOptions& options) {
   const IdleWorkers workers = make_mesh(plan, plan.replicas);
   Simulation simulation(options);
-  Notebook books;
-  EXPECT_TRUE(simulation.run(workers, books).ok());
+  Notebook recorder;
+  EXPECT_TRUE(simulation.run(workers, recorder).ok());
   std::vector<std::optional<Nanos>> ends(static_cast<size_t>(plan.replicas));
-  for (const WorkRecord& record : books.records()) {
+  for (const WorkRecord& record : recorder.records()) {
     if (record.work.kind != WorkKind::kUpdate || record.work.index != plan.last_update) continue;
     auto& end = ends[static_cast<size_t>(record.worker.replica.value)];
     end = std::max(end.value_or(Nanos{0}), record.times.end);
@@ -163,9 +164,9 @@ bool is_main(const WorkRecord& record, WorkKind kind) {
 }
 
 // Rounds of the main lane in whose mean the replica was, each once.
-std::vector<int64_t> counted_rounds(const Notebook& books, ReplicaId replica) {
+std::vector<int64_t> counted_rounds(const Notebook& recorder, ReplicaId replica) {
   std::vector<int64_t> rounds;
-  for (const WorkRecord& record : books.records()) {
+  for (const WorkRecord& record : recorder.records()) {
     const bool counted =
         is_main(record, WorkKind::kReduce) && record.work.replicas.contains(replica);
     if (counted && record.worker.stage.value == 0) rounds.push_back(record.work.index);
@@ -176,9 +177,9 @@ std::vector<int64_t> counted_rounds(const Notebook& books, ReplicaId replica) {
 }
 
 // Of the other replicas of stage 0: the round that they had begun at this time.
-int64_t fleet_round(const Notebook& books, Nanos time) {
+int64_t fleet_round(const Notebook& recorder, Nanos time) {
   int64_t newest = 0;
-  for (const WorkRecord& record : books.records()) {
+  for (const WorkRecord& record : recorder.records()) {
     if (record.times.end > time || !is_main(record, WorkKind::kContribute)) continue;
     if (record.worker.stage.value == 0) newest = std::max(newest, record.work.index);
   }
@@ -196,9 +197,9 @@ TEST_P(FaultMethods, WhoWasPausedCountsAgainWithinTwoCycles) {
         {.worker = {.replica = {1}, .stage = {s}}, .begin = begin, .length = length});
   }
   Finished run(trio.plan, trio.options, /*replicas=*/3);
-  const int64_t awake = fleet_round(run.books, begin + length);
+  const int64_t awake = fleet_round(run.recorder, begin + length);
   const int64_t cycle = trio.plan.lanes[0].cycle;
-  const auto counted = counted_rounds(run.books, {1});
+  const auto counted = counted_rounds(run.recorder, {1});
   const auto again = std::upper_bound(counted.begin(), counted.end(), awake);
   ASSERT_NE(again, counted.end());
   EXPECT_LE(*again, awake + 2 * cycle + 4);
@@ -215,8 +216,8 @@ TEST_P(FaultMethods, WhoWasCutOffCountsAgainWithinTwoCycles) {
     trio.options.outages.insert(trio.options.outages.end(), cut.begin(), cut.end());
   }
   Finished run(trio.plan, trio.options, /*replicas=*/3);
-  const int64_t back = fleet_round(run.books, window.end);
-  const auto counted = counted_rounds(run.books, {1});
+  const int64_t back = fleet_round(run.recorder, window.end);
+  const auto counted = counted_rounds(run.recorder, {1});
   // Rounds that it made a mean of by itself while it was alone do not count.
   const auto again = std::upper_bound(counted.begin(), counted.end(), back);
   ASSERT_NE(again, counted.end());
@@ -230,9 +231,9 @@ TEST_P(FaultMethods, ASlowReplicaCountsDuringTheWholeRun) {
     Trio trio(GetParam(), 240);
     trio.slow_down(2, speed);
     Finished run(trio.plan, trio.options, /*replicas=*/3);
-    const auto fast_end = run.books.of({{0}, {0}}, WorkKind::kUpdate).back().times.end;
-    const int64_t rounds = fleet_round(run.books, fast_end);
-    const auto counted = counted_rounds(run.books, {2});
+    const auto fast_end = run.recorder.of({{0}, {0}}, WorkKind::kUpdate).back().times.end;
+    const int64_t rounds = fleet_round(run.recorder, fast_end);
+    const auto counted = counted_rounds(run.recorder, {2});
     for (int64_t quarter = 0; quarter < 4; ++quarter) {
       const auto from = std::lower_bound(counted.begin(), counted.end(), quarter * rounds / 4);
       const auto to = std::lower_bound(counted.begin(), counted.end(), (quarter + 1) * rounds / 4);
@@ -250,8 +251,8 @@ TEST_P(FaultMethods, WhoIsGoneOwnsNothingThatOthersWaitFor) {
   Finished run(trio.plan, trio.options, /*replicas=*/3);
   EXPECT_FALSE(run.workers[2]->done());
   for (const int64_t r : {0, 2}) {
-    const auto last = run.books.of({{r}, {0}}, WorkKind::kUpdate).back();
-    const auto was = sound.books.of({{r}, {0}}, WorkKind::kUpdate).back();
+    const auto last = run.recorder.of({{r}, {0}}, WorkKind::kUpdate).back();
+    const auto was = sound.recorder.of({{r}, {0}}, WorkKind::kUpdate).back();
     EXPECT_EQ(last.work.index, 100);
     EXPECT_LE(last.times.end, was.times.end + 2 * kDeadline);
   }

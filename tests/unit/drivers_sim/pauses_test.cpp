@@ -9,8 +9,8 @@ namespace {
 
 constexpr Mesh kMesh = {.stages = 2, .replicas = 1};
 
-TEST(BusyTime, JoinsWhatTouches) {
-  BusyTime busy;
+TEST(BusyIntervals, JoinsWhatTouches) {
+  BusyIntervals busy;
   busy.add({10}, {20});
   busy.add({20}, {30});
   busy.add({50}, {60});
@@ -25,12 +25,12 @@ TEST(BusyTime, JoinsWhatTouches) {
 
 TEST(Pauses, StretchWorkThatHadBegun) {
   const Pauses pauses(kMesh, {{stage(1), {100}, {50}}});
-  BusyTime other;
+  BusyIntervals other;
   EXPECT_EQ(pauses.work(0, {90}, {40}, other), Nanos{130});
-  BusyTime busy;
+  BusyIntervals busy;
   EXPECT_EQ(pauses.work(1, {60}, {30}, busy), Nanos{90});   // before it
   EXPECT_EQ(pauses.work(1, {90}, {10}, busy), Nanos{100});  // over when it begins
-  BusyTime stretched;
+  BusyIntervals stretched;
   EXPECT_EQ(pauses.work(1, {90}, {40}, stretched), Nanos{180});
   EXPECT_EQ(stretched.total(), Nanos{40});
   EXPECT_EQ(stretched.within({{100}, {150}}), Nanos{0});
@@ -50,7 +50,7 @@ TEST(Pauses, OverlapsBecomeOne) {
   const Pauses pauses(kMesh,
                       {{stage(0), {120}, {50}}, {stage(0), {100}, {30}}, {stage(0), {170}, {10}}});
   EXPECT_EQ(pauses.awake_at(0, {101}), Nanos{180});
-  BusyTime busy;
+  BusyIntervals busy;
   EXPECT_EQ(pauses.work(0, {95}, {10}, busy), Nanos{185});
 }
 
@@ -61,8 +61,8 @@ TEST(Pauses, APausedWorkerStartsNothing) {
   SimulationOptions options = {.costs = {costs}};
   options.pauses = {{stage(0), {30}, {100}}, {stage(0), {140}, {5}}};
   Finished run(plan, options);
-  const auto forwards = run.books.of(stage(0), WorkKind::kForward);
-  const auto backwards = run.books.of(stage(0), WorkKind::kBackward);
+  const auto forwards = run.recorder.of(stage(0), WorkKind::kForward);
+  const auto backwards = run.recorder.of(stage(0), WorkKind::kBackward);
   ASSERT_EQ(forwards.size(), 2U);
   EXPECT_EQ(backwards[0].times.end, Nanos{30});
   EXPECT_EQ(forwards[1].times.begin, Nanos{130});  // right at the end of the first pause

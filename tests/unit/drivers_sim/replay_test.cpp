@@ -20,20 +20,20 @@ class Replay : public testing::Test {
     const StageCosts costs = {{100}, {200}, {30}, {5}, {90}};
     Finished run(plan_, {.costs = equal_costs(3, costs),
                          .links = {.seed = 5, .all = {.latency = {50}, .jitter = {300}}}});
-    recorded_ = run.books.records();
+    recorded_ = run.recorder.records();
     again_ = plan_;
     again_.evaluation_batches = 0;
     again_.saves = false;
   }
 
   Status replayed(const std::vector<WorkRecord>& records) {
-    return replay(make_mesh(again_), records, books_);
+    return replay(make_mesh(again_), records, recorder_);
   }
 
   RunPlan plan_ = plan_of({.stages = 3, .update_every = 2}, 10);
   RunPlan again_;
   std::vector<WorkRecord> recorded_;
-  Notebook books_;
+  Notebook recorder_;
 };
 
 TEST_F(Replay, DoesTheSameOnceMore) {
@@ -43,11 +43,11 @@ TEST_F(Replay, DoesTheSameOnceMore) {
     const WorkKind kind = record.work.kind;
     if (kind != WorkKind::kEvaluate && kind != WorkKind::kSave) training.push_back(record);
   }
-  ASSERT_EQ(books_.records().size(), training.size());
+  ASSERT_EQ(recorder_.records().size(), training.size());
   for (size_t i = 0; i < training.size(); ++i) {
-    EXPECT_EQ(books_.records()[i].worker, training[i].worker);
-    EXPECT_EQ(books_.records()[i].work, training[i].work);
-    EXPECT_EQ(books_.records()[i].times.end, training[i].times.end);
+    EXPECT_EQ(recorder_.records()[i].worker, training[i].worker);
+    EXPECT_EQ(recorder_.records()[i].work, training[i].work);
+    EXPECT_EQ(recorder_.records()[i].times.end, training[i].times.end);
   }
 }
 

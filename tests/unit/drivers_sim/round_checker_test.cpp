@@ -148,7 +148,7 @@ TEST(SimulationFaults, TheRunEndsWithoutWhoIsGone) {
   EXPECT_TRUE(run.workers[0]->done());
   EXPECT_TRUE(run.workers[1]->done());
   EXPECT_FALSE(run.workers[2]->done());
-  for (const WorkRecord& record : run.books.of({{1}, {1}})) {
+  for (const WorkRecord& record : run.recorder.of({{1}, {1}})) {
     EXPECT_LT(record.times.end, 10 * kMillisecond);
   }
 }
@@ -161,7 +161,7 @@ TEST(SimulationFaults, WhatIsSentOverABrokenLinkIsLost) {
   SimulationOptions options = {.costs = equal_costs(1, costs)};
   options.outages = cut_off({.stages = 1, .replicas = 2}, {{1}, {0}}, {{0}, 1000 * kMillisecond});
   Finished run(plan, options, /*replicas=*/2);
-  for (const WorkRecord& record : run.books.records()) {
+  for (const WorkRecord& record : run.recorder.records()) {
     if (record.work.kind != WorkKind::kReduce) continue;
     EXPECT_EQ(record.work.replicas, ReplicaSet::of(record.worker.replica)) << "it heard of nobody";
   }

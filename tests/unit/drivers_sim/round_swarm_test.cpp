@@ -30,7 +30,7 @@ RoundOptions random_rounds(Dice& dice) {
 RunPlan random_plan(Dice& dice) {
   const RoundOptions rounds = random_rounds(dice);
   RunPlan plan;
-  plan.shape = {.order = dice.one_in(3) ? Order::k1f1b : Order::kAsync,
+  plan.shape = {.order = dice.one_in(3) ? PipelineSchedule::k1f1b : PipelineSchedule::kAsync,
                 .stages = dice(1, 4),
                 .update_every = dice(1, 3),
                 .extra_per_hop = dice(0, 1)};
@@ -79,9 +79,9 @@ class RoundSwarm : public SeededTest {
   static uint64_t run(const RoundScenario& scenario) {
     const IdleWorkers workers = make_mesh(scenario.plan, scenario.plan.replicas);
     Simulation simulation(scenario.options);
-    Notebook books;
-    books.stop_after(scenario.stop_after);
-    EXPECT_TRUE(simulation.run(workers, books).ok());
+    Notebook recorder;
+    recorder.stop_after(scenario.stop_after);
+    EXPECT_TRUE(simulation.run(workers, recorder).ok());
     for (const auto& worker : workers) {
       EXPECT_TRUE(worker->done());
       if (scenario.stop_after == SIZE_MAX) {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "../../support/mesh_without_numbers.h"
+#include "../../support/mesh_without_compute.h"
 #include "base/check.h"
 #include "drivers/sim/simulation.h"
 
@@ -27,7 +27,7 @@ inline std::vector<StageCosts> equal_costs(int64_t stages, const StageCosts& cos
 struct Finished {
   Finished(const RunPlan& run_plan, SimulationOptions options, int64_t replicas = 1)
       : plan(run_plan), workers(make_mesh(plan, replicas)), simulation(std::move(options)) {
-    const Status status = simulation.run(workers, books);
+    const Status status = simulation.run(workers, recorder);
     LEEWAY_CHECK(status.ok(), "a simulation of no numbers cannot fail");
   }
   Finished(const Finished&) = delete;
@@ -41,7 +41,7 @@ struct Finished {
 
   RunPlan plan;
   IdleWorkers workers;
-  Notebook books;
+  Notebook recorder;
   Simulation simulation;
 };
 

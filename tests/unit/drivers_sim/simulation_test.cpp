@@ -11,10 +11,10 @@ constexpr StageCosts kCosts = {
     .forward = {100}, .backward = {200}, .update = {30}, .save = {5}, .evaluate = {90}};
 
 // "F0 F1 B0 U1": what a stage did, in order.
-std::string order_of(const Notebook& books, int64_t stage_index) {
+std::string order_of(const Notebook& recorder, int64_t stage_index) {
   constexpr char kLetters[] = {'F', 'B', 'U', 'S', 'E'};
   std::string text;
-  for (const WorkRecord& record : books.of(stage(stage_index))) {
+  for (const WorkRecord& record : recorder.of(stage(stage_index))) {
     if (!text.empty()) text += ' ';
     text += kLetters[static_cast<size_t>(record.work.kind)] + std::to_string(record.work.index);
   }
@@ -24,19 +24,20 @@ std::string order_of(const Notebook& books, int64_t stage_index) {
 TEST(Simulation, TwoStagesByHand) {
   const RunPlan plan = plan_of({.stages = 2, .update_every = 2}, 2);
   Finished run(plan, {.costs = equal_costs(2, kCosts), .links = {.all = {.latency = {10}}}});
-  EXPECT_EQ(order_of(run.books, 0), "F0 F1 B0 F2 B1 U1 F3 B2 B3 U2 S2");
-  EXPECT_EQ(order_of(run.books, 1), "F0 B0 F1 B1 U1 F2 B2 F3 B3 U2 S2");
+  EXPECT_EQ(order_of(run.recorder, 0), "F0 F1 B0 F2 B1 U1 F3 B2 B3 U2 S2");
+  EXPECT_EQ(order_of(run.recorder, 1), "F0 B0 F1 B1 U1 F2 B2 F3 B3 U2 S2");
   // Stage 1: F0 arrives at 110 and takes to 210, B0 to 410. At stage 0 its gradient arrives at 420.
-  EXPECT_EQ(run.books.of(stage(1), WorkKind::kForward)[0].times.begin, Nanos{110});
-  EXPECT_EQ(run.books.of(stage(1), WorkKind::kBackward)[0].times.end, Nanos{410});
-  EXPECT_EQ(run.books.of(stage(0), WorkKind::kBackward)[0].times.begin, Nanos{420});
+  EXPECT_EQ(run.recorder.of(stage(1), WorkKind::kForward)[0].times.begin, Nanos{110});
+  EXPECT_EQ(run.recorder.of(stage(1), WorkKind::kBackward)[0].times.end, Nanos{410});
+  EXPECT_EQ(run.recorder.of(stage(0), WorkKind::kBackward)[0].times.begin, Nanos{420});
 }
 
 TEST(Simulation, GpipeByHand) {
-  const RunPlan plan = plan_of({.order = Order::kGpipe, .stages = 2, .update_every = 2}, 2);
+  const RunPlan plan =
+      plan_of({.order = PipelineSchedule::kGpipe, .stages = 2, .update_every = 2}, 2);
   Finished run(plan, {.costs = equal_costs(2, kCosts)});
-  EXPECT_EQ(order_of(run.books, 0), "F0 F1 B0 B1 U1 F2 F3 B2 B3 U2 S2");
-  EXPECT_EQ(order_of(run.books, 1), "F0 F1 B0 B1 U1 F2 F3 B2 B3 U2 S2");
+  EXPECT_EQ(order_of(run.recorder, 0), "F0 F1 B0 B1 U1 F2 F3 B2 B3 U2 S2");
+  EXPECT_EQ(order_of(run.recorder, 1), "F0 F1 B0 B1 U1 F2 F3 B2 B3 U2 S2");
 }
 
 TEST(Simulation, EverythingHappensOnce) {
@@ -47,11 +48,11 @@ TEST(Simulation, EverythingHappensOnce) {
   plan.activation_bytes = 1000;
   Finished run(plan, {.costs = equal_costs(3, kCosts)}, /*replicas=*/2);
   for (int64_t s = 0; s < 3; ++s) {
-    EXPECT_EQ(run.books.of(stage(s), WorkKind::kForward).size(), 12U);
-    EXPECT_EQ(run.books.of(stage(s), WorkKind::kBackward).size(), 12U);
-    EXPECT_EQ(run.books.of(stage(s), WorkKind::kUpdate).size(), 6U);
-    EXPECT_EQ(run.books.of(stage(s), WorkKind::kEvaluate).size(), 9U);
-    EXPECT_EQ(run.books.of(stage(s), WorkKind::kSave).size(), 2U);
+    EXPECT_EQ(run.recorder.of(stage(s), WorkKind::kForward).size(), 12U);
+    EXPECT_EQ(run.recorder.of(stage(s), WorkKind::kBackward).size(), 12U);
+    EXPECT_EQ(run.recorder.of(stage(s), WorkKind::kUpdate).size(), 6U);
+    EXPECT_EQ(run.recorder.of(stage(s), WorkKind::kEvaluate).size(), 9U);
+    EXPECT_EQ(run.recorder.of(stage(s), WorkKind::kSave).size(), 2U);
   }
   const auto links = run.simulation.links();
   ASSERT_EQ(links.size(), 10U);  // two hops, two directions and the evaluations' answer, twice
@@ -75,7 +76,7 @@ TEST(Simulation, PayloadsCountForWhatTheyStandFor) {
   EXPECT_EQ(links[0].payload_bytes, 2 * 3000);
   EXPECT_EQ(links[1].payload_bytes, 2 * 5000);
   // The first microbatch is through at stage 0 after 100 ns, and its bytes are on the way then.
-  EXPECT_EQ(run.books.of(stage(1), WorkKind::kForward)[0].times.begin,
+  EXPECT_EQ(run.recorder.of(stage(1), WorkKind::kForward)[0].times.begin,
             Nanos{100 + 3000 + kHeaderBytes});
 }
 
@@ -87,11 +88,11 @@ TEST(Simulation, DelaysAreThoseOfTheFormula) {
     Finished automatic(plan_of({.stages = stages, .update_every = stages}, 40),
                        {.costs = equal_costs(stages, kCosts)});
     for (int64_t s = 0; s < stages; ++s) {
-      for (const WorkRecord& record : paper.books.of(stage(s), WorkKind::kBackward)) {
+      for (const WorkRecord& record : paper.recorder.of(stage(s), WorkKind::kBackward)) {
         EXPECT_EQ(record.work.delay, std::min(record.work.index, stages - 1 - s));
       }
       int64_t sum = 0;
-      for (const WorkRecord& record : automatic.books.of(stage(s), WorkKind::kForward)) {
+      for (const WorkRecord& record : automatic.recorder.of(stage(s), WorkKind::kForward)) {
         EXPECT_LE(record.work.delay, 1);
         if (record.work.update > 1) sum += record.work.delay;
       }
@@ -129,7 +130,8 @@ TEST(Simulation, TheSameSeedIsTheSameRun) {
   EXPECT_EQ(first.simulation.digest(), again.simulation.digest());
   EXPECT_NE(first.simulation.digest(), other.simulation.digest());
   // Another timing, but the same work: the order of a stage does not depend on when things arrive.
-  for (int64_t s = 0; s < 4; ++s) EXPECT_EQ(order_of(first.books, s), order_of(other.books, s));
+  for (int64_t s = 0; s < 4; ++s)
+    EXPECT_EQ(order_of(first.recorder, s), order_of(other.recorder, s));
 }
 
 TEST(Simulation, AWishToStopDrainsThePipeline) {
@@ -138,15 +140,15 @@ TEST(Simulation, AWishToStopDrainsThePipeline) {
     plan.replicas = replicas;
     const IdleWorkers workers = make_mesh(plan, replicas);
     Simulation simulation(jittery(1));
-    Notebook books;
-    books.stop_after(200);
-    ASSERT_TRUE(simulation.run(workers, books).ok());
+    Notebook recorder;
+    recorder.stop_after(200);
+    ASSERT_TRUE(simulation.run(workers, recorder).ok());
     for (const auto& worker : workers) {
       EXPECT_TRUE(worker->done());
       EXPECT_LT(worker->counts().updates, 60);
       EXPECT_EQ(worker->counts().in_flight(), 0);
     }
-    EXPECT_EQ(books.of(stage(0), WorkKind::kSave).size(), 1U);
+    EXPECT_EQ(recorder.of(stage(0), WorkKind::kSave).size(), 1U);
   }
 }
 
@@ -154,10 +156,10 @@ TEST(Simulation, AbandonedBooksEndItAtOnce) {
   const RunPlan plan = plan_of({.stages = 4}, 1000);
   const IdleWorkers workers = make_mesh(plan);
   Simulation simulation(jittery(1));
-  Notebook books;
-  books.abandon_after(100);
-  ASSERT_TRUE(simulation.run(workers, books).ok());
-  EXPECT_LT(books.records().size(), 105U);
+  Notebook recorder;
+  recorder.abandon_after(100);
+  ASSERT_TRUE(simulation.run(workers, recorder).ok());
+  EXPECT_LT(recorder.records().size(), 105U);
   EXPECT_FALSE(workers[0]->done());
 }
 
@@ -167,9 +169,9 @@ TEST(SimulationDeathTest, NamesWhoWaitsForWhatNeverComes) {
   IdleWorkers workers;
   workers.push_back(std::make_unique<Worker>(stage(0), short_plan, nullptr));
   workers.push_back(std::make_unique<Worker>(stage(1), long_plan, nullptr));
-  Notebook books;
+  Notebook recorder;
   EXPECT_DEATH(
-      { (void)Simulation({.costs = equal_costs(2, kCosts)}).run(workers, books); },
+      { (void)Simulation({.costs = equal_costs(2, kCosts)}).run(workers, recorder); },
       "deadlock: 1 of 2 workers wait.*replica 0 stage 1 after 1 forwards, 1 backwards, 1 updates");
 }
 

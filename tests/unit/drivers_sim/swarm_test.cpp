@@ -17,7 +17,9 @@ struct Scenario {
 };
 
 RunPlan random_plan(Dice& dice) {
-  const std::array<Order, 4> orders = {Order::kAsync, Order::kAsync, Order::k1f1b, Order::kGpipe};
+  const std::array<PipelineSchedule, 4> orders = {PipelineSchedule::kAsync,
+                                                  PipelineSchedule::kAsync, PipelineSchedule::k1f1b,
+                                                  PipelineSchedule::kGpipe};
   RunPlan plan;
   plan.shape = {.order = orders[static_cast<size_t>(dice(0, 3))],
                 .stages = dice(1, 6),
@@ -68,10 +70,11 @@ Scenario random_scenario(uint64_t seed) {
 
 // Until all are done, some work, some message or some pause is always in progress: the run lasts no
 // longer than all of them one after the other.
-Nanos longest_time(const Scenario& scenario, const Notebook& books, const Simulation& simulation) {
+Nanos longest_time(const Scenario& scenario, const Notebook& recorder,
+                   const Simulation& simulation) {
   Nanos sum;
   const Mesh mesh = {.stages = scenario.plan.shape.stages, .replicas = scenario.replicas};
-  for (const WorkRecord& record : books.records()) {
+  for (const WorkRecord& record : recorder.records()) {
     sum = sum + scenario.options.costs[mesh.index(record.worker)].of(record.work.kind);
   }
   for (const Pause& pause : scenario.options.pauses) sum = sum + pause.length;
@@ -94,16 +97,16 @@ class Swarm : public SeededTest {
   static uint64_t run(const Scenario& scenario) {
     const IdleWorkers workers = make_mesh(scenario.plan, scenario.replicas);
     Simulation simulation(scenario.options);
-    Notebook books;
-    books.stop_after(scenario.stop_after);
-    EXPECT_TRUE(simulation.run(workers, books).ok());
+    Notebook recorder;
+    recorder.stop_after(scenario.stop_after);
+    EXPECT_TRUE(simulation.run(workers, recorder).ok());
     for (const auto& worker : workers) {
       EXPECT_TRUE(worker->done());
       if (scenario.stop_after == SIZE_MAX) {
         EXPECT_EQ(worker->counts().updates, scenario.plan.last_update);
       }
     }
-    EXPECT_LE(simulation.span().end, longest_time(scenario, books, simulation));
+    EXPECT_LE(simulation.span().end, longest_time(scenario, recorder, simulation));
     return simulation.digest();
   }
 };

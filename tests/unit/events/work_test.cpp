@@ -38,7 +38,7 @@ TEST(Work, IsTheLineThatItsHeaderShows) {
 
 TEST(Work, APieceOfARoundSaysWhoseItIs) {
   WorkRecord record = record_of(WorkKind::kReduce);
-  record.sizes = RoundSizes{.count = 4, .drift = 1, .correction = 1, .spread = 16, .scale = 36};
+  record.norms = RoundNorms{.count = 4, .drift = 1, .correction = 1, .spread = 16, .scale = 36};
   EXPECT_EQ(to_event(record).line(),
             R"({"event":"work","kind":"reduce","replica":2,"stage":1,"round":12,"lane":"repair",)"
             R"("chunk":3,"replicas":"0 2 130","update":4,"version":2,"delay":1,"begin":1200,)"

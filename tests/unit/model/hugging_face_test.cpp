@@ -15,7 +15,7 @@ using testing::HasSubstr;
 ModelShape bias_free_gpt2() {
   ModelShape shape = small_gpt2();
   shape.bias = false;
-  shape.mlp = MlpStyle::kRelu;
+  shape.activation = Activation::kRelu;
   return shape;
 }
 
@@ -66,14 +66,14 @@ TEST(HuggingFace, Gpt2StoresItsProductsTransposed) {
   const at::Tensor& fused = tensors.at("transformer.h.0.attn.c_attn.weight");
   EXPECT_EQ(fused.size(0), shape.width);
   EXPECT_EQ(fused.size(1), 3 * shape.width);
-  EXPECT_EQ(tensors.at("transformer.h.4.mlp.c_fc.weight").size(1), shape.hidden);
+  EXPECT_EQ(tensors.at("transformer.h.4.activation.c_fc.weight").size(1), shape.hidden);
   EXPECT_EQ(tensors.at("lm_head.weight").size(0), shape.vocabulary);
 }
 
 TEST(HuggingFace, AbsentBiasesAreZeros) {
   const ModelShape shape = bias_free_gpt2();
   auto tensors = exported(shape, random_flat(shape, whole_model(shape)), whole_model(shape));
-  const std::string name = "transformer.h.1.mlp.c_proj.bias";
+  const std::string name = "transformer.h.1.activation.c_proj.bias";
   EXPECT_TRUE(at::equal(tensors.at(name), at::zeros({shape.width})));
   const at::Tensor flat = random_flat(shape, whole_model(shape));
   tensors[name][2] = 1;

@@ -127,8 +127,8 @@ void check_layer(const LayerCase& layer) {
 }
 
 ModelShape small_llama() {
-  return {.style = BlockStyle::kLlama,
-          .mlp = MlpStyle::kSwiglu,
+  return {.architecture = Architecture::kLlama,
+          .activation = Activation::kSwiglu,
           .bias = false,
           .layers = 5,
           .width = 36,
@@ -140,8 +140,8 @@ ModelShape small_llama() {
 }
 
 ModelShape small_gpt2() {
-  return {.style = BlockStyle::kGpt2,
-          .mlp = MlpStyle::kGelu,
+  return {.architecture = Architecture::kGpt2,
+          .activation = Activation::kGelu,
           .bias = true,
           .layers = 5,
           .width = 21,

@@ -6,9 +6,9 @@
 namespace leeway {
 namespace {
 
-at::Tensor formula_of(BlockStyle style, const Tensors& t, bool bias) {
+at::Tensor formula_of(Architecture architecture, const Tensors& t, bool bias) {
   const at::Tensor& x = t[0];
-  if (style == BlockStyle::kLlama) {
+  if (architecture == Architecture::kLlama) {
     return x / at::sqrt(at::mean(x * x, 1, true) + kNormEpsilon) * t[1];
   }
   const at::Tensor centred = x - at::mean(x, 1, true);
@@ -24,25 +24,25 @@ NormViews views_of(const Tensors& t, bool bias) {
 }
 
 // Inputs are x, weight, bias where there is one.
-LayerCase norm_case(BlockStyle style, bool bias, int64_t tokens, int64_t width) {
+LayerCase norm_case(Architecture architecture, bool bias, int64_t tokens, int64_t width) {
   LayerCase layer;
-  layer.what = std::string(style == BlockStyle::kLlama ? "rms" : "layer norm") +
+  layer.what = std::string(architecture == Architecture::kLlama ? "rms" : "layer norm") +
                (bias ? " bias " : " ") + std::to_string(tokens) + "x" + std::to_string(width);
   layer.inputs = {random_tensor("x", {tokens, width}), random_tensor("w", {width}) + 2};
   if (bias) layer.inputs.push_back(random_tensor("b", {width}));
-  layer.formula = [=](const Tensors& t) { return formula_of(style, t, bias); };
+  layer.formula = [=](const Tensors& t) { return formula_of(architecture, t, bias); };
   layer.forward = [=](const Tensors& t) {
     NormSaved saved;
-    return norm_forward(style, views_of(t, bias), t[0], saved);
+    return norm_forward(architecture, views_of(t, bias), t[0], saved);
   };
   layer.backward = [=](const Tensors& t, const at::Tensor& dy) {
     NormSaved saved;
-    norm_forward(style, views_of(t, bias), t[0], saved);
+    norm_forward(architecture, views_of(t, bias), t[0], saved);
     NormViews g;
     g.weight = filled_buffer(t[1]);
     if (bias) g.bias = filled_buffer(t[2]);
     const at::Tensor residual = at::zeros_like(dy);
-    Tensors gradients = {norm_backward(style, views_of(t, bias), saved, dy, residual, g)};
+    Tensors gradients = {norm_backward(architecture, views_of(t, bias), saved, dy, residual, g)};
     gradients.push_back(taken_back(g.weight));
     if (bias) gradients.push_back(taken_back(g.bias));
     return gradients;
@@ -53,7 +53,7 @@ LayerCase norm_case(BlockStyle style, bool bias, int64_t tokens, int64_t width) 
 TEST(Norm, RmsEqualsItsFormula) {
   for (const BatchSize& size : kBatchSizes) {
     for (const int64_t width : {3, 13, 37, 130}) {
-      check_layer(norm_case(BlockStyle::kLlama, false, size.tokens(), width));
+      check_layer(norm_case(Architecture::kLlama, false, size.tokens(), width));
     }
   }
 }
@@ -62,27 +62,27 @@ TEST(Norm, LayerNormEqualsItsFormula) {
   for (const BatchSize& size : kBatchSizes) {
     for (const bool bias : {false, true}) {
       for (const int64_t width : {5, 13, 37}) {
-        check_layer(norm_case(BlockStyle::kGpt2, bias, size.tokens(), width));
+        check_layer(norm_case(Architecture::kGpt2, bias, size.tokens(), width));
       }
     }
   }
 }
 
 TEST(Norm, BackwardAddsTheResidual) {
-  for (const auto style : {BlockStyle::kLlama, BlockStyle::kGpt2}) {
+  for (const auto architecture : {Architecture::kLlama, Architecture::kGpt2}) {
     for (const auto dtype : {at::kDouble, at::kFloat, at::kBFloat16}) {
       NormViews views, g;
       views.weight = random_tensor("w", {11}, dtype);
       g.weight = filled_buffer(views.weight);
       NormSaved saved;
       const at::Tensor x = random_tensor("x", {6, 11}, dtype);
-      norm_forward(style, views, x, saved);
+      norm_forward(architecture, views, x, saved);
       const at::Tensor dy = random_tensor("dy", {6, 11}, dtype);
       const at::Tensor residual = random_tensor("r", {6, 11}, dtype);
       const at::Tensor kept = residual.clone();
       const at::Tensor without =
-          norm_backward(style, views, saved, dy, at::zeros_like(residual), g);
-      const at::Tensor with = norm_backward(style, views, saved, dy, residual, g);
+          norm_backward(architecture, views, saved, dy, at::zeros_like(residual), g);
+      const at::Tensor with = norm_backward(architecture, views, saved, dy, residual, g);
       const double tolerance = dtype == at::kBFloat16 ? 1e-2 : 1e-6;
       EXPECT_LE(relative_distance(with, without + residual), tolerance);
       EXPECT_TRUE(at::equal(residual, kept));
@@ -91,14 +91,14 @@ TEST(Norm, BackwardAddsTheResidual) {
 }
 
 TEST(Norm, ARowOfZerosStaysFinite) {
-  for (const auto style : {BlockStyle::kLlama, BlockStyle::kGpt2}) {
+  for (const auto architecture : {Architecture::kLlama, Architecture::kGpt2}) {
     NormViews views, g;
     views.weight = at::ones({5}, at::kFloat);
     g.weight = at::zeros({5}, at::kFloat);
     NormSaved saved;
     const at::Tensor zeros = at::zeros({2, 5}, at::kFloat);
-    EXPECT_TRUE(at::equal(norm_forward(style, views, zeros, saved), zeros));
-    const at::Tensor dx = norm_backward(style, views, saved, at::ones_like(zeros), zeros, g);
+    EXPECT_TRUE(at::equal(norm_forward(architecture, views, zeros, saved), zeros));
+    const at::Tensor dx = norm_backward(architecture, views, saved, at::ones_like(zeros), zeros, g);
     EXPECT_TRUE(at::isfinite(dx).all().item<bool>());
   }
 }

@@ -55,8 +55,8 @@ class Storages {
 
 // As wide as real models are in proportion, so that a forgotten tensor shows.
 ModelShape llama() {
-  return {.style = BlockStyle::kLlama,
-          .mlp = MlpStyle::kSwiglu,
+  return {.architecture = Architecture::kLlama,
+          .activation = Activation::kSwiglu,
           .bias = false,
           .layers = 4,
           .width = 64,
@@ -69,8 +69,8 @@ ModelShape llama() {
 
 ModelShape gpt2() {
   ModelShape shape = llama();
-  shape.style = BlockStyle::kGpt2;
-  shape.mlp = MlpStyle::kGelu;
+  shape.architecture = Architecture::kGpt2;
+  shape.activation = Activation::kGelu;
   shape.bias = true;
   shape.kv_heads = shape.heads;
   shape.hidden = 256;

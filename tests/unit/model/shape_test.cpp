@@ -88,12 +88,12 @@ std::map<std::string, const at::Tensor*> named_views(const ModelShape& shape,
   std::map<std::string, const at::Tensor*> named = {{"embedding.weight", &views.embedding},
                                                     {"final_norm.weight", &views.final_norm.weight},
                                                     {"head.weight", &views.head.weight}};
-  if (shape.style == BlockStyle::kGpt2) named["positions.weight"] = &views.positions;
+  if (shape.architecture == Architecture::kGpt2) named["positions.weight"] = &views.positions;
   if (shape.bias) named["final_norm.bias"] = &views.final_norm.bias;
   for (size_t i = 0; i < views.blocks.size(); ++i) {
     const BlockViews& block = views.blocks[i];
     const std::string at = "layers." + std::to_string(i) + ".";
-    const bool gated = shape.mlp == MlpStyle::kSwiglu;
+    const bool gated = shape.activation == Activation::kSwiglu;
     named[at + "attention_norm.weight"] = &block.attention_norm.weight;
     named[at + "attention.q.weight"] = &block.qkv.weight;
     named[at + "attention.out.weight"] = &block.out.weight;

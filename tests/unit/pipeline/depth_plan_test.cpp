@@ -142,22 +142,22 @@ TEST(DepthPlan, SaysWhenTheLinkIsTheBottleneck) {
 }
 
 TEST(BusyShare, ByHand) {
-  const auto busy = [](Order order, int64_t k, int64_t extra, int64_t latency) {
+  const auto busy = [](PipelineSchedule order, int64_t k, int64_t extra, int64_t latency) {
     const PipelineShape shape = {
         .order = order, .stages = 4, .update_every = k, .extra_per_hop = extra};
     return busy_share(shape, equal_stages(4, kUnit, latency));
   };
-  EXPECT_DOUBLE_EQ(busy(Order::kAsync, 4, 0, 0), 1);
-  EXPECT_DOUBLE_EQ(busy(Order::kGpipe, 8, 0, 0), 8.0 / 11);
-  EXPECT_DOUBLE_EQ(busy(Order::k1f1b, 8, 0, 0), 8.0 / 11);
+  EXPECT_DOUBLE_EQ(busy(PipelineSchedule::kAsync, 4, 0, 0), 1);
+  EXPECT_DOUBLE_EQ(busy(PipelineSchedule::kGpipe, 8, 0, 0), 8.0 / 11);
+  EXPECT_DOUBLE_EQ(busy(PipelineSchedule::k1f1b, 8, 0, 0), 8.0 / 11);
   // Four slots of 3 us in flight, a way there and back of 12 + 6 us.
-  EXPECT_DOUBLE_EQ(busy(Order::kAsync, 4, 0, 1000), 12.0 / 18);
-  EXPECT_DOUBLE_EQ(busy(Order::kAsync, 4, 1, 1000), 1);
+  EXPECT_DOUBLE_EQ(busy(PipelineSchedule::kAsync, 4, 0, 1000), 12.0 / 18);
+  EXPECT_DOUBLE_EQ(busy(PipelineSchedule::kAsync, 4, 1, 1000), 1);
   // 8 slots of 24 us; gpipe waits for 6 us of messages once, 33 + 6 in all.
-  EXPECT_DOUBLE_EQ(busy(Order::kGpipe, 8, 0, 1000), 24.0 / 39);
+  EXPECT_DOUBLE_EQ(busy(PipelineSchedule::kGpipe, 8, 0, 1000), 24.0 / 39);
   // 1f1b goes four microbatches at a time: a turn of 3 hops, then one of 2, each hop 2 us more.
-  EXPECT_DOUBLE_EQ(busy(Order::k1f1b, 8, 0, 1000), 24.0 / 49);
-  EXPECT_DOUBLE_EQ(busy(Order::k1f1b, 1, 0, 1000), 3.0 / 18);
+  EXPECT_DOUBLE_EQ(busy(PipelineSchedule::k1f1b, 8, 0, 1000), 24.0 / 49);
+  EXPECT_DOUBLE_EQ(busy(PipelineSchedule::k1f1b, 1, 0, 1000), 3.0 / 18);
   EXPECT_DOUBLE_EQ(busy_share({.stages = 1, .update_every = 1}, equal_stages(1, kUnit, 9)), 1);
 }
 
@@ -179,7 +179,7 @@ class Drawn {
 TEST(BusyShare, EqualsAPipelinePlayedThrough) {
   for (int64_t index = 0; index < 200; ++index) {
     Drawn draw(index);
-    const PipelineShape shape = {.order = static_cast<Order>(draw.between(0, 2)),
+    const PipelineShape shape = {.order = static_cast<PipelineSchedule>(draw.between(0, 2)),
                                  .stages = draw.between(2, 6),
                                  .update_every = draw.between(1, 12),
                                  .extra_per_hop = draw.between(0, 3)};

@@ -11,8 +11,8 @@ namespace leeway {
 namespace {
 
 ModelShape tiny() {
-  return {.style = BlockStyle::kGpt2,
-          .mlp = MlpStyle::kGelu,
+  return {.architecture = Architecture::kGpt2,
+          .activation = Activation::kGelu,
           .bias = true,
           .layers = 2,
           .width = 8,

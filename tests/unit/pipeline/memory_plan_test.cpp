@@ -9,8 +9,8 @@ namespace leeway {
 namespace {
 
 ModelShape small_shape() {
-  return {.style = BlockStyle::kLlama,
-          .mlp = MlpStyle::kSwiglu,
+  return {.architecture = Architecture::kLlama,
+          .activation = Activation::kSwiglu,
           .bias = false,
           .layers = 3,
           .width = 8,
@@ -82,7 +82,7 @@ class Driven {
 constexpr int64_t kNever = 1'000'000;
 
 // The first of two stages: it runs ahead by 1 + extra, which is any depth we like.
-Schedule schedule_of(Order order, int64_t depth, int64_t update_every) {
+Schedule schedule_of(PipelineSchedule order, int64_t depth, int64_t update_every) {
   return Schedule(
       {.order = order, .stages = 2, .update_every = update_every, .extra_per_hop = depth - 1}, {0});
 }
@@ -109,7 +109,7 @@ TEST(VersionCount, IsThatOfARealStage) {
     options.stash = stash;
     for (int64_t depth = 1; depth <= 9; ++depth) {
       for (int64_t every = 1; every <= 7; ++every) {
-        const Schedule schedule = schedule_of(Order::kAsync, depth, every);
+        const Schedule schedule = schedule_of(PipelineSchedule::kAsync, depth, every);
         for (const double horizon : {0.0, 0.5}) {
           options.horizon = horizon;
           expect_peak(schedule, options, 0);
@@ -126,7 +126,7 @@ TEST(VersionCount, IsThatOfARealStageThatGuesses) {
     options.stash = stash;
     for (int64_t depth = 1; depth <= 6; ++depth) {
       for (int64_t every = depth + 1; every <= 9; ++every) {
-        const Schedule schedule = schedule_of(Order::kAsync, depth, every);
+        const Schedule schedule = schedule_of(PipelineSchedule::kAsync, depth, every);
         for (const int64_t guesses : {1, 2, 3, 9}) expect_peak(schedule, options, guesses);
       }
     }
@@ -134,7 +134,7 @@ TEST(VersionCount, IsThatOfARealStageThatGuesses) {
 }
 
 TEST(VersionCount, IsOneWhereEveryUpdateFlushes) {
-  for (const Order order : {Order::k1f1b, Order::kGpipe}) {
+  for (const PipelineSchedule order : {PipelineSchedule::k1f1b, PipelineSchedule::kGpipe}) {
     const Schedule schedule = schedule_of(order, 3, 4);
     Driven driven(schedule, middle_stage(), 0);
     driven.run(4, /*flush_every=*/1);
@@ -149,7 +149,7 @@ TEST(VersionCount, HoldsAcrossFlushPoints) {
     options.horizon = horizon;
     for (int64_t depth = 1; depth <= 6; ++depth) {
       for (int64_t every = 1; every <= 4; ++every) {
-        const Schedule schedule = schedule_of(Order::kAsync, depth, every);
+        const Schedule schedule = schedule_of(PipelineSchedule::kAsync, depth, every);
         Driven driven(schedule, options, 0);
         driven.run(30, /*flush_every=*/5);
         EXPECT_LE(driven.stage().versions_peak(), version_count_max(schedule, options, 0))
@@ -216,7 +216,7 @@ TEST_F(Plans, ActivationsAreThoseOfAllMicrobatchesInFlight) {
   EXPECT_EQ(plan()[0].in_flight, 5);
   EXPECT_EQ(plan()[0].activations, 5 * whole(0));
   EXPECT_EQ(plan()[2].activations, whole(2));
-  shape_.order = Order::kGpipe;  // all of an update, on every stage
+  shape_.order = PipelineSchedule::kGpipe;  // all of an update, on every stage
   EXPECT_EQ(plan()[2].activations, 5 * whole(2));
 }
 

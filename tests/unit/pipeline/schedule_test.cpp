@@ -31,24 +31,24 @@ std::string order_of(const PipelineShape& shape, int64_t stage, int64_t updates)
 }
 
 TEST(Schedule, AsyncNeverDrainsBetweenUpdates) {
-  const PipelineShape shape = {.order = Order::kAsync, .stages = 3, .update_every = 2};
+  const PipelineShape shape = {.order = PipelineSchedule::kAsync, .stages = 3, .update_every = 2};
   EXPECT_EQ(order_of(shape, 0, 3), "FFFBFBUFBFBUBBU");
   EXPECT_EQ(order_of(shape, 2, 2), "FBFBUFBFBU");
 }
 
 TEST(Schedule, OneForwardOneBackwardDrainsAtEachUpdate) {
-  const PipelineShape shape = {.order = Order::k1f1b, .stages = 3, .update_every = 4};
+  const PipelineShape shape = {.order = PipelineSchedule::k1f1b, .stages = 3, .update_every = 4};
   EXPECT_EQ(order_of(shape, 0, 2), "FFFBFBBBUFFFBFBBBU");
   EXPECT_EQ(order_of(shape, 2, 1), "FBFBFBFBU");
 }
 
 TEST(Schedule, GpipeDoesAllForwardsFirst) {
-  const PipelineShape shape = {.order = Order::kGpipe, .stages = 3, .update_every = 3};
+  const PipelineShape shape = {.order = PipelineSchedule::kGpipe, .stages = 3, .update_every = 3};
   for (const int64_t stage : {0, 1, 2}) EXPECT_EQ(order_of(shape, stage, 2), "FFFBBBUFFFBBBU");
 }
 
 TEST(Schedule, DepthGrowsWithDistanceFromTheEndAndWithExtra) {
-  PipelineShape shape = {.order = Order::kAsync, .stages = 4, .update_every = 1};
+  PipelineShape shape = {.order = PipelineSchedule::kAsync, .stages = 4, .update_every = 1};
   for (int64_t s = 0; s < 4; ++s) EXPECT_EQ(Schedule(shape, {s}).warmup(), 3 - s);
   shape.extra_per_hop = 2;
   for (int64_t s = 0; s < 4; ++s) EXPECT_EQ(Schedule(shape, {s}).warmup(), 3 * (3 - s));
@@ -56,7 +56,8 @@ TEST(Schedule, DepthGrowsWithDistanceFromTheEndAndWithExtra) {
 
 // DESIGN's formula and the delay that the order of the work makes are the same.
 TEST(Schedule, TheDelayOfAForwardIsTheFormulas) {
-  for (const Order order : {Order::kAsync, Order::k1f1b, Order::kGpipe}) {
+  for (const PipelineSchedule order :
+       {PipelineSchedule::kAsync, PipelineSchedule::k1f1b, PipelineSchedule::kGpipe}) {
     for (const int64_t every : {1, 2, 3, 7}) {
       for (const int64_t extra : {0, 1, 3}) {
         const PipelineShape shape = {
@@ -92,7 +93,7 @@ TEST(Schedule, TheDelayOfAForwardIsTheFormulas) {
 }
 
 TEST(Schedule, AFlushPointHoldsForwardsBack) {
-  const PipelineShape shape = {.order = Order::kAsync, .stages = 2, .update_every = 2};
+  const PipelineShape shape = {.order = PipelineSchedule::kAsync, .stages = 2, .update_every = 2};
   const Schedule first(shape, {0});
   const Counts before = {.forwards = 4, .backwards = 3, .updates = 1};
   EXPECT_TRUE(first.wants_forward(before, {3}));
@@ -101,7 +102,8 @@ TEST(Schedule, AFlushPointHoldsForwardsBack) {
 }
 
 TEST(Schedule, AStageOfAnotherPipelineIsOurBug) {
-  EXPECT_DEATH(Schedule({.order = Order::kAsync, .stages = 2}, {2}), "a stage of this pipeline");
+  EXPECT_DEATH(Schedule({.order = PipelineSchedule::kAsync, .stages = 2}, {2}),
+               "a stage of this pipeline");
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ class Machine : public testing::Environment {
     testing::AddGlobalTestEnvironment(new Machine);
 
 ModelShape tiny() {
-  return {.style = BlockStyle::kLlama,
-          .mlp = MlpStyle::kSwiglu,
+  return {.architecture = Architecture::kLlama,
+          .activation = Activation::kSwiglu,
           .bias = false,
           .layers = 2,
           .width = 12,

@@ -6,8 +6,8 @@ namespace leeway {
 namespace {
 
 ModelShape tiny() {
-  return {.style = BlockStyle::kLlama,
-          .mlp = MlpStyle::kSwiglu,
+  return {.architecture = Architecture::kLlama,
+          .activation = Activation::kSwiglu,
           .bias = false,
           .layers = 1,
           .width = 6,

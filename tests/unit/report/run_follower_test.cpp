@@ -98,7 +98,7 @@ TEST(RunFollower, SpeedIsTheMeanOfTheLastTenUpdates) {
   }
 }
 
-TEST(RunFollower, ASittingReplacesWhatItDoesAgain) {
+TEST(RunFollower, ASessionReplacesWhatItDoesAgain) {
   const RunFolder run;
   run.append(update_line(1, 5) + update_line(2, 4) + update_line(3, 9));
   run.append(event_of({.kind = WorkKind::kForward, .end = 5, .update = 3, .bytes = 7}));
@@ -167,7 +167,7 @@ TEST(RunFollower, TheSummaryCountsWhereTheRunHasEnded) {
           "bytes_averaging":5,"bytes_allreduce":100,"stages":[{"busy":0.5},{"busy":0.7}]})";
   run.write("summary.json", summary);
   run.append(update_line(1, 5));
-  EXPECT_EQ(run.read().headline.updates, 1);  // it is of an earlier sitting
+  EXPECT_EQ(run.read().headline.updates, 1);  // it is of an earlier session
   run.append(Event("ended").add("update", 9).add("finished", false));
   const RunData data = run.read();
   EXPECT_EQ(data.state, RunState::kStopped);

@@ -50,7 +50,7 @@ TEST(BusyTime, RoundsAreWorkAndAfterTheLastUpdateNobodysGap) {
   EXPECT_DOUBLE_EQ(*busy_after_warmup(history_of(pieces).lanes[0]).share(), 51.0 / 55.0);
 }
 
-TEST(BusyTime, EverySittingWarmsUpAnew) {
+TEST(BusyTime, EverySessionWarmsUpAnew) {
   std::vector<Event> events;
   for (const Piece& piece : two_stages()) events.push_back(event_of(piece));
   events.push_back(Event("resumed").add("update", 1));

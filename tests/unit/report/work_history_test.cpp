@@ -52,7 +52,7 @@ TEST(WorkHistory, OtherEventsAreLeftAlone) {
   EXPECT_EQ(history->records(), 1u);
 }
 
-TEST(WorkHistory, ASittingReplacesWhatItDidAgain) {
+TEST(WorkHistory, ASessionReplacesWhatItDidAgain) {
   const auto history = work_history(
       {event_of({.begin = 0, .end = 10, .update = 1}),
        event_of({.begin = 10, .end = 20, .update = 2}), Event("resumed").add("update", 1),
@@ -62,9 +62,9 @@ TEST(WorkHistory, ASittingReplacesWhatItDidAgain) {
   ASSERT_TRUE(history.ok());
   const WorkerHistory& lane = history->lanes[0];
   EXPECT_EQ(lane.records.size(), 3u);
-  ASSERT_EQ(lane.sittings(), 2u);
-  EXPECT_EQ(lane.sitting(0).size(), 1u);
-  EXPECT_EQ(lane.sitting(1).front().times.end.count, 30);
+  ASSERT_EQ(lane.sessions(), 2u);
+  EXPECT_EQ(lane.session(0).size(), 1u);
+  EXPECT_EQ(lane.session(1).front().times.end.count, 30);
   EXPECT_THAT(history->flushes, ElementsAre(0, 1));
   EXPECT_EQ(history->last_update, 3);
 }

@@ -1,5 +1,5 @@
 // What can be computed by hand, to 1 %.
-#include "simulate/stage_costs.h"
+#include "recipe/stage_costs.h"
 #include "simulate_testing.h"
 
 namespace leeway {

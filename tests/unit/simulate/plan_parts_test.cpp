@@ -1,6 +1,6 @@
 // What a plan and a calibration rest on: the costs of an update, and the share that is averaged.
+#include "recipe/stage_costs.h"
 #include "simulate/plan.h"
-#include "simulate/stage_costs.h"
 #include "simulate_testing.h"
 
 namespace leeway {

@@ -48,7 +48,7 @@ TEST(RoundMember, ContributesEveryIntervalOnce) {
   LanePlan plan = on_arrival();
   plan.interval = 3;
   RoundMember member(plan, /*updates_done=*/3, /*next_round=*/1);
-  EXPECT_FALSE(member.contributes_at(3)) << "the sitting before has done that";
+  EXPECT_FALSE(member.contributes_at(3)) << "the session before has done that";
   EXPECT_FALSE(member.contributes_at(4));
   EXPECT_TRUE(member.contributes_at(6));
   EXPECT_EQ(member.next_round(), 1);

@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-RunPlan plan_of(Order order, int64_t stages, int64_t update_every, int64_t updates) {
+RunPlan plan_of(PipelineSchedule order, int64_t stages, int64_t update_every, int64_t updates) {
   return {.shape = {.order = order, .stages = stages, .update_every = update_every},
           .first_update = 0,
           .last_update = updates,
@@ -22,10 +22,10 @@ RunPlan plan_of(Order order, int64_t stages, int64_t update_every, int64_t updat
 }
 
 // "F0 F1 B0 U1" of one stage.
-std::string story(const MemoryBooks& books, int64_t stage) {
+std::string story(const MemoryRecorder& recorder, int64_t stage) {
   const std::string letters = "FBUSE";
   std::string text;
-  for (const WorkRecord& record : books.records) {
+  for (const WorkRecord& record : recorder.records) {
     if (record.worker.stage.value != stage) continue;
     if (!text.empty()) text += ' ';
     text += letters[static_cast<size_t>(record.work.kind)];
@@ -35,21 +35,21 @@ std::string story(const MemoryBooks& books, int64_t stage) {
 }
 
 TEST(Worker, DoesTheWorkOfOneStageInOrder) {
-  const RunPlan plan = plan_of(Order::kAsync, 1, 2, 2);
+  const RunPlan plan = plan_of(PipelineSchedule::kAsync, 1, 2, 2);
   const Workers workers = idle_workers(plan);
-  MemoryBooks books;
-  EXPECT_TRUE(HandDriver(workers).run(books));
-  EXPECT_EQ(story(books, 0), "F0 B0 F1 B1 U1 F2 B2 F3 B3 U2");
+  MemoryRecorder recorder;
+  EXPECT_TRUE(HandDriver(workers).run(recorder));
+  EXPECT_EQ(story(recorder, 0), "F0 B0 F1 B1 U1 F2 B2 F3 B3 U2");
 }
 
 TEST(Worker, AsynchronousStagesRunAheadAndNeverDrain) {
-  const RunPlan plan = plan_of(Order::kAsync, 3, 1, 4);
+  const RunPlan plan = plan_of(PipelineSchedule::kAsync, 3, 1, 4);
   const Workers workers = idle_workers(plan);
-  MemoryBooks books;
-  EXPECT_TRUE(HandDriver(workers).run(books));
-  EXPECT_EQ(story(books, 0), "F0 F1 F2 B0 U1 F3 B1 U2 B2 U3 B3 U4");
-  EXPECT_EQ(story(books, 2), "F0 B0 U1 F1 B1 U2 F2 B2 U3 F3 B3 U4");
-  for (const WorkRecord& record : books.records) {
+  MemoryRecorder recorder;
+  EXPECT_TRUE(HandDriver(workers).run(recorder));
+  EXPECT_EQ(story(recorder, 0), "F0 F1 F2 B0 U1 F3 B1 U2 B2 U3 B3 U4");
+  EXPECT_EQ(story(recorder, 2), "F0 B0 U1 F1 B1 U2 F2 B2 U3 F3 B3 U4");
+  for (const WorkRecord& record : recorder.records) {
     if (record.work.kind != WorkKind::kForward) continue;
     const int64_t behind = 2 - record.worker.stage.value;
     EXPECT_EQ(record.work.delay, std::min(record.work.index, behind));
@@ -59,9 +59,9 @@ TEST(Worker, AsynchronousStagesRunAheadAndNeverDrain) {
 }
 
 TEST(Worker, TheUpdateComesAfterTheGradientHasLeft) {
-  const RunPlan plan = plan_of(Order::kAsync, 2, 1, 1);
+  const RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 1);
   const Workers workers = idle_workers(plan);
-  MemoryBooks books;
+  MemoryRecorder recorder;
   HandDriver hand(workers);
   Worker& first = *workers[0];
   Worker& last = *workers[1];
@@ -69,7 +69,7 @@ TEST(Worker, TheUpdateComesAfterTheGradientHasLeft) {
     const auto work = worker.next();
     ASSERT_TRUE(work.has_value());
     worker.run(*work);
-    worker.finish(*work, {}, hand, books);
+    worker.finish(*work, {}, hand, recorder);
   };
   step(first);  // forward
   step(last);   // forward
@@ -79,7 +79,7 @@ TEST(Worker, TheUpdateComesAfterTheGradientHasLeft) {
 }
 
 TEST(Worker, WaitsForWhatHasNotArrived) {
-  const RunPlan plan = plan_of(Order::kAsync, 2, 1, 1);
+  const RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 1);
   const Workers workers = idle_workers(plan);
   EXPECT_FALSE(workers[1]->next().has_value());
   Message other = {
@@ -90,45 +90,45 @@ TEST(Worker, WaitsForWhatHasNotArrived) {
 }
 
 TEST(Worker, ASynchronousUpdateWaitsForTheNormOfTheWholeModel) {
-  const RunPlan plan = plan_of(Order::k1f1b, 2, 1, 2);
+  const RunPlan plan = plan_of(PipelineSchedule::k1f1b, 2, 1, 2);
   const Workers workers = idle_workers(plan);
-  MemoryBooks books;
-  EXPECT_TRUE(HandDriver(workers).run(books));
+  MemoryRecorder recorder;
+  EXPECT_TRUE(HandDriver(workers).run(recorder));
   std::vector<int64_t> order;
-  for (const WorkRecord& record : books.records) {
+  for (const WorkRecord& record : recorder.records) {
     if (record.work.kind == WorkKind::kUpdate) order.push_back(record.worker.stage.value);
   }
   EXPECT_THAT(order, ElementsAre(0, 1, 0, 1)) << "stage 0 adds up the norms";
 }
 
 TEST(Worker, ACheckpointIsAFlushPoint) {
-  RunPlan plan = plan_of(Order::kAsync, 2, 1, 4);
+  RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 4);
   plan.saves = true;
   plan.checkpoint_every = 2;
   const Workers workers = idle_workers(plan);
-  MemoryBooks books;
-  EXPECT_TRUE(HandDriver(workers).run(books));
-  EXPECT_EQ(story(books, 0), "F0 F1 B0 U1 B1 U2 S2 F2 F3 B2 U3 B3 U4 S4");
+  MemoryRecorder recorder;
+  EXPECT_TRUE(HandDriver(workers).run(recorder));
+  EXPECT_EQ(story(recorder, 0), "F0 F1 B0 U1 B1 U2 S2 F2 F3 B2 U3 B3 U4 S4");
 }
 
 TEST(Worker, FlushPointsOfARecordingAreKept) {
-  RunPlan plan = plan_of(Order::kAsync, 2, 1, 4);
+  RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 4);
   plan.flushes = {1, 3};
   const Workers workers = idle_workers(plan);
-  MemoryBooks books;
-  EXPECT_TRUE(HandDriver(workers).run(books));
-  EXPECT_EQ(story(books, 0), "F0 B0 U1 F1 F2 B1 U2 B2 U3 F3 B3 U4");
+  MemoryRecorder recorder;
+  EXPECT_TRUE(HandDriver(workers).run(recorder));
+  EXPECT_EQ(story(recorder, 0), "F0 B0 U1 F1 F2 B1 U2 B2 U3 F3 B3 U4");
 }
 
 TEST(Worker, AStopDrainsWhatIsOnItsWay) {
-  RunPlan plan = plan_of(Order::kAsync, 3, 1, 100);
+  RunPlan plan = plan_of(PipelineSchedule::kAsync, 3, 1, 100);
   plan.saves = true;
   const Workers workers = idle_workers(plan);
-  MemoryBooks books;
+  MemoryRecorder recorder;
   HandDriver hand(workers);
   bool told = false;
   EXPECT_TRUE(hand.run(
-      books, [](size_t, size_t) { return size_t{0}; },
+      recorder, [](size_t, size_t) { return size_t{0}; },
       [&](const Work& work) {
         if (told || work.kind != WorkKind::kUpdate || work.update != 5) return;
         workers[0]->deliver({.kind = MessageKind::kStop, .from = {}, .to = {}});
@@ -144,23 +144,23 @@ TEST(Worker, AStopDrainsWhatIsOnItsWay) {
 }
 
 TEST(Worker, EvaluatesAtMostOneBatchPerTrainingForward) {
-  RunPlan plan = plan_of(Order::kAsync, 2, 2, 6);
+  RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 2, 6);
   plan.evaluate_every = 3;
   plan.evaluation_batches = 4;
   const Workers workers = idle_workers(plan);
-  MemoryBooks books;
-  EXPECT_TRUE(HandDriver(workers).run(books));
+  MemoryRecorder recorder;
+  EXPECT_TRUE(HandDriver(workers).run(recorder));
   for (const int64_t stage : {0, 1}) {
     int64_t since_forward = 0, evaluations = 0;
     bool trained = false;
-    for (const WorkRecord& record : books.records) {
+    for (const WorkRecord& record : recorder.records) {
       if (record.worker.stage.value != stage) continue;
       if (record.work.kind == WorkKind::kForward) since_forward = 0;
       if (record.work.kind == WorkKind::kUpdate) trained = record.work.update == 6;
       if (record.work.kind != WorkKind::kEvaluate) continue;
       ++evaluations;
       ++since_forward;
-      EXPECT_TRUE(trained || since_forward <= 1) << story(books, stage);
+      EXPECT_TRUE(trained || since_forward <= 1) << story(recorder, stage);
       EXPECT_TRUE(record.work.version == 3 || record.work.version == 6);
     }
     EXPECT_EQ(evaluations, 8);
@@ -168,22 +168,22 @@ TEST(Worker, EvaluatesAtMostOneBatchPerTrainingForward) {
 }
 
 TEST(Worker, WaitsWhereEvaluationsCannotKeepUp) {
-  RunPlan plan = plan_of(Order::kAsync, 3, 1, 8);
+  RunPlan plan = plan_of(PipelineSchedule::kAsync, 3, 1, 8);
   plan.evaluate_every = 1;
   plan.evaluation_batches = 5;
   const Workers workers = idle_workers(plan);
-  MemoryBooks books;
-  EXPECT_TRUE(HandDriver(workers).run(books)) << "stuck";
+  MemoryRecorder recorder;
+  EXPECT_TRUE(HandDriver(workers).run(recorder)) << "stuck";
   std::vector<int64_t> done;
-  for (const WorkRecord& record : books.records) {
+  for (const WorkRecord& record : recorder.records) {
     const bool last = record.work.kind == WorkKind::kEvaluate && record.work.index == 4;
     if (last && record.worker.stage.value == 2) done.push_back(record.work.update);
   }
   EXPECT_THAT(done, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
 }
 
-TEST(Worker, ASittingThatIsOverHasNothingToDo) {
-  RunPlan plan = plan_of(Order::kAsync, 2, 1, 4);
+TEST(Worker, ASessionThatIsOverHasNothingToDo) {
+  RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 4);
   plan.first_update = 4;
   plan.saves = true;
   for (const auto& worker : idle_workers(plan)) {
@@ -192,26 +192,26 @@ TEST(Worker, ASittingThatIsOverHasNothingToDo) {
   }
 }
 
-TEST(Worker, ASittingMayBeginWithTheEvaluationThatIsDue) {
-  RunPlan plan = plan_of(Order::kAsync, 2, 1, 4);
+TEST(Worker, ASessionMayBeginWithTheEvaluationThatIsDue) {
+  RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 4);
   plan.first_update = 4;  // the run was cut off between its last update and its evaluation
   plan.evaluation_batches = 3;
   const Workers workers = idle_workers(plan);
   for (const auto& worker : workers) worker->evaluate_first();
-  MemoryBooks books;
-  EXPECT_TRUE(HandDriver(workers).run(books));
-  EXPECT_EQ(story(books, 1), "E0 E1 E2");
+  MemoryRecorder recorder;
+  EXPECT_TRUE(HandDriver(workers).run(recorder));
+  EXPECT_EQ(story(recorder, 1), "E0 E1 E2");
 }
 
 TEST(Worker, NoMoreEvaluationBatchesAreOnTheirWayThanThereAreStages) {
-  RunPlan plan = plan_of(Order::kAsync, 3, 1, 2);
+  RunPlan plan = plan_of(PipelineSchedule::kAsync, 3, 1, 2);
   plan.evaluation_batches = 20;
   const Workers workers = idle_workers(plan);
-  MemoryBooks books;
+  MemoryRecorder recorder;
   int64_t ahead = 0, most = 0;
   const auto watch = [&](const Work&) {
     ahead = 0;
-    for (const WorkRecord& record : books.records) {
+    for (const WorkRecord& record : recorder.records) {
       if (record.work.kind != WorkKind::kEvaluate) continue;
       ahead += record.worker.stage.value == 0 ? 1 : 0;
       ahead -= record.worker.stage.value == 2 ? 1 : 0;
@@ -220,24 +220,25 @@ TEST(Worker, NoMoreEvaluationBatchesAreOnTheirWayThanThereAreStages) {
   };
   // The first stage that can work always goes first: it would send all batches at once.
   EXPECT_TRUE(HandDriver(workers).run(
-      books, [](size_t, size_t) { return size_t{0}; }, watch));
-  EXPECT_EQ(story(books, 2).find("E19") != std::string::npos, true);
+      recorder, [](size_t, size_t) { return size_t{0}; }, watch));
+  EXPECT_EQ(story(recorder, 2).find("E19") != std::string::npos, true);
   EXPECT_LE(most, 4);
 }
 
 // Whatever the order of turns, each stage does the same things in the same order.
 TEST(Worker, TheOrderOfTurnsChangesNothing) {
-  for (const Order order : {Order::kAsync, Order::k1f1b, Order::kGpipe}) {
+  for (const PipelineSchedule order :
+       {PipelineSchedule::kAsync, PipelineSchedule::k1f1b, PipelineSchedule::kGpipe}) {
     RunPlan plan = plan_of(order, 4, 3, 5);
     plan.checkpoint_every = 2;
     const auto stories = [&](uint64_t seed) {
       const Workers workers = idle_workers(plan);
-      MemoryBooks books;
-      EXPECT_TRUE(HandDriver(workers).run(books, [&](size_t turn, size_t ready) {
+      MemoryRecorder recorder;
+      EXPECT_TRUE(HandDriver(workers).run(recorder, [&](size_t turn, size_t ready) {
         return random_bits({seed, Stream::kSampler, 0}, turn) % ready;
       }));
       std::vector<std::string> all;
-      for (int64_t s = 0; s < 4; ++s) all.push_back(story(books, s));
+      for (int64_t s = 0; s < 4; ++s) all.push_back(story(recorder, s));
       return all;
     };
     for (const uint64_t seed : {2, 3, 4}) EXPECT_EQ(stories(1), stories(seed));

@@ -1,0 +1,19 @@
+// Recorder that nobody keeps, for what is measured without them.
+#pragma once
+
+#include "worker/outbox.h"
+
+namespace leeway {
+
+class NoRecorder final : public Recorder {
+ public:
+  void worked(const WorkRecord&) override {}
+  void updated(const StageUpdate&) override {}
+  void predicted(const Prediction&) override {}
+  void evaluated(const StageEvaluation&) override {}
+  void saved(StageState) override {}
+  bool abandoned() const override { return false; }
+  bool stop_wanted() const override { return false; }
+};
+
+}  // namespace leeway

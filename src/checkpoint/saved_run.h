@@ -1,0 +1,58 @@
+// A run on disk: what a checkpoint holds beside the model, and how a run goes on from it.
+//
+//   config.json, model.safetensors   the model as Hugging Face opens it
+//   state.safetensors                the optimizer's flat buffers; with several replicas, the
+//                                    weights and buffers of each, as replica.N.NAME
+//   state.json                       the counters
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/result.h"
+#include "model/shape.h"
+#include "optim/optimizer.h"
+
+namespace leeway {
+
+// Everything of a run but the tensors.
+struct RunCounters {
+  int64_t update = 0;
+  double seconds = 0;                // of the run so far, over all sessions
+  double seconds_updating = 0;       // the part of it spent on updates
+  std::deque<double> recent_losses;  // the last few updates': the summary's train_loss
+  uint64_t tokenizer_hash = 0;
+  uint64_t data_hash = 0;         // of the training tokens
+  int64_t bytes_activations = 0;  // that stages have sent each other, over all sessions
+  int64_t bytes_gradients = 0;
+  int64_t bytes_evaluation = 0;
+  int64_t bytes_averaging = 0;
+};
+
+// What one replica goes on from: its own weights, and flat buffers of the model's size.
+struct ReplicaState {
+  at::Tensor weights;
+  Optimizer::State optimizer;                     // with the buffers of averaging
+  std::vector<std::vector<int64_t>> rounds = {};  // next round by stage, then by lane
+};
+
+struct ModelState {
+  at::Tensor weights;  // the model: the mean of the replicas, flat, on the CPU
+  std::vector<ReplicaState> replicas;
+};
+
+struct SavedRun {
+  RunCounters counters;
+  ModelShape shape;
+  ModelState state;
+};
+
+Result<Path> save_run(const Path& checkpoints, const SavedRun& run, int64_t keep);
+
+// Every byte is verified first. `with_optimizer` false: evaluation and generation need the model
+// alone.
+Result<SavedRun> load_run(const Path& checkpoint, bool with_optimizer);
+
+}  // namespace leeway

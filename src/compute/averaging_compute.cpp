@@ -1,0 +1,207 @@
+#include "compute/averaging_compute.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "averaging/gather.h"
+#include "base/check.h"
+
+namespace leeway {
+
+AveragingCompute::AveragingCompute(const std::vector<LaneOptions>& lanes, ReplicaId replica,
+                                   Stage& stage)
+    : replica_(replica), stage_(stage) {
+  for (const LaneOptions& options : lanes) {
+    LaneState lane = {
+        .options = options, .cut = Cut(options.cut), .merge = {}, .lowbit = {}, .flights = {}};
+    if (options.payload == RoundPayload::kWeights) {
+      lane.merge = make_merge_buffers(options.merge, stage.weights());
+    }
+    if (options.payload == RoundPayload::kSteps) {
+      lane.lowbit = make_lowbit_buffers(options.lowbit, stage.weights());
+      before_ = at::empty_like(stage.weights());
+    }
+    lanes_.push_back(std::move(lane));
+  }
+}
+
+AveragingCompute::LaneState& AveragingCompute::at(Lane lane) {
+  return const_cast<LaneState&>(std::as_const(*this).at(lane));
+}
+
+const AveragingCompute::LaneState& AveragingCompute::at(Lane lane) const {
+  const auto found = std::find_if(lanes_.begin(), lanes_.end(),
+                                  [&](const LaneState& l) { return l.options.lane == lane; });
+  LEEWAY_CHECK(found != lanes_.end(), "a lane of this run");
+  return *found;
+}
+
+Subset AveragingCompute::chunk_of(const LaneState& lane, int64_t round, int64_t chunk) const {
+  const auto flight = lane.flights.find(round);
+  const int64_t chunks = lane.options.chunks;
+  if (flight != lane.flights.end()) return flight->second.subset.chunk(chunk, chunks);
+  return lane.cut.subset(round).chunk(chunk, chunks);
+}
+
+// Every rounding has a key of its own: the same bits under every driver.
+RandomKey AveragingCompute::rounding_key(const LaneState& lane, int64_t round, int64_t chunk,
+                                         bool answer) const {
+  const auto whose = answer ? uint64_t{0} : static_cast<uint64_t>(replica_.value) + 1;
+  const auto stage = static_cast<uint64_t>(lane.options.cut.stage.value);
+  const uint64_t place = (stage * 1024 + whose) * kLanes + static_cast<uint64_t>(lane.options.lane);
+  const auto chunks = static_cast<uint64_t>(lane.options.chunks);
+  const uint64_t part = static_cast<uint64_t>(round) * chunks + static_cast<uint64_t>(chunk);
+  const RandomKey names = {
+      .seed = lane.options.cut.seed, .stream = Stream::kRounding, .name = place};
+  return {
+      .seed = lane.options.cut.seed, .stream = Stream::kRounding, .name = random_bits(names, part)};
+}
+
+void AveragingCompute::before_update() {
+  if (before_.defined()) before_.copy_(stage_.weights());
+}
+
+void AveragingCompute::after_update() {
+  for (LaneState& lane : lanes_) {
+    if (lane.options.payload == RoundPayload::kSteps) {
+      add_steps(before_, stage_.weights(), lane.lowbit);
+    }
+  }
+}
+
+std::vector<at::Tensor> AveragingCompute::contribute(Lane which, int64_t round) {
+  LaneState& lane = at(which);
+  const RoundPayload payload = lane.options.payload;
+  Flight& flight = lane.flights[round];
+  flight.subset = lane.cut.subset(round);
+  std::vector<at::Tensor> encoded;
+  for (int64_t chunk = 0; chunk < lane.options.chunks; ++chunk) {
+    const Subset subset = flight.subset.chunk(chunk, lane.options.chunks);
+    const RandomKey key = rounding_key(lane, round, chunk, /*answer=*/false);
+    if (payload == RoundPayload::kSteps) {
+      encoded.push_back(contribute_steps(lane.options.lowbit, subset, key, lane.lowbit));
+      flight.sent[chunk] =
+          decode(lane.options.wire, encoded.back(), subset.count(), stage_.weights().scalar_type());
+      continue;
+    }
+    const bool weights = payload == RoundPayload::kWeights;
+    const at::Tensor values = gather(subset, weights ? stage_.weights() : stage_.gradients());
+    encoded.push_back(encode(lane.options.wire, values, key));
+    if (weights) flight.sent[chunk] = values;
+  }
+  return encoded;
+}
+
+AveragingCompute::Reduced AveragingCompute::reduce(Lane which, int64_t round, int64_t chunk,
+                                                   const std::vector<at::Tensor>& parts) {
+  LaneState& lane = at(which);
+  const Subset subset = chunk_of(lane, round, chunk);
+  const at::ScalarType type = stage_.weights().scalar_type();
+  std::vector<at::Tensor> values;
+  for (const at::Tensor& part : parts) {
+    values.push_back(decode(lane.options.wire, part, subset.count(), type));
+  }
+  const RandomKey key = rounding_key(lane, round, chunk, /*answer=*/true);
+  const at::Tensor mean = mean_of(values);
+  Reduced reduced = {.answer = {},
+                     .norms = {.count = subset.count(),
+                               .spread = spread_of(values, mean),
+                               .scale = at::dot(mean, mean).item<double>()}};
+  reduced.answer = lane.options.payload == RoundPayload::kSteps
+                       ? reduce_steps(lane.options.lowbit, subset, values, key, lane.lowbit)
+                       : encode(lane.options.wire, mean, key);
+  return reduced;
+}
+
+RoundNorms AveragingCompute::merge(Lane which, int64_t round, int64_t chunk,
+                                   const at::Tensor& answer, bool contributed) {
+  LaneState& lane = at(which);
+  const Subset subset = chunk_of(lane, round, chunk);
+  const at::Tensor mean =
+      decode(lane.options.wire, answer, subset.count(), stage_.weights().scalar_type());
+  at::Tensor sent;
+  if (const auto flight = lane.flights.find(round); flight != lane.flights.end()) {
+    if (const auto own = flight->second.sent.extract(chunk); own) sent = own.mapped();
+    if (flight->second.sent.empty()) lane.flights.erase(flight);
+  }
+  MergeNorms norms;
+  switch (lane.options.payload) {
+    case RoundPayload::kGradients:
+      scatter(subset, mean, stage_.gradients());
+      lane.flights.erase(round);
+      return {.count = subset.count()};
+    case RoundPayload::kWeights:
+      norms = leeway::merge(lane.options.merge,
+                            {.subset = subset,
+                             .round = round,
+                             .mean = mean,
+                             .sent = sent,
+                             .weights = stage_.weights(),
+                             .compute = stage_.writable_copy()},
+                            lane.merge);
+      break;
+    case RoundPayload::kSteps:
+      norms = merge_steps(lane.options.lowbit,
+                          {.subset = subset,
+                           .answer = mean,
+                           .sent = sent,
+                           .contributed = contributed,
+                           .weights = stage_.weights(),
+                           .compute = stage_.writable_copy()},
+                          lane.lowbit);
+      break;
+  }
+  return {.count = norms.count, .drift = norms.drift, .correction = norms.correction};
+}
+
+void AveragingCompute::forget(Lane which, int64_t round) {
+  LaneState& lane = at(which);
+  const auto node = lane.flights.extract(round);
+  if (node.empty() || lane.options.payload != RoundPayload::kSteps) return;
+  for (const auto& [chunk, sent] : node.mapped().sent) {
+    take_back_steps(node.mapped().subset.chunk(chunk, lane.options.chunks), sent, lane.lowbit);
+  }
+}
+
+bool AveragingCompute::fits(Lane which, int64_t round, int64_t chunk,
+                            const at::Tensor& encoded) const {
+  const LaneState& lane = at(which);
+  const int64_t count = lane.cut.count(round, chunk, lane.options.chunks);
+  return is_encoding(lane.options.wire, encoded, count, stage_.weights().scalar_type());
+}
+
+std::vector<std::pair<std::string, at::Tensor>> AveragingCompute::buffers() const {
+  std::vector<std::pair<std::string, at::Tensor>> found;
+  const auto add = [&](const char* name, const at::Tensor& buffer) {
+    if (buffer.defined()) found.emplace_back(name, buffer);
+  };
+  for (const LaneState& lane : lanes_) {
+    add("averaging_ema", lane.merge.ema);
+    add("averaging_anchor", lane.merge.anchor);
+    add("averaging_outer", lane.merge.outer);
+    add("averaging_unsent", lane.lowbit.unsent);
+    add("averaging_pending", lane.lowbit.pending);
+    add("averaging_momentum", lane.lowbit.momentum);
+    add("averaging_residual", lane.lowbit.residual);
+  }
+  return found;
+}
+
+int64_t AveragingCompute::buffer_bytes() const {
+  int64_t bytes = before_.defined() ? static_cast<int64_t>(before_.nbytes()) : 0;
+  for (const auto& [name, buffer] : buffers()) bytes += static_cast<int64_t>(buffer.nbytes());
+  return bytes;
+}
+
+int64_t AveragingCompute::flight_bytes() const {
+  int64_t bytes = 0;
+  for (const LaneState& lane : lanes_) {
+    for (const auto& [round, flight] : lane.flights) {
+      bytes += static_cast<int64_t>(flight.subset.begins.size() * sizeof(int64_t));
+      for (const auto& [chunk, sent] : flight.sent) bytes += static_cast<int64_t>(sent.nbytes());
+    }
+  }
+  return bytes;
+}
+
+}  // namespace leeway

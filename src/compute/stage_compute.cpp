@@ -1,0 +1,213 @@
+#include "compute/stage_compute.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+#include "compute/batches.h"
+#include "model/layers.h"
+#include "optim/clip.h"
+#include "optim/lookahead.h"
+
+namespace leeway {
+
+StageCompute::StageCompute(const StageComputeOptions& options, const TokenFile& train,
+                           const TokenFile* valid)
+    : options_(options),
+      train_(train),
+      valid_(valid),
+      stage_(options.stage),
+      averaging_(options.lanes, options.worker.replica, stage_) {}
+
+// Late forwards run at the weights that an update would make of the gradients that are known by
+// then: the first of them when W_s of an update's K are missing, the last when one is.
+Ahead StageCompute::look_ahead(int64_t delay) {
+  const TentativeOptions& tentative = options_.tentative;
+  if (delay == 0) return {};
+  if (tentative.refresh == 0)
+    return {.delay = delay, .guess = options_.stage.horizon > 0 ? delay : 0};
+  const int64_t known = accumulated_;
+  const int64_t late = known - (options_.update_every - tentative.warmup);  // forwards before it
+  LEEWAY_CHECK(known > 0 && late >= 0, "tentative is refused where an update has nothing to go by");
+  const int64_t guess = 1 + late * std::min(tentative.refresh, tentative.warmup) / tentative.warmup;
+  if (!stage_.has_guess(guess)) {
+    // The gradients are a sum of K-ths.
+    const double to_mean = static_cast<double>(options_.update_every) / static_cast<double>(known);
+    const double norm = squared_norm(stage_.gradients()) * to_mean * to_mean;
+    stage_.make_guess(guess, rate_factor_now(), to_mean * own_clip_scale(norm));
+  }
+  return {.delay = delay, .guess = guess};
+}
+
+double StageCompute::own_clip_scale(double squared_norm) const {
+  const int64_t own = stage_.weights().numel();
+  return clip_scale(squared_norm, stage_clip(options_.clip, own, options_.model_parameters));
+}
+
+at::Tensor StageCompute::forward(MicrobatchId m, int64_t delay, const at::Tensor& activation) {
+  const StageOptions& stage = options_.stage;
+  Batch batch;
+  if (is_first() || is_last()) {
+    batch = read_microbatch(train_, stage.shape.context, options_.sampler, m,
+                            options_.worker.replica, stage.device);
+  }
+  const at::Tensor& input = is_first() ? batch.inputs : activation;
+  const Ahead ahead = look_ahead(delay);
+  if (!is_last()) return stage_.forward(m, ahead, input);
+  losses_.push_back(stage_.forward_to_loss(m, ahead, input, batch.targets));
+  return {};
+}
+
+at::Tensor StageCompute::backward(MicrobatchId m, const at::Tensor& gradient) {
+  norms_.reset();
+  ++accumulated_;
+  if (!is_last()) return stage_.backward(m, gradient);
+  return stage_.backward_from_loss(m, 1.0 / static_cast<double>(options_.update_every));
+}
+
+at::Tensor StageCompute::gradient_norms() {
+  const std::vector<double> squares =
+      parameter_squared_norms(stage_.gradients(), stage_.model().layout());
+  norms_ = at::tensor(squares, at::kDouble);
+  return norms_;
+}
+
+double StageCompute::rate_factor_now() const {
+  const int64_t done = stage_.updates_done().value;
+  const double factor = rate_factor(options_.schedule, done);
+  if (options_.discount_updates == 0) return factor;
+  return factor * discount_factor(options_.delay_max, done, options_.discount_updates);
+}
+
+StageUpdate StageCompute::update(std::optional<double> total_norm) {
+  const at::Tensor norms = norms_.defined() ? norms_ : gradient_norms();
+  const double* const squares = norms.const_data_ptr<double>();
+  StageUpdate update;
+  update.worker = options_.worker;
+  update.rate_factor = rate_factor_now();
+  update.squared_norm = std::accumulate(squares, squares + norms.numel(), 0.0);
+  update.total_squared_norm = total_norm;
+  bool finite = std::isfinite(total_norm.value_or(update.squared_norm));
+  if (is_last()) {
+    double loss = 0;
+    for (const at::Tensor& microbatch : std::exchange(losses_, {})) {
+      loss += microbatch.item<double>() / static_cast<double>(options_.update_every);
+    }
+    update.loss = loss;
+    finite = finite && std::isfinite(loss);
+  }
+  update.applied = finite;
+  update.update = stage_.updates_done().value;
+  if (!finite) return update;
+  const double scale =
+      total_norm ? clip_scale(*total_norm, options_.clip) : own_clip_scale(update.squared_norm);
+  averaging_.before_update();
+  stage_.update(update.rate_factor, scale);
+  averaging_.after_update();
+  accumulated_ = 0;
+  norms_.reset();
+  update.update = stage_.updates_done().value;
+  const bool watch = options_.predict_every > 0 && update.update % options_.predict_every == 0;
+  if (watch) stage_.watch_prediction();
+  return update;
+}
+
+std::optional<Prediction> StageCompute::take_prediction() {
+  const auto error = stage_.take_prediction();
+  if (!error) return std::nullopt;
+  return Prediction{.worker = options_.worker,
+                    .update = error->update.value + 1,
+                    .delay = error->delay,
+                    .error = error->error};
+}
+
+EvaluationOptions StageCompute::evaluation_options() const {
+  return {.context = options_.stage.shape.context,
+          .windows = options_.evaluate_windows,
+          .batch = options_.sampler.microbatch,
+          .device = options_.stage.device};
+}
+
+RoundNorms StageCompute::merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer,
+                               bool contributed) {
+  norms_.reset();  // an average of gradients has other norms
+  return averaging_.merge(lane, round, chunk, answer, contributed);
+}
+
+bool StageCompute::fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& payload) const {
+  if (lane != Lane::kEvaluation) return averaging_.fits(lane, round, chunk, payload);
+  const at::Tensor& weights = stage_.weights();
+  return payload.sizes() == weights.sizes() && payload.scalar_type() == weights.scalar_type();
+}
+
+void StageCompute::hold_mean_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies) {
+  held_[update].version = stage_.hold_copy(mean_of(copies));
+}
+
+void StageCompute::hold_for_evaluation(int64_t update) { held_[update].version = stage_.hold(); }
+
+at::Tensor StageCompute::evaluate(int64_t update, int64_t index, const at::Tensor& activation) {
+  LEEWAY_CHECK(valid_ != nullptr, "evaluations are planned only where there is validation data");
+  Held& held = held_.at(update);
+  Batch batch;
+  if (is_first() || is_last()) {
+    const EvaluationOptions options = evaluation_options();
+    const std::vector<uint64_t> windows = evaluation_batch(*valid_, options, index);
+    batch = read_windows(*valid_, options.context, windows, options.device);
+    held.windows += static_cast<int64_t>(windows.size());
+  }
+  const at::Tensor output = stage_.evaluate(*held.version, is_first() ? batch.inputs : activation);
+  if (!is_last()) return output;
+  LossSaved unused;
+  const at::Tensor mean = loss_forward(output, batch.targets.view(-1), unused);
+  held.loss_sum += mean.item<double>() * static_cast<double>(batch.targets.numel());
+  held.tokens += batch.targets.numel();
+  return {};
+}
+
+StageEvaluation StageCompute::end_evaluation(int64_t update) {
+  const auto node = held_.extract(update);
+  const Held& held = node.mapped();
+  return {.worker = options_.worker,
+          .update = update,
+          .loss = held.tokens > 0 ? held.loss_sum / static_cast<double>(held.tokens) : 0.0,
+          .windows = held.windows};
+}
+
+StageState StageCompute::state() const {
+  StageState state = {.worker = options_.worker,
+                      .update = stage_.updates_done().value,
+                      .weights = stage_.weights().clone().cpu(),
+                      .optimizer = stage_.optimizer().state()};
+  for (const auto& named : averaging_.buffers()) state.optimizer.buffers.push_back(named);
+  for (auto& [name, buffer] : state.optimizer.buffers) buffer = buffer.clone().cpu();
+  if (options_.saves_last_update) {
+    const at::Tensor& last = stage_.last_update();
+    state.optimizer.buffers.emplace_back(
+        kLastUpdate, last.defined() ? last.clone().cpu() : at::zeros_like(state.weights));
+  }
+  return state;
+}
+
+size_t StageCompute::buffer_count() const {
+  return stage_.optimizer().state().buffers.size() + averaging_.buffers().size() +
+         (options_.saves_last_update ? 1 : 0);
+}
+
+Status StageCompute::restore(const at::Tensor& weights, const Optimizer::State& state) {
+  std::map<std::string, at::Tensor> live;
+  for (const auto& [name, buffer] : stage_.optimizer().state().buffers) live[name] = buffer;
+  for (const auto& [name, buffer] : averaging_.buffers()) live[name] = buffer;
+  if (stage_.last_update().defined()) live[kLastUpdate] = stage_.last_update();
+  for (const auto& [name, buffer] : state.buffers) {
+    const auto found = live.find(name);
+    if (found != live.end()) found->second.copy_(buffer);
+  }
+  LEEWAY_TRY(stage_.optimizer().restore(state.updates, state.momentum_product));
+  stage_.load_weights(weights);
+  return {};
+}
+
+}  // namespace leeway

@@ -1,0 +1,51 @@
+// What a stage's work came to: plain data for the worker to report and the recorder to write down.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "optim/optimizer.h"
+
+namespace leeway {
+
+// One stage's part of one update.
+struct StageUpdate {
+  WorkerId worker;
+  int64_t update = 0;       // updates done, this one included
+  bool applied = true;      // false: loss or gradients were not finite, and the weights stand
+  double squared_norm = 0;  // of this stage's gradients
+  std::optional<double> total_squared_norm = std::nullopt;  // of the model's, where it is known
+  double rate_factor = 0;
+  std::optional<double> loss = std::nullopt;  // last stage: mean over the update's microbatches
+};
+
+// How well the look-ahead guessed: the distance between the weights that a forward used and those
+// its gradient met, over the same distance without look-ahead. Below 1 it helps.
+struct Prediction {
+  WorkerId worker;
+  int64_t update = 0;
+  int64_t delay = 0;
+  double error = 0;
+};
+
+struct StageEvaluation {
+  WorkerId worker;
+  int64_t update = 0;
+  double loss = 0;  // mean over the tokens
+  int64_t windows = 0;
+};
+
+// What a checkpoint needs of one stage, copied.
+struct StageState {
+  WorkerId worker;
+  int64_t update = 0;
+  at::Tensor weights;
+  Optimizer::State optimizer;        // with the buffers of averaging
+  std::vector<int64_t> rounds = {};  // the next one, by lane
+};
+
+}  // namespace leeway

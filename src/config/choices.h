@@ -1,0 +1,35 @@
+// The choices that a recipe names with a word, and the folders that carry them out: one enum each,
+// for all of them. config/words.h has the words.
+#pragma once
+
+namespace leeway {
+
+enum class DriverName { kThreads, kSim };
+enum class Precision { kFp32, kBf16, kFp64 };
+
+enum class Architecture { kLlama, kGpt2 };
+enum class Activation { kSwiglu, kGelu, kRelu };
+
+enum class UpdateRule { kMuon, kAdamW, kNAdamW, kSgd };
+enum class RateSchedule {
+  kCosine,    // half a cosine from 1 down to `final`
+  kLinear,    // a straight line from 1 down to `final`
+  kConstant,  // 1; `final` is not used
+  kWsd,       // warm-up, stable, decay: 1, then a straight line to `final` in the last fifth
+};
+
+enum class PipelineSchedule { kAsync, k1f1b, kGpipe };
+enum class Lookahead { kTentative, kMatched, kPredict, kNesterov, kNone, kLrDiscount };
+
+enum class AveragingMethod { kSparse, kLowbit, kAllreduce, kWeights, kDiloco, kNone };
+// What a merge does about own steps u since the part was sent; A is the mean, e an average of u.
+enum class Correction {
+  kNone,   // w = A: they are lost
+  kDelta,  // w = A + u
+  kEma,    // e = m e + (1 - m) u; w = A + e
+};
+enum class MergePolicy { kOnArrival, kFixedLag };
+// How numbers travel: averaging/wire.h.
+enum class WireFormat { kF32, kBf16, kInt8, kInt8Stochastic, kInt4, kTernary };
+
+}  // namespace leeway

@@ -1,0 +1,79 @@
+#include "config/differences.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "config/keys.h"
+
+namespace leeway {
+namespace {
+
+// And all of [sim].
+constexpr std::array<std::string_view, 9> kNoMatter = {
+    "run.driver",         "run.device",           "run.threads_per_worker", "run.keep",
+    "run.evaluate_every", "run.evaluate_windows", "pipeline.recompute",     "averaging.deadline_ms",
+    "averaging.guard"};
+// Late gradients depend on these, and nothing else does.
+constexpr std::array<std::string_view, 3> kOnlyDelays = {"mesh.stages", "pipeline.schedule",
+                                                         "pipeline.extra_per_hop"};
+// The length of the run is here because the schedule of the rate follows it.
+constexpr std::array<std::string_view, 9> kMayChange = {
+    "run.updates",           "run.tokens",         "optimizer.rate",
+    "optimizer.matrix_rate", "optimizer.decay",    "optimizer.clip",
+    "optimizer.warmup",      "optimizer.schedule", "optimizer.final"};
+
+bool contains(std::span<const std::string_view> paths, std::string_view path) {
+  return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
+bool is_synchronous(const Recipe& recipe) {
+  return recipe.pipeline.schedule != PipelineSchedule::kAsync;
+}
+
+// Whether a flush takes nothing away, neither late gradients nor rounds that are under way.
+bool nothing_in_flight(const Recipe& recipe) {
+  const AveragingOptions& averaging = recipe.averaging;
+  const bool at_once = averaging.merge == MergePolicy::kFixedLag && averaging.lag == 0;
+  const bool no_rounds =
+      recipe.mesh.replicas == 1 || averaging.method == AveragingMethod::kNone || at_once;
+  return no_rounds && (is_synchronous(recipe) || recipe.mesh.stages == 1);
+}
+
+std::string_view reason_of(std::string_view path) {
+  if (path == "mesh.stages")
+    return "in an asynchronous pipeline the number of stages decides how late gradients are";
+  if (path == "mesh.replicas") return "it decides who reads which data";
+  if (path.starts_with("averaging."))
+    return "it decides what replicas make of each other's weights";
+  if (path == "pipeline.schedule" || path == "pipeline.extra_per_hop")
+    return "it decides how late gradients are";
+  if (path == "pipeline.update_every") return "it decides what an update is made of";
+  if (path.starts_with("pipeline.")) return "it decides what becomes of late gradients";
+  return "";
+}
+
+}  // namespace
+
+std::vector<Difference> differences(const Recipe& a, const Recipe& b) {
+  const bool no_delays = is_synchronous(a) && is_synchronous(b);
+  const bool no_averaging = a.mesh.replicas == 1 && b.mesh.replicas == 1;
+  std::vector<Difference> found;
+  for (const Key& key : keys()) {
+    const Value first = value_of(key, a);
+    const Value second = value_of(key, b);
+    if (key.table() == "sim" || contains(kNoMatter, key.path) || first == second) continue;
+    if (no_delays && contains(kOnlyDelays, key.path)) continue;
+    if (no_averaging && key.table() == "averaging") continue;
+    // A checkpoint empties the pipeline: that matters only where it is not empty anyway.
+    const bool moves_flushes = key.path == "run.checkpoint_every";
+    if (moves_flushes && nothing_in_flight(a) && nothing_in_flight(b)) continue;
+    const bool may_change = moves_flushes || contains(kMayChange, key.path);
+    found.push_back({std::string(key.path), toml_text(first), toml_text(second), may_change,
+                     may_change ? "" : reason_of(key.path)});
+  }
+  return found;
+}
+
+}  // namespace leeway

@@ -1,0 +1,34 @@
+// When a worker was at work, as few intervals as possible: a worker that is always busy has one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/time.h"
+
+namespace leeway::sim {
+
+// A stretch of virtual time: from `begin` up to `end`.
+struct Window {
+  Nanos begin;
+  Nanos end;
+  Nanos length() const { return end - begin; }
+};
+
+class BusyIntervals {
+ public:
+  // Ascending: never before the end of what was added.
+  void add(Nanos begin, Nanos end);
+
+  Nanos total() const { return total_; }
+  // Of the window, what was worked.
+  Nanos within(const Window& window) const;
+  Nanos first_begin() const { return intervals_.empty() ? Nanos{0} : intervals_.front().begin; }
+  Nanos last_end() const { return intervals_.empty() ? Nanos{0} : intervals_.back().end; }
+
+ private:
+  std::vector<Window> intervals_;  // ascending, with a gap between any two
+  Nanos total_;
+};
+
+}  // namespace leeway::sim

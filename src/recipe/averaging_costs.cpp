@@ -1,0 +1,107 @@
+#include "recipe/averaging_costs.h"
+
+#include <algorithm>
+
+#include "recipe/lane_options.h"
+#include "recipe/stage_options.h"
+#include "worker/round_owner.h"
+
+namespace leeway {
+namespace {
+
+constexpr int64_t kFlightsOnArrival = 4;  // a guess: more where links are slower than updates
+
+// Numbers in a round, in the mean over a cycle.
+double round_numbers(const LaneOptions& lane) {
+  return static_cast<double>(lane.cut.parameters) / static_cast<double>(Cut(lane.cut).parts());
+}
+
+// Of a round's numbers once over the wire. Formats with blocks have them in every chunk.
+double encoded_round(const LaneOptions& lane, at::ScalarType type) {
+  const double numbers = round_numbers(lane);
+  const auto chunk = static_cast<int64_t>(numbers / static_cast<double>(lane.chunks));
+  if (chunk == 0) return 0;
+  return static_cast<double>(encoded_bytes(lane.wire, chunk, type)) / static_cast<double>(chunk) *
+         numbers;
+}
+
+// Flat buffers of the stage's size that the rules keep for good: as AveragingCompute makes them.
+int64_t buffer_count(const LaneOptions& lane) {
+  const auto one_if = [](bool needed) { return needed ? 1 : 0; };
+  if (lane.payload == RoundPayload::kGradients) return 0;
+  if (lane.payload == RoundPayload::kWeights)
+    return one_if(lane.merge.has_ema()) + 2 * one_if(lane.merge.has_outer());
+  // Steps: what few bits cannot say, at the sender and at the owner, and the weights before.
+  return 3 + one_if(lane.lowbit.smoothing != 0) + one_if(lane.lowbit.gain != 0);
+}
+
+// What a round in flight holds: where its runs begin, and what was sent.
+double flight_bytes(const LaneOptions& lane, double width) {
+  const double numbers = round_numbers(lane);
+  const bool keeps = lane.payload != RoundPayload::kGradients;
+  const auto granularity = static_cast<double>(Cut(lane.cut).granularity());
+  return numbers / granularity * sizeof(int64_t) + (keeps ? numbers * width : 0);
+}
+
+// An owner of steps keeps its answers for who asks again.
+double answer_bytes(const LaneOptions& lane, const StageOptions& stage) {
+  if (lane.payload != RoundPayload::kSteps) return 0;
+  const double own = encoded_round(lane, stage.master) / static_cast<double>(lane.chunks);
+  return static_cast<double>(RoundOwner::kRememberedRounds) * own;
+}
+
+}  // namespace
+
+AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary) {
+  AveragingTraffic traffic;
+  const auto others = static_cast<double>(recipe.mesh.replicas - 1);
+  if (others == 0) return traffic;
+  const std::vector<LanePlan> plans = lane_plans(recipe, vocabulary);
+  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary);
+  double parameters = 0;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const StageId id = {static_cast<int64_t>(s)};
+    parameters += static_cast<double>(stage_parameters(stages[s]));
+    for (const LaneOptions& lane : lane_options(recipe, stages[s], id)) {
+      const auto plan = std::find_if(plans.begin(), plans.end(),
+                                     [&](const LanePlan& p) { return p.lane == lane.lane; });
+      // Every number goes to its owner and comes back, but not to the owner itself.
+      const double bytes = 2 * others * encoded_round(lane, stages[s].master);
+      traffic.update_bytes += bytes / static_cast<double>(plan->interval);
+      if (lane.lane != Lane::kMain) continue;
+      traffic.stages.push_back(
+          {.numbers = round_numbers(lane), .round_bytes = bytes / (others + 1)});
+    }
+  }
+  const RunOptions& run = recipe.run;
+  const int64_t every =
+      run.evaluate_every > 0 ? std::min(run.evaluate_every, run.updates) : run.updates;
+  const auto width = static_cast<double>(c10::elementSize(stages.front().master));
+  traffic.evaluation_bytes = others * parameters * width / static_cast<double>(every);
+  traffic.allreduce_bytes =
+      allreduce_bytes(static_cast<int64_t>(parameters), recipe.mesh.replicas, 1);
+  return traffic;
+}
+
+int64_t rounds_in_flight_max(const Recipe& recipe, int64_t interval) {
+  const AveragingOptions& averaging = recipe.averaging;
+  if (averaging.merge != MergePolicy::kFixedLag) return kFlightsOnArrival;
+  return std::max<int64_t>(1, (averaging.lag + interval - 1) / interval);
+}
+
+AveragingMemory averaging_memory(const Recipe& recipe, const StageOptions& stage, StageId id) {
+  AveragingMemory memory;
+  const auto width = static_cast<double>(c10::elementSize(stage.master));
+  for (const LaneOptions& lane : lane_options(recipe, stage, id)) {
+    const bool main = lane.lane == Lane::kMain;
+    const int64_t interval = main ? round_interval(recipe) : recipe.averaging.repair_every;
+    const auto flights = static_cast<double>(rounds_in_flight_max(recipe, interval));
+    memory.buffers +=
+        static_cast<double>(buffer_count(lane)) * static_cast<double>(lane.cut.parameters) * width;
+    memory.flights += flights * flight_bytes(lane, width);
+    memory.answers += answer_bytes(lane, stage);
+  }
+  return memory;
+}
+
+}  // namespace leeway

@@ -1,0 +1,62 @@
+#include "recipe/memory_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/human.h"
+#include "base/process.h"
+#include "recipe/planned_memory.h"
+
+namespace leeway {
+namespace {
+
+// The part that takes most, in words that follow "of it for".
+std::pair<std::string, double> largest_part(const StageMemory& all) {
+  const std::pair<std::string, double> parts[] = {
+      {"weights and their gradients", all.weights + all.gradients},
+      {"the optimizer", all.optimizer + all.last_update},
+      {"versions of the weights", all.versions + all.evaluation},
+      {"activations", all.activations},
+      {"averaging", all.averaging},
+      {"what passes", all.passing}};
+  return *std::max_element(std::begin(parts), std::end(parts),
+                           [](const auto& a, const auto& b) { return a.second < b.second; });
+}
+
+std::string advice(const Recipe& recipe) {
+  const PipelineOptions& pipeline = recipe.pipeline;
+  std::vector<std::string> ways;
+  if (pipeline.extra_per_hop > 0 && recipe.mesh.stages > 1)
+    ways.push_back(fmt::format("lower pipeline.extra_per_hop ({})", pipeline.extra_per_hop));
+  if (!pipeline.recompute) ways.push_back("set pipeline.recompute = true");
+  if (recipe.data.batch > pipeline.update_every)
+    ways.push_back(fmt::format("lower data.batch ({})", recipe.data.batch));
+  if (recipe.mesh.replicas > 1)
+    ways.push_back(fmt::format("lower mesh.replicas ({})", recipe.mesh.replicas));
+  ways.push_back("make the model smaller");
+  const std::string last = std::move(ways.back());
+  ways.pop_back();
+  return ways.empty() ? last : fmt::format("{} or {}", fmt::join(ways, ", "), last);
+}
+
+}  // namespace
+
+Status check_memory(const Recipe& recipe, int64_t vocabulary) {
+  if (recipe.run.device != "cpu") return {};
+  return check_memory(recipe, planned_memory(recipe, vocabulary),
+                      static_cast<double>(physical_memory_bytes()));
+}
+
+Status check_memory(const Recipe& recipe, const std::vector<StageMemory>& plan, double available) {
+  const StageMemory all = together(plan, recipe.mesh.replicas);
+  if (all.total() <= available) return {};
+  const auto [part, bytes] = largest_part(all);
+  return usage_error(fmt::format(
+      "this run needs about {} of memory, {} of it for {}, and this machine has {}: {}",
+      shown_bytes(all.total()), shown_bytes(bytes), part, shown_bytes(available), advice(recipe)));
+}
+
+}  // namespace leeway

@@ -1,0 +1,115 @@
+#include "recipe/mesh_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "base/human.h"
+#include "base/text_table.h"
+#include "config/words.h"
+#include "pipeline/schedule.h"
+#include "recipe/averaging_report.h"
+#include "recipe/depth_report.h"
+#include "recipe/memory_check.h"
+#include "recipe/planned_memory.h"
+#include "recipe/stage_options.h"
+
+namespace leeway {
+namespace {
+
+std::string layers_text(const StageSlice& slice) {
+  const int64_t last = slice.first_layer + slice.layers - 1;
+  std::string text = slice.embeds ? "embedding, " : "";
+  text += slice.layers == 1 ? fmt::format("{}", last)
+                            : fmt::format("{} to {}", slice.first_layer, last);
+  return slice.heads ? text + ", head" : text;
+}
+
+// `slices` empty: the vocabulary is not known, and the cut depends on it.
+std::string stages_table(const Recipe& recipe, const std::vector<StageMemory>& memory,
+                         const std::vector<StageSlice>& slices) {
+  const PipelineShape shape = pipeline_shape(recipe);
+  Row heading = {"stage", "delay mean", "delay max", "in flight"};
+  if (!slices.empty()) heading.insert(heading.end(), {"versions", "layers", "parameters"});
+  std::vector<Row> rows;
+  for (size_t s = 0; s < static_cast<size_t>(shape.stages); ++s) {
+    const Schedule schedule(shape, {static_cast<int64_t>(s)});
+    const int64_t in_flight = slices.empty() ? schedule.warmup() + 1 : memory[s].in_flight;
+    rows.push_back({fmt::format("{}", s), fmt::format("{:.2f}", schedule.delay_mean()),
+                    fmt::format("{}", schedule.delay_max()), fmt::format("{}", in_flight)});
+    if (slices.empty()) continue;
+    rows.back().push_back(fmt::format("{}", memory[s].version_count));
+    rows.back().push_back(layers_text(slices[s]));
+    rows.back().push_back(human_count(static_cast<uint64_t>(memory[s].parameters)));
+  }
+  return stages_text(heading, rows);
+}
+
+Row memory_row(const std::string& name, const StageMemory& need) {
+  Row row = {name};
+  for (const double bytes :
+       {need.weights, need.gradients, need.optimizer, need.last_update, need.averaging,
+        need.versions, need.activations, need.evaluation, need.passing, need.total()}) {
+    row.push_back(bytes == 0 ? "-" : shown_bytes(bytes));
+  }
+  return row;
+}
+
+std::string memory_table(const std::vector<StageMemory>& plan, int64_t replicas) {
+  const Row heading = {"memory",      "weights",   "gradients", "optimizer",
+                       "last update", "averaging", "versions",  "activations",
+                       "evaluation",  "passing",   "total"};
+  std::vector<Row> rows;
+  for (size_t s = 0; s < plan.size(); ++s)
+    rows.push_back(memory_row(fmt::format("{}", s), plan[s]));
+  const bool several = plan.size() > 1 || replicas > 1;
+  return stages_text(heading, rows, several ? memory_row("all", together(plan, replicas)) : Row());
+}
+
+std::string notes_text(const std::vector<std::string>& notes) {
+  return notes.empty() ? "" : fmt::format("\n{}\n", fmt::join(notes, "\n"));
+}
+
+}  // namespace
+
+std::string recipe_summary(const Recipe& recipe) {
+  const ModelOptions& model = recipe.model;
+  const RunOptions& run = recipe.run;
+  const PipelineOptions& pipeline = recipe.pipeline;
+  const bool late = recipe.mesh.stages > 1 && pipeline.schedule == PipelineSchedule::kAsync;
+  const std::string lookahead =
+      late ? fmt::format(", look-ahead {}", word_of(pipeline.lookahead)) : std::string();
+  return fmt::format(
+      "  model  {}, {} layers, width {}, {} heads, context {}\n"
+      "  run    {} updates of {} tokens, {}, {} on {}, seed {}\n"
+      "  mesh   {}, {}, {} microbatch{} per update, {}{}\n",
+      word_of(model.architecture), model.layers, model.width, model.heads, model.context,
+      run.updates, tokens_per_update(recipe), word_of(recipe.optimizer.name),
+      word_of(run.precision), run.device, run.seed, counted(recipe.mesh.stages, "stage"),
+      counted(recipe.mesh.replicas, "replica"), pipeline.update_every,
+      pipeline.update_every == 1 ? "" : "es", word_of(pipeline.schedule), lookahead);
+}
+
+Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int64_t>& vocabulary) {
+  const Recipe& recipe = loaded.recipe;
+  if (!vocabulary.ok()) {
+    return fmt::format("\n{}\nparameters and memory are not shown: {}\n{}",
+                       stages_table(recipe, {}, {}), vocabulary.error().message,
+                       notes_text(averaging_notes(loaded, std::nullopt)));
+  }
+  LEEWAY_TRY(check_memory(recipe, *vocabulary));
+  LEEWAY_TRY(check_simulated_time(recipe, *vocabulary));
+  const std::vector<StageMemory> plan = planned_memory(recipe, *vocabulary);
+  std::vector<StageSlice> slices;
+  for (const StageOptions& stage : stage_options(recipe, *vocabulary))
+    slices.push_back(stage.slice);
+  const auto parameters = static_cast<uint64_t>(together(plan).parameters);
+  return fmt::format(
+      "  size   {} parameters, a vocabulary of {} tokens\n\n{}\n{}{}{}{}", human_count(parameters),
+      human_count(static_cast<uint64_t>(*vocabulary)), stages_table(recipe, plan, slices),
+      memory_table(plan, recipe.mesh.replicas), averaging_report(recipe, *vocabulary),
+      notes_text(averaging_notes(loaded, *vocabulary)), depth_report(loaded, *vocabulary));
+}
+
+}  // namespace leeway

@@ -1,0 +1,24 @@
+// A recipe's tables in the words of the folders that use them: config knows nothing of models and
+// optimizers, they know nothing of recipes, and here they meet.
+#pragma once
+
+#include "config/recipe.h"
+#include "model/shape.h"
+#include "optim/rate_schedule.h"
+#include "pipeline/schedule.h"
+#include "pipeline/stage.h"
+
+namespace leeway {
+
+RateScheduleOptions rate_schedule_options(const Recipe& recipe);
+
+PipelineShape pipeline_shape(const Recipe& recipe);
+
+int64_t tokens_per_update(const Recipe& recipe);  // of all replicas
+int64_t microbatch_sequences(const Recipe& recipe);
+int64_t microbatch_tokens(const Recipe& recipe);
+
+// One for each stage of the mesh, with the look-ahead that its delays ask for.
+std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary);
+
+}  // namespace leeway

@@ -1,0 +1,39 @@
+#include "run/drivers.h"
+
+#include "base/check.h"
+#include "base/process.h"
+#include "drivers/sim/simulation.h"
+#include "drivers/threads/threads.h"
+#include "recipe/stage_costs.h"
+
+namespace leeway {
+namespace {
+
+Nanos from_milliseconds(double milliseconds) { return {static_cast<int64_t>(milliseconds * 1e6)}; }
+
+sim::SimulationOptions simulation_options(const Recipe& recipe, int64_t vocabulary) {
+  return {.costs = sim_costs(recipe, vocabulary),
+          .links = {.seed = static_cast<uint64_t>(recipe.run.seed),
+                    .all = {.latency = from_milliseconds(recipe.sim.latency_ms),
+                            .bytes_per_second = recipe.sim.bandwidth_mbit * 1e6 / 8,
+                            .jitter = from_milliseconds(recipe.sim.jitter_ms)}}};
+}
+
+}  // namespace
+
+int threads_per_worker(const Recipe& recipe) {
+  if (recipe.run.threads_per_worker > 0) return static_cast<int>(recipe.run.threads_per_worker);
+  return recipe.mesh.stages * recipe.mesh.replicas > 1 ? 1 : static_cast<int>(core_count());
+}
+
+std::unique_ptr<Driver> make_driver(const Recipe& recipe, int64_t vocabulary) {
+  switch (recipe.run.driver) {
+    case DriverName::kThreads:
+      return std::make_unique<threads::Threads>(threads_per_worker(recipe));
+    case DriverName::kSim:
+      return std::make_unique<sim::Simulation>(simulation_options(recipe, vocabulary));
+  }
+  LEEWAY_UNREACHABLE("the table of keys knows all drivers");
+}
+
+}  // namespace leeway

@@ -1,0 +1,285 @@
+#include "run/recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/atomic_folder.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "recipe/lane_options.h"
+#include "recipe/stage_options.h"
+#include "run/workers.h"
+
+namespace leeway {
+namespace {
+
+constexpr size_t kRecentLosses = 20;
+constexpr double kSmoothing = 0.9;  // of the speed that is shown
+
+}  // namespace
+
+double mean_loss(const std::map<ReplicaId, double>& losses) {
+  double sum = 0;
+  for (const auto& [replica, loss] : losses) sum += loss;
+  return sum / static_cast<double>(losses.size());
+}
+
+RunRecorder::RunRecorder(const RunRecorderOptions& options, EventLog log, RunCounters counters,
+                         std::optional<Evaluated> valid)
+    : options_(options),
+      log_(std::move(log)),
+      counters_(std::move(counters)),
+      start_(options.clock.now()),
+      seconds_before_(counters_.seconds),
+      updating_since_(seconds_before_),
+      statistics_(options.plan),
+      rounds_(options.plan),
+      valid_(valid) {}
+
+double RunRecorder::seconds_now() const {
+  return seconds_before_ + (options_.clock.now() - start_).seconds();
+}
+
+RunCounters RunRecorder::counters(int64_t update) const {
+  RunCounters now = counters_;
+  now.seconds = seconds_now();
+  for (const auto& [of, bytes] : bytes_) {
+    if (of <= update) add(now, bytes);
+  }
+  return now;
+}
+
+void RunRecorder::add(RunCounters& counters, const Bytes& bytes) {
+  counters.bytes_activations += bytes.activations;
+  counters.bytes_gradients += bytes.gradients;
+  counters.bytes_evaluation += bytes.evaluation;
+  counters.bytes_averaging += bytes.averaging;
+}
+
+// Workers may be ahead of a checkpoint already, and what they did there is done again by who goes
+// on from it.
+void RunRecorder::count_bytes(const WorkRecord& record) {
+  const Work& work = record.work;
+  Bytes& bytes = bytes_[work.update];
+  if (work.kind == WorkKind::kEvaluate || work.lane == Lane::kEvaluation) {
+    bytes.evaluation += record.bytes_sent;
+  } else if (is_of_round(work.kind)) {
+    bytes.averaging += record.bytes_sent;
+  } else {
+    (work.kind == WorkKind::kForward ? bytes.activations : bytes.gradients) += record.bytes_sent;
+  }
+}
+
+void RunRecorder::warn(const std::string& message) const {
+  if (options_.observer.warned) options_.observer.warned(message);
+}
+
+// A full disk costs the diary, not the run: said once, and the checkpoint will tell if it stays.
+void RunRecorder::log(const Event& event) {
+  if (const Status status = log_.write(event); !status) warn(status.error().message);
+}
+
+void RunRecorder::flush_log() {
+  if (const Status status = log_.flush(); !status) warn(status.error().message);
+}
+
+void RunRecorder::worked(const WorkRecord& record) {
+  statistics_.worked(record);
+  rounds_.worked(record);
+  count_bytes(record);
+  if (record.work.kind == WorkKind::kEvaluate) {
+    const double seconds = (record.times.end - record.times.begin).seconds();
+    evaluating_seconds_ += seconds / static_cast<double>(worker_count());
+  }
+  WorkRecord timed = record;  // by the clock of the run, which goes on from session to session
+  const Nanos before = {static_cast<int64_t>(seconds_before_ * 1e9)};
+  timed.times.begin = record.times.begin - start_ + before;
+  timed.times.end = record.times.end - start_ + before;
+  log(to_event(timed));
+}
+
+void RunRecorder::updated(const StageUpdate& update) {
+  if (failure_) return;
+  if (!update.applied) return diverge(update);
+  Pending& pending = pending_[update.update];
+  pending.squared_norms[update.worker] = update.squared_norm;
+  if (update.worker.stage.value == 0) pending.rate_factor = update.rate_factor;
+  if (update.loss) pending.losses[update.worker.replica] = *update.loss;
+  const auto reported = static_cast<int64_t>(pending.squared_norms.size());
+  if (reported < worker_count()) return;
+  complete(update.update, pending);
+  pending_.erase(update.update);
+}
+
+void RunRecorder::complete(int64_t update, const Pending& pending) {
+  const double now = seconds_now();
+  // Evaluation is not updating, though it may go on beside it.
+  const double seconds = std::max(1e-9, now - updating_since_ - evaluating_seconds_);
+  updating_since_ = now;
+  evaluating_seconds_ = 0;
+  counters_.update = update;
+  counters_.seconds_updating += seconds;
+  const auto ahead = bytes_.upper_bound(update);
+  for (auto it = bytes_.begin(); it != ahead; ++it) add(counters_, it->second);
+  bytes_.erase(bytes_.begin(), ahead);
+  update_seconds_ =
+      update_seconds_ == 0 ? seconds : kSmoothing * update_seconds_ + (1 - kSmoothing) * seconds;
+  const auto replicas = static_cast<double>(options_.plan.replicas);
+  const double loss = mean_loss(pending.losses);
+  counters_.recent_losses.push_back(loss);
+  if (counters_.recent_losses.size() > kRecentLosses) counters_.recent_losses.pop_front();
+  const int64_t tokens = tokens_per_update(options_.recipe);
+  double squared_norm = 0;
+  for (const auto& [worker, squared] : pending.squared_norms) squared_norm += squared / replicas;
+  const UpdateReport report = {.update = update,
+                               .loss = loss,
+                               .gradient_norm = std::sqrt(squared_norm),
+                               .rate_factor = pending.rate_factor};
+  log(Event("update")
+          .add("update", report.update)
+          .add("loss", report.loss)
+          .add("gradient_norm", report.gradient_norm)
+          .add("rate_factor", report.rate_factor)
+          .add("tokens", update * tokens)
+          .add("seconds", now));
+  flush_log();  // who follows the run sees it now, and a crash costs no more than an update
+  if (options_.observer.updated) {
+    options_.observer.updated(report, static_cast<double>(tokens) / update_seconds_);
+  }
+  watch_stability();
+}
+
+// Of a run that merges on arrival nobody knows the lag beforehand.
+void RunRecorder::watch_stability() {
+  constexpr int64_t kEnough = 200;  // merges
+  const Recipe& recipe = options_.recipe;
+  const RoundStatistics rounds = rounds_.statistics();
+  if (rounds.merges < kEnough || recipe.averaging.merge != MergePolicy::kOnArrival) return;
+  const bool asks = !recipe.averaging.guard && !warned_of_lag_;
+  const auto warning =
+      asks ? stability_warning(stability_options(recipe, rounds_.recent_lag())) : std::nullopt;
+  if (warning) {
+    warned_of_lag_ = true;
+    warn(*warning);
+    log(Event("unstable").add("update", counters_.update).add("lag", rounds_.recent_lag()));
+  }
+  if (rounds_.longest_interval() > recipe.averaging.interval &&
+      !std::exchange(told_of_guard_, true)) {
+    warn(
+        fmt::format("averaging.guard: at a lag of {:.1f} updates rounds are now {} updates apart, "
+                    "so that merging stays stable",
+                    rounds_.recent_lag(), rounds_.longest_interval()));
+    log(Event("guarded")
+            .add("update", counters_.update)
+            .add("lag", rounds_.recent_lag())
+            .add("interval", rounds_.longest_interval()));
+  }
+}
+
+void RunRecorder::predicted(const Prediction& prediction) {
+  statistics_.predicted(prediction);
+  log(Event("predicted")
+          .add("replica", prediction.worker.replica.value)
+          .add("stage", prediction.worker.stage.value)
+          .add("update", prediction.update)
+          .add("delay", prediction.delay)
+          .add("prediction_error", prediction.error));
+}
+
+void RunRecorder::evaluated(const StageEvaluation& evaluation) {
+  valid_ = Evaluated{evaluation.update, evaluation.loss};
+  log(Event("evaluated")
+          .add("update", evaluation.update)
+          .add("valid_loss", evaluation.loss)
+          .add("windows", evaluation.windows)
+          .add("seconds", seconds_now()));
+  if (options_.observer.evaluated) {
+    options_.observer.evaluated(*valid_);
+  }
+}
+
+void RunRecorder::saved(StageState state) {
+  const int64_t update = state.update;
+  std::vector<StageState>& states = states_[update];
+  states.push_back(std::move(state));
+  if (static_cast<int64_t>(states.size()) < worker_count()) return;
+  write_checkpoint(std::move(states));
+  // Older ones that are not complete yet will never be wanted again.
+  states_.erase(states_.begin(), states_.upper_bound(update));
+}
+
+void RunRecorder::save_what_is_left() {
+  std::map<WorkerId, StageState> newest;
+  for (auto& [update, states] : states_) {
+    for (StageState& state : states) newest[state.worker] = std::move(state);
+  }
+  states_.clear();
+  if (static_cast<int64_t>(newest.size()) < worker_count()) return;
+  std::vector<StageState> states;
+  for (auto& [worker, state] : newest) states.push_back(std::move(state));
+  write_checkpoint(std::move(states));
+}
+
+void RunRecorder::write_checkpoint(std::vector<StageState> states) {
+  std::sort(states.begin(), states.end(),
+            [](const StageState& a, const StageState& b) { return a.worker < b.worker; });
+  const double before = seconds_now();
+  const Status status = save(states);
+  updating_since_ += seconds_now() - before;  // writing is not updating
+  if (!status) failure_ = status.error();
+}
+
+Status RunRecorder::save(const std::vector<StageState>& states) {
+  flush_log();         // what a checkpoint stands on is written before it
+  int64_t newest = 0;  // of replicas that were stopped apart
+  for (const StageState& state : states) newest = std::max(newest, state.update);
+  LEEWAY_ASSIGN(checkpoint_, save_run(options_.checkpoints,
+                                      {.counters = counters(newest),
+                                       .shape = options_.shape,
+                                       .state = join(states, options_.plan.shape.stages)},
+                                      options_.recipe.run.keep));
+  saved_update_ = counters_.update;
+  log(Event("saved").add("update", counters_.update).add("checkpoint", checkpoint_.string()));
+  flush_log();
+  if (options_.observer.saved) options_.observer.saved(checkpoint_);
+  return {};
+}
+
+void RunRecorder::diverge(const StageUpdate& update) {
+  const double norm = std::sqrt(update.total_squared_norm.value_or(update.squared_norm));
+  Event event("diverged");
+  event.add("update", update.update)
+      .add("stage", update.worker.stage.value)
+      .add("gradient_norm", norm);
+  if (update.loss) event.add("loss", *update.loss);
+  log(event);
+  flush_log();
+  drop_bad_checkpoint();
+  const auto kept = list_checkpoints(options_.checkpoints);
+  const std::string way_out =
+      kept.empty()
+          ? std::string("there is no checkpoint yet: start again with --fresh and")
+          : fmt::format("the last good checkpoint is {}: --resume and", kept.back().string());
+  const std::string symptom = update.loss
+                                  ? fmt::format("its loss is {:.4g} and its gradient norm {:.4g}",
+                                                *update.loss, std::abs(norm))
+                                  : fmt::format("the gradient norm of stage {} is {:.4g}",
+                                                update.worker.stage.value, std::abs(norm));
+  failure_ = Error{fmt::format(
+      "update {} was not made: {}; {} a lower optimizer.rate or optimizer.matrix_rate, or a longer "
+      "optimizer.warmup",
+      update.update + 1, symptom, way_out)};
+}
+
+// One that was saved a moment ago, before anybody had seen what its weights do, would only bring
+// --resume back to the same place. It goes if there is an earlier one to go back to.
+void RunRecorder::drop_bad_checkpoint() {
+  if (saved_update_ != counters_.update || list_checkpoints(options_.checkpoints).size() < 2) {
+    return;
+  }
+  if (const Status status = remove_folder(checkpoint_); !status) warn(status.error().message);
+}
+
+}  // namespace leeway

@@ -1,0 +1,135 @@
+// The recorder of one session: every report of every worker ends up here and becomes lines of the
+// event log, checkpoints, and what a person sees.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "checkpoint/saved_run.h"
+#include "config/recipe.h"
+#include "events/event_log.h"
+#include "run/round_statistics.h"
+#include "run/stage_statistics.h"
+#include "worker/outbox.h"
+#include "worker/run_plan.h"
+
+namespace leeway {
+
+// One update of the whole model.
+struct UpdateReport {
+  int64_t update = 0;  // updates done, this one included
+  double loss = 0;     // mean over the update's microbatches
+  double gradient_norm = 0;
+  double rate_factor = 0;
+};
+
+// Over the replicas, in their order: the same bits for whoever adds it up.
+double mean_loss(const std::map<ReplicaId, double>& losses);
+
+struct Evaluated {
+  int64_t update = 0;
+  double loss = 0;
+};
+
+// What a person wants to see while it runs. Any may be empty.
+struct TrainingObserver {
+  std::function<void(const UpdateReport&, double tokens_per_second)> updated;
+  std::function<void(const Evaluated&)> evaluated;
+  std::function<void(const Path& checkpoint)> saved;
+  std::function<void(const std::string& warning)> warned;
+  std::function<bool()> stop_wanted;  // asked after every update
+};
+
+struct RunRecorderOptions {
+  const Recipe& recipe;
+  const RunPlan& plan;
+  ModelShape shape;
+  Path checkpoints;
+  const Clock& clock;
+  const TrainingObserver& observer;
+};
+
+class RunRecorder final : public Recorder {
+ public:
+  // `valid`: an evaluation that the session before has left.
+  RunRecorder(const RunRecorderOptions& options, EventLog log, RunCounters counters,
+              std::optional<Evaluated> valid);
+
+  void worked(const WorkRecord& record) override;
+  void updated(const StageUpdate& update) override;
+  void predicted(const Prediction& prediction) override;
+  void evaluated(const StageEvaluation& evaluation) override;
+  void saved(StageState state) override;
+  bool abandoned() const override { return failure_.has_value(); }
+  bool stop_wanted() const override {
+    return options_.observer.stop_wanted && options_.observer.stop_wanted();
+  }
+
+  void log(const Event& event);
+  void flush_log();
+
+  // Why the run was abandoned.
+  const std::optional<Error>& failure() const { return failure_; }
+  // As of now: the time of the whole run so far is in it, and all that was sent.
+  RunCounters counters() const { return counters(INT64_MAX); }
+  // The newest evaluation, of this session or of the one before.
+  const std::optional<Evaluated>& valid() const { return valid_; }
+  StageStatistics statistics(StageId stage) const { return statistics_.of(stage); }
+  RoundStatistics round_statistics() const { return rounds_.statistics(); }
+  // After the last piece of work: a checkpoint of what every worker saved last, where replicas were
+  // stopped at different updates.
+  void save_what_is_left();
+
+ private:
+  // Of an update that not all stages have made yet.
+  struct Pending {
+    std::map<WorkerId, double> squared_norms;  // added in the order of workers, not of arrival
+    std::map<ReplicaId, double> losses;
+    double rate_factor = 0;
+  };
+  struct Bytes {
+    int64_t activations = 0;
+    int64_t gradients = 0;
+    int64_t evaluation = 0;
+    int64_t averaging = 0;
+  };
+  static void add(RunCounters& counters, const Bytes& bytes);
+  double seconds_now() const;
+  RunCounters counters(int64_t update) const;  // with what was sent up to this update
+  void complete(int64_t update, const Pending& pending);
+  void count_bytes(const WorkRecord& record);
+  void watch_stability();
+  int64_t worker_count() const { return options_.plan.shape.stages * options_.plan.replicas; }
+  void diverge(const StageUpdate& update);
+  void drop_bad_checkpoint();
+  void write_checkpoint(std::vector<StageState> states);
+  Status save(const std::vector<StageState>& states);
+  void warn(const std::string& message) const;
+
+  RunRecorderOptions options_;
+  EventLog log_;
+  RunCounters counters_;
+  Nanos start_;
+  double seconds_before_;
+  double updating_since_;               // seconds of the run when the last update was complete
+  double evaluating_seconds_ = 0;       // since then, of the average stage
+  double update_seconds_ = 0;           // smoothed: what an update takes
+  std::map<int64_t, Pending> pending_;  // by update
+  std::map<int64_t, std::vector<StageState>> states_;  // by update
+  StatisticsKeeper statistics_;
+  RoundKeeper rounds_;
+  bool warned_of_lag_ = false;
+  bool told_of_guard_ = false;
+  std::map<int64_t, Bytes> bytes_;  // by update, since all workers had made one
+  std::optional<Evaluated> valid_;
+  int64_t saved_update_ = -1;  // of this session's last checkpoint
+  Path checkpoint_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace leeway

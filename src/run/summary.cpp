@@ -1,0 +1,78 @@
+#include "run/summary.h"
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/hash.h"
+
+namespace leeway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json stage_json(const StageSummary& stage, size_t index) {
+  const StageStatistics& statistics = stage.statistics;
+  return {{"stage", index},
+          {"parameters", stage.parameters},
+          {"delay_expected", statistics.delay_expected},
+          {"delay_mean", or_null(statistics.delay_mean)},
+          {"delay_max", statistics.delay_max},
+          {"prediction_error", or_null(statistics.prediction_error)},
+          {"versions_peak", stage.versions_peak},
+          {"version_bytes", stage.version_bytes},
+          {"busy", statistics.busy}};
+}
+
+}  // namespace
+
+std::optional<double> train_loss(const RunCounters& counters) {
+  const auto& losses = counters.recent_losses;
+  if (losses.empty()) return std::nullopt;
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+std::string summary_json(const SummaryParts& parts) {
+  const RunCounters& counters = parts.counters;
+  Json json;
+  json["version"] = LEEWAY_VERSION;
+  json["finished"] = parts.finished;
+  json["parameters"] = parts.parameters;
+  json["updates"] = counters.update;
+  json["tokens"] = parts.tokens;
+  json["train_loss"] = or_null(train_loss(counters));
+  json["valid_loss"] = or_null(parts.valid_loss);
+  json["valid_update"] = parts.valid_update ? Json(*parts.valid_update) : Json(nullptr);
+  json["valid_bits_per_byte"] = or_null(parts.valid_bits_per_byte);
+  json["seconds"] = counters.seconds;
+  json["seconds_updating"] = counters.seconds_updating;
+  json["tokens_per_second"] = counters.seconds_updating > 0
+                                  ? static_cast<double>(parts.tokens) / counters.seconds_updating
+                                  : 0.0;
+  json["bytes_activations"] = counters.bytes_activations;
+  json["bytes_gradients"] = counters.bytes_gradients;
+  json["bytes_evaluation"] = counters.bytes_evaluation;
+  json["bytes_averaging"] = counters.bytes_averaging;
+  // For comparison: none of them was sent.
+  json["bytes_allreduce"] = static_cast<int64_t>(parts.allreduce_bytes);
+  json["replicas"] = parts.recipe.mesh.replicas;
+  json["rounds"] = parts.rounds.rounds;
+  json["lag_mean"] = or_null(parts.rounds.lag_mean);
+  json["lag_max"] = parts.rounds.lag_max;
+  json["consensus"] = or_null(parts.rounds.consensus);
+  json["contributions_late"] = parts.round_counts.late;
+  json["contributions_missing"] = parts.round_counts.missing;
+  json["answers_missed"] = parts.round_counts.missed;
+  json["rounds_dropped"] = parts.round_counts.dropped;
+  json["stages"] = Json::array();
+  for (size_t s = 0; s < parts.stages.size(); ++s) {
+    json["stages"].push_back(stage_json(parts.stages[s], s));
+  }
+  json["peak_rss_bytes"] = parts.peak_rss_bytes;
+  json["seed"] = parts.recipe.run.seed;
+  json["weights_hash"] = hash_hex(parts.weights_hash);
+  return json.dump(2) + "\n";
+}
+
+}  // namespace leeway

@@ -1,0 +1,316 @@
+#include "run/training_run.h"
+
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "base/process.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "recipe/lane_options.h"
+#include "recipe/stage_options.h"
+#include "run/summary.h"
+#include "run/workers.h"
+
+namespace leeway {
+namespace {
+
+Path checkpoints_of(const Path& folder) { return folder / "checkpoints"; }
+
+// Where a session begins: nowhere, or at a checkpoint.
+struct Start {
+  SavedRun saved;
+  Path checkpoint;
+  std::optional<Evaluated> valid = {};    // of the checkpoint's own weights, if that was done
+  std::vector<std::string> damaged = {};  // newer checkpoints that could not be used, in words
+};
+
+// The newest checkpoint that is sound; a damaged one costs the updates since the one before it.
+Result<Start> load_newest(const Path& folder) {
+  Start start;
+  const std::vector<Path> all = named_checkpoints(checkpoints_of(folder));
+  for (auto it = all.rbegin(); it != all.rend(); ++it) {
+    Result<SavedRun> saved = load_run(*it, /*with_optimizer=*/true);
+    if (saved) {
+      start.saved = std::move(*saved);
+      start.checkpoint = *it;
+      return start;
+    }
+    start.damaged.push_back(saved.error().message);
+  }
+  return Error{checkpoints_of(folder).string() +
+               " holds no sound checkpoint; start again with --fresh"};
+}
+
+// A session that ended by itself left its summary: its clock ran on after the checkpoint, and its
+// evaluation need not be done again.
+void take_over_summary(const Path& folder, Start& start) {
+  const Result<std::string> text = read_text(folder / "summary.json");
+  if (!text) return;
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return;
+  RunCounters& counters = start.saved.counters;
+  const auto is = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_number_integer() && *found == counters.update;
+  };
+  const auto number = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
+  };
+  if (!is("updates")) return;
+  counters.seconds = std::max(counters.seconds, number("seconds"));
+  const bool has_loss = json.contains("valid_loss") && json["valid_loss"].is_number();
+  if (is("valid_update") && has_loss)
+    start.valid = Evaluated{counters.update, number("valid_loss")};
+}
+
+Status check_fits(const Start& start, const RunCounters& fresh, const Workers& workers,
+                  const Path& folder) {
+  const SavedRun& saved = start.saved;
+  if (saved.counters.data_hash != fresh.data_hash) {
+    return usage_error(fmt::format(
+        "the training data is not what {} was trained on so far; bring back that data, or start a "
+        "new run with another --out",
+        folder.string()));
+  }
+  const int64_t parameters = parameters_of(workers);
+  if (saved.state.weights.numel() != parameters) {
+    return usage_error(fmt::format("{} has {} parameters and this recipe makes {}; use its recipe",
+                                   start.checkpoint.string(), saved.state.weights.numel(),
+                                   parameters));
+  }
+  const size_t buffers = saved.state.replicas.front().optimizer.buffers.size();
+  if (buffers != buffer_count(workers)) {
+    return usage_error(
+        fmt::format("{} holds {} optimizer buffers and this recipe's optimizer has "
+                    "{}; use its recipe",
+                    start.checkpoint.string(), buffers, buffer_count(workers)));
+  }
+  return {};
+}
+
+// A state that this recipe's replicas, stages and kinds of rounds can go on from.
+Status check_replicas(const Start& start, const Recipe& recipe, const RunPlan& plan) {
+  const auto& replicas = start.saved.state.replicas;
+  const auto wrong = [&](const std::string& what) {
+    return usage_error(fmt::format("{} is of a run with other {}; use its recipe",
+                                   start.checkpoint.string(), what));
+  };
+  if (std::ssize(replicas) != recipe.mesh.replicas) return wrong("replicas");
+  for (const ReplicaState& replica : replicas) {
+    for (const auto& lanes : replica.rounds) {
+      if (lanes.size() != plan.lanes.size()) return wrong("rounds");
+    }
+    const bool cut_anew = std::ssize(replica.rounds) != recipe.mesh.stages;
+    if (cut_anew && !plan.lanes.empty()) return wrong("stages");
+  }
+  return {};
+}
+
+RunCounters fresh_counters(const Dataset& data) {
+  RunCounters counters;
+  // A foreign token file does not know its tokenizer; the recipe may.
+  counters.tokenizer_hash =
+      data.tokenizer ? data.tokenizer->hash() : data.train.info().tokenizer_hash;
+  counters.data_hash = data.train.info().content_hash;
+  return counters;
+}
+
+void log_start(RunRecorder& recorder, const Dataset& data, const RunCounters& counters,
+               int64_t parameters) {
+  recorder.log(Event("started")
+                   .add("version", program_version())
+                   .add("parameters", parameters)
+                   .add("train_tokens", data.train.info().count)
+                   .add("data_hash", hash_hex(counters.data_hash))
+                   .add("valid_hash", hash_hex(data.valid ? data.valid->info().content_hash : 0))
+                   .add("tokenizer_hash", hash_hex(counters.tokenizer_hash)));
+}
+
+void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Start& start) {
+  const int64_t update = start.saved.counters.update;
+  Event resumed("resumed");
+  resumed.add("update", update);
+  const auto& replicas = start.saved.state.replicas;
+  for (size_t r = 0; r < replicas.size(); ++r) {  // those that are ahead
+    const int64_t own = replicas[r].optimizer.updates;
+    if (own > update) resumed.add(fmt::format("update_{}", r), own);
+  }
+  recorder.log(
+      resumed.add("version", program_version()).add("checkpoint", start.checkpoint.string()));
+  for (const std::string& change : request.changes) {
+    recorder.log(Event("changed").add("update", update).add("change", change));
+  }
+}
+
+std::vector<StageSummary> stage_summaries(const Workers& workers, const RunRecorder& recorder) {
+  std::vector<StageSummary> stages;
+  for (const auto& worker : workers) {
+    const Stage& stage = worker->compute()->stage();
+    if (worker->id().replica.value > 0) {
+      int64_t& peak = stages[static_cast<size_t>(worker->id().stage.value)].versions_peak;
+      peak = std::max(peak, stage.versions_peak());
+      continue;
+    }
+    stages.push_back({.statistics = recorder.statistics(worker->id().stage),
+                      .parameters = stage.weights().numel(),
+                      .versions_peak = stage.versions_peak(),
+                      .version_bytes = stage.version_bytes()});
+  }
+  return stages;
+}
+
+Worker::RoundCounts round_counts(const Workers& workers) {
+  Worker::RoundCounts all;
+  for (const auto& worker : workers) {
+    const Worker::RoundCounts own = worker->round_counts();
+    all.late += own.late;
+    all.missing += own.missing;
+    all.missed += own.missed;
+    all.dropped += own.dropped;
+  }
+  return all;
+}
+
+// Where the replicas of a checkpoint go on from.
+std::vector<ReplicaStart> starts_of(const SavedRun& saved) {
+  std::vector<ReplicaStart> starts;
+  for (const ReplicaState& replica : saved.state.replicas) {
+    starts.push_back({.update = replica.optimizer.updates, .rounds = replica.rounds});
+  }
+  return starts;
+}
+
+// Replicas that were stopped may have made different numbers of updates.
+double usual_bytes(const Recipe& recipe, const Workers& workers) {
+  int64_t updates = 0;
+  for (const auto& worker : workers) {
+    if (worker->id().stage.value == 0) updates += worker->counts().updates;
+  }
+  const int64_t replicas = recipe.mesh.replicas;
+  return allreduce_bytes(parameters_of(workers), replicas, updates) / static_cast<double>(replicas);
+}
+
+Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
+                            const Workers& workers, RunRecorder& recorder) {
+  const Recipe& recipe = request.recipe;
+  const RunCounters counters = recorder.counters();
+  const at::Tensor weights = weights_of(workers);
+  const std::optional<Evaluated>& valid = recorder.valid();
+  std::optional<double> loss, bits;
+  std::optional<int64_t> valid_update;
+  if (valid) {
+    loss = valid->loss;
+    valid_update = valid->update;
+    bits = bits_per_byte(valid->loss, data.valid->info());
+  }
+  // A run that has made its updates but was stopped before their evaluation goes on with that.
+  const bool trained = counters.update >= recipe.run.updates;
+  const bool finished = trained && (!data.valid || valid_update == counters.update);
+  const std::string json =
+      summary_json({.recipe = recipe,
+                    .counters = counters,
+                    .parameters = weights.numel(),
+                    .tokens = counters.update * tokens_per_update(recipe),
+                    .valid_loss = loss,
+                    .valid_update = valid_update,
+                    .finished = finished,
+                    .valid_bits_per_byte = bits,
+                    .weights_hash = hash_bytes({static_cast<const std::byte*>(weights.data_ptr()),
+                                                static_cast<size_t>(weights.nbytes())}),
+                    .peak_rss_bytes = peak_rss_bytes(),
+                    .stages = stage_summaries(workers, recorder),
+                    .rounds = recorder.round_statistics(),
+                    .round_counts = round_counts(workers),
+                    .allreduce_bytes = usual_bytes(recipe, workers)});
+  recorder.log(Event("ended").add("update", counters.update).add("finished", finished));
+  recorder.flush_log();
+  LEEWAY_TRY(write_atomically(request.folder / "summary.json", json));
+  return TrainingSummary{json, finished, counters.update};
+}
+
+}  // namespace
+
+std::string program_version() {
+  return fmt::format("{}, LibTorch {}", LEEWAY_VERSION, TORCH_VERSION);
+}
+
+Result<RunFolderState> run_folder_state(const Path& folder) {
+  std::error_code code;
+  const bool began = std::filesystem::exists(folder / "config.toml", code);
+  // Part of the way being a file is for make_folder() to say.
+  if (code && code != std::errc::not_a_directory) {
+    return file_error("look into", folder, code.value());
+  }
+  if (!began) return RunFolderState::kNone;
+  const Result<std::string> text = read_text(folder / "summary.json");
+  if (!text) return RunFolderState::kUnfinished;
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const bool finished = json.is_object() && json.value("finished", false);
+  return finished ? RunFolderState::kFinished : RunFolderState::kUnfinished;
+}
+
+Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& data, Driver& driver,
+                              const TrainingObserver& observer) {
+  const Recipe& recipe = request.recipe;
+  LEEWAY_TRY(make_folder(request.folder));
+  if (!request.resume && data.tokenizer) {
+    LEEWAY_TRY(make_folder(request.folder / "tokenizer"));
+    LEEWAY_TRY(data.tokenizer->save(request.folder / "tokenizer"));
+  }
+  LEEWAY_ASSIGN(EventLog log, EventLog::open(request.folder / "events.jsonl", request.resume));
+
+  RunCounters counters = fresh_counters(data);
+  std::optional<Start> start;
+  if (request.resume) {
+    LEEWAY_ASSIGN(start, load_newest(request.folder));
+    take_over_summary(request.folder, *start);
+    if (observer.warned) std::ranges::for_each(start->damaged, observer.warned);
+  }
+  const MeshData mesh = {.train = data.train,
+                         .valid = data.valid ? &*data.valid : nullptr,
+                         .vocabulary = data.vocabulary};
+  RunPlan plan = make_plan(recipe, mesh);
+  if (start) {
+    LEEWAY_TRY(check_replicas(*start, recipe, plan));
+    plan.first_update = start->saved.counters.update;
+    plan.starts = starts_of(start->saved);
+  }
+  if (request.stop_at > 0) plan.last_update = std::min(request.stop_at, plan.last_update);
+  plan.last_update = std::max(plan.first_update, plan.last_update);
+  const Workers workers = make_workers(recipe, mesh, plan);
+  if (start) {
+    LEEWAY_TRY(check_fits(*start, counters, workers, request.folder));
+    LEEWAY_TRY(restore(workers, start->saved.state));
+    counters = start->saved.counters;
+    if (plan.evaluates(plan.first_update) && !start->valid) {
+      for (const auto& worker : workers) worker->evaluate_first();
+    }
+  }
+
+  RunRecorder recorder({.recipe = recipe,
+                        .plan = plan,
+                        .shape = workers.front()->compute()->stage().model().shape(),
+                        .checkpoints = checkpoints_of(request.folder),
+                        .clock = driver.clock(),
+                        .observer = observer},
+                       std::move(log), counters, start ? start->valid : std::nullopt);
+  if (start) {
+    log_resume(recorder, request, *start);
+  } else {
+    log_start(recorder, data, counters, parameters_of(workers));
+  }
+  // Only now is it sure that this session takes place. Until it ends, the run is unfinished.
+  LEEWAY_TRY(write_atomically(request.folder / "config.toml", request.recipe_text));
+  std::error_code ignored;  // there may be no summary yet
+  std::filesystem::remove(request.folder / "summary.json", ignored);
+  LEEWAY_TRY(driver.run(workers, recorder));
+  if (!recorder.failure()) recorder.save_what_is_left();
+  if (recorder.failure()) return *recorder.failure();
+  return end(request, data, workers, recorder);
+}
+
+}  // namespace leeway

@@ -1,0 +1,144 @@
+#include "run/workers.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+
+#include "averaging/merge.h"
+#include "base/check.h"
+#include "recipe/lane_options.h"
+#include "recipe/stage_options.h"
+
+namespace leeway {
+namespace {
+
+constexpr int64_t kPredictionSamples = 50;  // over a run: each costs two copies of the weights
+
+SamplerOptions sampler_of(const Recipe& recipe, const TokenFile& train) {
+  return {.seed = static_cast<uint64_t>(recipe.run.seed),
+          .window_count = window_count_of(train.info().count, recipe.model.context),
+          .replicas = recipe.mesh.replicas,
+          .microbatch = microbatch_sequences(recipe),
+          .own_parts = recipe.data.own_parts};
+}
+
+}  // namespace
+
+Workers make_workers_without_compute(const RunPlan& plan, int64_t replicas) {
+  Workers workers;
+  for (int64_t i = 0; i < plan.shape.stages * replicas; ++i) {
+    const WorkerId id = {.replica = {i / plan.shape.stages}, .stage = {i % plan.shape.stages}};
+    workers.push_back(std::make_unique<Worker>(id, plan, nullptr));
+  }
+  return workers;
+}
+
+Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& plan) {
+  const std::vector<StageOptions> stages = stage_options(recipe, data.vocabulary);
+  const ModelShape& shape = stages.front().shape;
+  const bool looks_ahead = std::any_of(stages.begin(), stages.end(),
+                                       [](const StageOptions& s) { return s.horizon > 0; });
+  Workers workers;
+  const auto stage_count = static_cast<int64_t>(stages.size());
+  for (int64_t i = 0; i < stage_count * recipe.mesh.replicas; ++i) {
+    const WorkerId id = {.replica = {i / stage_count}, .stage = {i % stage_count}};
+    const auto s = static_cast<size_t>(id.stage.value);
+    const Schedule schedule(plan.shape, id.stage);
+    const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
+    const bool discounts = recipe.pipeline.lookahead == Lookahead::kLrDiscount;
+    const StageComputeOptions options = {
+        .worker = id,
+        .stage = stages[s],
+        .sampler = sampler_of(recipe, data.train),
+        .schedule = rate_schedule_options(recipe),
+        .update_every = plan.shape.update_every,
+        .clip = recipe.optimizer.clip,
+        .model_parameters = parameter_count(slice_layout(shape, whole_model(shape))),
+        .delay_max = schedule.delay_max(),
+        .tentative = {.warmup = schedule.delay_max() == 0 ? 0 : schedule.warmup(),
+                      .refresh = tentative ? recipe.pipeline.refresh : 0},
+        .discount_updates = discounts ? recipe.pipeline.discount_updates : 0,
+        .predict_every = schedule.delay_max() == 0
+                             ? 0
+                             : std::max<int64_t>(1, plan.run_updates / kPredictionSamples),
+        .evaluate_windows = recipe.run.evaluate_windows,
+        .saves_last_update = looks_ahead,
+        .lanes = lane_options(recipe, stages[s], id.stage)};
+    workers.push_back(std::make_unique<Worker>(
+        id, plan, std::make_unique<StageCompute>(options, data.train, data.valid)));
+  }
+  return workers;
+}
+
+int64_t parameters_of(const Workers& workers) {
+  int64_t count = 0;
+  for (const auto& worker : workers) {
+    if (worker->id().replica.value == 0) count += worker->compute()->stage().weights().numel();
+  }
+  return count;
+}
+
+at::Tensor weights_of(const Workers& workers) {
+  std::map<int64_t, std::vector<at::Tensor>> copies;  // by stage
+  for (const auto& worker : workers) {
+    copies[worker->id().stage.value].push_back(worker->compute()->stage().weights());
+  }
+  std::vector<at::Tensor> parts;
+  for (const auto& [stage, replicas] : copies) {
+    parts.push_back(replicas.size() == 1 ? replicas.front() : mean_of(replicas));
+  }
+  return (parts.size() == 1 ? parts.front() : at::cat(parts)).cpu();
+}
+
+namespace {
+
+ReplicaState join_replica(std::span<const StageState> stages) {
+  ReplicaState whole = {.weights = {}, .optimizer = stages.front().optimizer, .rounds = {}};
+  std::vector<at::Tensor> weights;
+  for (const StageState& stage : stages) {
+    weights.push_back(stage.weights);
+    whole.rounds.push_back(stage.rounds);
+  }
+  whole.weights = at::cat(weights);
+  for (size_t b = 0; b < whole.optimizer.buffers.size(); ++b) {
+    std::vector<at::Tensor> parts;
+    for (const StageState& stage : stages) parts.push_back(stage.optimizer.buffers[b].second);
+    whole.optimizer.buffers[b].second = at::cat(parts);
+  }
+  return whole;
+}
+
+}  // namespace
+
+ModelState join(const std::vector<StageState>& states, int64_t stages) {
+  ModelState model;
+  std::vector<at::Tensor> weights;
+  for (size_t first = 0; first < states.size(); first += static_cast<size_t>(stages)) {
+    model.replicas.push_back(
+        join_replica(std::span(states).subspan(first, static_cast<size_t>(stages))));
+    weights.push_back(model.replicas.back().weights);
+  }
+  model.weights = weights.size() == 1 ? weights.front() : mean_of(weights);
+  return model;
+}
+
+size_t buffer_count(const Workers& workers) { return workers.front()->compute()->buffer_count(); }
+
+Status restore(const Workers& workers, const ModelState& state) {
+  const int64_t parameters = parameters_of(workers);
+  int64_t offset = 0;
+  for (const auto& worker : workers) {
+    if (worker->id().stage.value == 0) offset = 0;
+    const ReplicaState& replica = state.replicas[static_cast<size_t>(worker->id().replica.value)];
+    LEEWAY_CHECK(replica.weights.numel() == parameters, "shapes were checked before");
+    StageCompute& numbers = *worker->compute();
+    const int64_t count = numbers.stage().weights().numel();
+    Optimizer::State part = replica.optimizer;
+    for (auto& [name, buffer] : part.buffers) buffer = buffer.narrow(0, offset, count);
+    LEEWAY_TRY(numbers.restore(replica.weights.narrow(0, offset, count), part));
+    offset += count;
+  }
+  return {};
+}
+
+}  // namespace leeway

@@ -1,0 +1,40 @@
+// The one table of what a scenario may say beside its recipe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "config/value.h"
+#include "simulate/scenario.h"
+
+namespace leeway {
+
+template <class T>
+struct ScenarioKey {
+  std::string_view name;
+  std::variant<double T::*, int64_t T::*, bool T::*, std::string T::*,
+               std::vector<std::string> T::*>
+      member;
+  double min = 0;
+  double max = 0;
+  bool above = false;  // `min` itself is not allowed
+  bool required = false;
+};
+
+// "simulate", "machine" and so on; what is none of them belongs to the recipe.
+bool is_scenario_word(std::string_view word);
+const std::vector<std::string_view>& scenario_words();
+
+template <class T>
+const std::vector<ScenarioKey<T>>& scenario_keys();
+
+// Gives one key of `table` its value, or says in one sentence why not.
+template <class T>
+Status assign_scenario_key(std::string_view table, std::string_view name, const Value& value,
+                           T& object);
+
+}  // namespace leeway

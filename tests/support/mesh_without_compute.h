@@ -1,0 +1,62 @@
+// Workers without numbers, and recorder that remember: for tests of drivers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "run/workers.h"
+#include "worker/driver.h"
+
+namespace leeway {
+
+using IdleWorkers = Workers;
+
+// Remembers every piece of work, and may want an end after so many.
+class Notebook final : public Recorder {
+ public:
+  void worked(const WorkRecord& record) override { records_.push_back(record); }
+  void updated(const StageUpdate&) override {}
+  void predicted(const Prediction&) override {}
+  void evaluated(const StageEvaluation&) override {}
+  void saved(StageState) override {}
+  bool abandoned() const override { return over(abandon_after_); }
+  bool stop_wanted() const override { return over(stop_after_); }
+
+  void stop_after(size_t records) { stop_after_ = records; }
+  void abandon_after(size_t records) { abandon_after_ = records; }
+
+  const std::vector<WorkRecord>& records() const { return records_; }
+  std::vector<WorkRecord> of(WorkerId worker) const {
+    std::vector<WorkRecord> found;
+    for (const WorkRecord& record : records_) {
+      if (record.worker == worker) found.push_back(record);
+    }
+    return found;
+  }
+  std::vector<WorkRecord> of(WorkerId worker, WorkKind kind) const {
+    std::vector<WorkRecord> found;
+    for (const WorkRecord& record : of(worker)) {
+      if (record.work.kind == kind) found.push_back(record);
+    }
+    return found;
+  }
+
+ private:
+  bool over(size_t records) const { return records_.size() >= records; }
+
+  std::vector<WorkRecord> records_;
+  size_t stop_after_ = SIZE_MAX;
+  size_t abandon_after_ = SIZE_MAX;
+};
+
+// A run of so many updates that evaluates nothing and saves only its end.
+inline RunPlan plan_of(const PipelineShape& shape, int64_t updates) {
+  return {.shape = shape, .last_update = updates, .run_updates = updates};
+}
+
+inline IdleWorkers make_mesh(const RunPlan& plan, int64_t replicas = 1) {
+  return make_workers_without_compute(plan, replicas);
+}
+
+}  // namespace leeway

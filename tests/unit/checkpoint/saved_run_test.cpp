@@ -1,0 +1,190 @@
+#include "checkpoint/saved_run.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "../../support/temporary_folder.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/safetensors.h"
+#include "model/stage_model.h"
+
+namespace leeway {
+namespace {
+
+using Json = nlohmann::json;
+
+ModelShape tiny_shape() {
+  return {.layers = 1,
+          .width = 4,
+          .heads = 2,
+          .kv_heads = 1,
+          .hidden = 3,
+          .context = 5,
+          .vocabulary = 7};
+}
+
+// Replica r has r more of everything. A model is the mean of its replicas; here it only has to be
+// told apart from them.
+SavedRun tiny_run(int64_t replicas = 1) {
+  const ModelShape shape = tiny_shape();
+  const int64_t count = parameter_count(slice_layout(shape, whole_model(shape)));
+  const at::Tensor ramp = at::arange(count, at::kFloat);
+  SavedRun run = {.counters = {.update = 12,
+                               .seconds = 3.5,
+                               .seconds_updating = 2.25,
+                               .recent_losses = {4.5, 0.1},
+                               .tokenizer_hash = 0xFEDCBA9876543210,  // more bits than a double has
+                               .data_hash = 1},
+                  .shape = shape,
+                  .state = {.weights = ramp / 7, .replicas = {}}};
+  for (int64_t r = 0; r < replicas; ++r) {
+    run.state.replicas.push_back(
+        {.weights = replicas == 1 ? run.state.weights : ramp / 7 + r,
+         .optimizer = {.buffers = {{"momentum", ramp / 3 + r}, {"variance", ramp + 1 + r}},
+                       .updates = 11 + r,
+                       .momentum_product = 0.3},
+         .rounds = {{5 + r, 2}, {6 + r, 2}}});
+  }
+  return run;
+}
+
+void expect_same(const ReplicaState& a, const ReplicaState& b) {
+  EXPECT_TRUE(at::equal(a.weights, b.weights));
+  EXPECT_EQ(a.rounds, b.rounds);
+  EXPECT_EQ(a.optimizer.updates, b.optimizer.updates);
+  EXPECT_EQ(a.optimizer.momentum_product, b.optimizer.momentum_product);
+  ASSERT_EQ(a.optimizer.buffers.size(), b.optimizer.buffers.size());
+  for (size_t i = 0; i < a.optimizer.buffers.size(); ++i) {
+    EXPECT_EQ(a.optimizer.buffers[i].first, b.optimizer.buffers[i].first);
+    EXPECT_TRUE(at::equal(a.optimizer.buffers[i].second, b.optimizer.buffers[i].second));
+  }
+}
+
+class SavedStateTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto saved = save_run(folder_.path(), tiny_run(), 3);
+    ASSERT_TRUE(saved.ok()) << saved.error().message;
+    checkpoint_ = *saved;
+  }
+
+  // Another checkpoint whose hashes are right and whose state.json or buffers are not.
+  Path with(const std::string& state, const TensorFile& buffers) {
+    const auto config = read_text(checkpoint_ / "config.json");
+    auto model = read_safetensors(checkpoint_ / "model.safetensors");
+    return write_checkpoint(folder_.path(), 13,
+                            {{"config.json", *config},
+                             {"model.safetensors", *std::move(model)},
+                             {"state.safetensors", buffers},
+                             {"state.json", state}},
+                            3)
+        .value();
+  }
+
+  std::string state_text() { return read_text(checkpoint_ / "state.json").value(); }
+
+  TemporaryFolder folder_;
+  Path checkpoint_;
+};
+
+TEST_F(SavedStateTest, ComesBackWhole) {
+  const SavedRun run = tiny_run();
+  const auto loaded = load_run(checkpoint_, /*with_optimizer=*/true);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(loaded->counters.update, 12);
+  EXPECT_EQ(loaded->counters.seconds, 3.5);
+  EXPECT_EQ(loaded->counters.seconds_updating, 2.25);
+  EXPECT_EQ(loaded->counters.recent_losses, run.counters.recent_losses);
+  EXPECT_EQ(loaded->counters.tokenizer_hash, 0xFEDCBA9876543210);
+  EXPECT_EQ(loaded->counters.data_hash, 1u);
+  EXPECT_EQ(loaded->shape, run.shape);
+  EXPECT_TRUE(at::equal(loaded->state.weights, run.state.weights));
+  ASSERT_EQ(loaded->state.replicas.size(), 1u);
+  expect_same(loaded->state.replicas[0], run.state.replicas[0]);
+}
+
+// More than ten, so that replica.1 is the beginning of another's name.
+TEST_F(SavedStateTest, EveryReplicaComesBackWithItsOwn) {
+  const SavedRun run = tiny_run(/*replicas=*/12);
+  const auto saved = save_run(folder_.path(), run, 3);
+  ASSERT_TRUE(saved.ok()) << saved.error().message;
+  const auto loaded = load_run(*saved, /*with_optimizer=*/true);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_TRUE(at::equal(loaded->state.weights, run.state.weights));
+  ASSERT_EQ(loaded->state.replicas.size(), 12u);
+  for (size_t r = 0; r < 12; ++r) expect_same(loaded->state.replicas[r], run.state.replicas[r]);
+}
+
+TEST_F(SavedStateTest, RefusesAReplicaWithoutWeights) {
+  Json state = Json::parse(state_text());
+  state["replicas"].push_back(state["replicas"][0]);
+  const auto loaded = load_run(with(state.dump(), {}), /*with_optimizer=*/true);
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_NE(loaded.error().message.find("lacks the weights of a replica"), std::string::npos)
+      << loaded.error().message;
+}
+
+TEST_F(SavedStateTest, LeavesTheOptimizerOutWhereItIsNotWanted) {
+  const auto loaded = load_run(checkpoint_, /*with_optimizer=*/false);
+  ASSERT_TRUE(loaded.ok());
+  EXPECT_TRUE(loaded->state.replicas[0].optimizer.buffers.empty());
+  EXPECT_TRUE(at::equal(loaded->state.weights, tiny_run().state.weights));
+}
+
+TEST_F(SavedStateTest, RefusesEachMissingOrMisshapenMember) {
+  for (const char* member : {"update", "seconds", "seconds_updating", "recent_losses",
+                             "tokenizer_hash", "data_hash", "bytes_activations", "bytes_gradients",
+                             "bytes_evaluation", "bytes_averaging", "replicas"}) {
+    Json missing = Json::parse(state_text());
+    ASSERT_EQ(missing.erase(member), 1u) << member;
+    Json misshapen = Json::parse(state_text());
+    misshapen[member] = Json::object();
+    for (const Json& state : {missing, misshapen}) {
+      const auto loaded = load_run(with(state.dump(), {}), /*with_optimizer=*/false);
+      ASSERT_FALSE(loaded.ok()) << member;
+      EXPECT_NE(loaded.error().message.find("state.json"), std::string::npos) << member;
+    }
+  }
+}
+
+TEST_F(SavedStateTest, RefusesEachMissingOrMisshapenMemberOfAReplica) {
+  for (const char* member : {"updates", "momentum_product", "rounds"}) {
+    Json missing = Json::parse(state_text());
+    ASSERT_EQ(missing["replicas"][0].erase(member), 1u) << member;
+    Json misshapen = Json::parse(state_text());
+    misshapen["replicas"][0][member] = Json::object({{"a", "b"}});
+    for (const Json& state : {missing, misshapen}) {
+      const auto loaded = load_run(with(state.dump(), {}), /*with_optimizer=*/false);
+      ASSERT_FALSE(loaded.ok()) << member;
+      EXPECT_NE(loaded.error().message.find("state.json"), std::string::npos) << member;
+    }
+  }
+}
+
+TEST_F(SavedStateTest, RefusesWhatIsNoStateAtAll) {
+  for (const std::string text : {"", "[]", "{", "12", R"({"update": 1})"}) {
+    EXPECT_FALSE(load_run(with(text, {}), /*with_optimizer=*/false).ok()) << text;
+  }
+  Json state = Json::parse(state_text());
+  state["tokenizer_hash"] = "not hexadecimal";
+  EXPECT_FALSE(load_run(with(state.dump(), {}), /*with_optimizer=*/false).ok());
+}
+
+TEST_F(SavedStateTest, RefusesBuffersOfAnotherModel) {
+  const TensorFile buffers{.tensors = {{"momentum", at::zeros({3})}}, .metadata = {}};
+  const auto loaded = load_run(with(state_text(), buffers), /*with_optimizer=*/true);
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_NE(loaded.error().message.find("momentum has 3 numbers"), std::string::npos)
+      << loaded.error().message;
+}
+
+TEST_F(SavedStateTest, RefusesAChangedByte) {
+  std::string text = state_text();
+  text[text.find("12")] = '9';  // of the same length: only the hash can tell
+  ASSERT_TRUE(write_atomically(checkpoint_ / "state.json", text).ok());
+  EXPECT_FALSE(load_run(checkpoint_, /*with_optimizer=*/false).ok());
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,151 @@
+#include "recipe/averaging_costs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "averaging/subset.h"
+#include "config/load.h"
+#include "recipe/lane_options.h"
+#include "recipe/stage_options.h"
+
+namespace leeway {
+namespace {
+
+constexpr int64_t kVocabulary = 257;
+
+Recipe recipe_of(std::vector<std::string> sets) {
+  sets.insert(sets.begin(), {"model.width=32", "model.context=16", "mesh.stages=2"});
+  auto loaded = parse_recipe("data.train = 'x'", "test.toml", sets);
+  EXPECT_TRUE(loaded.ok()) << loaded.error().message;
+  return loaded.ok() ? loaded->recipe : Recipe{};
+}
+
+int64_t parameters_of(const Recipe& recipe) {
+  int64_t sum = 0;
+  for (const StageOptions& stage : stage_options(recipe, kVocabulary)) {
+    sum += parameter_count(slice_layout(stage.shape, stage.slice));
+  }
+  return sum;
+}
+
+// A real worker's numbers with as many rounds in flight as there can be.
+void expect_real_memory(const std::vector<std::string>& sets) {
+  const Recipe recipe = recipe_of(sets);
+  const StageOptions options = stage_options(recipe, kVocabulary)[1];
+  const std::vector<LaneOptions> lanes = lane_options(recipe, options, {1});
+  Stage stage(options);
+  AveragingCompute numbers(lanes, {0}, stage);
+  int64_t runs_apart = 0;  // a round may have a run of each lane more or less than the mean
+  for (const LaneOptions& lane : lanes) {
+    const bool main = lane.lane == Lane::kMain;
+    const int64_t rounds =
+        rounds_in_flight_max(recipe, main ? round_interval(recipe) : recipe.averaging.repair_every);
+    for (int64_t round = 0; round < rounds; ++round) numbers.contribute(lane.lane, round);
+    runs_apart += rounds * (Cut(lane.cut).granularity() * 4 + 8);
+  }
+  const AveragingMemory plan = averaging_memory(recipe, options, {1});
+  EXPECT_EQ(plan.buffers, static_cast<double>(numbers.buffer_bytes())) << sets.front();
+  EXPECT_NEAR(plan.flights, static_cast<double>(numbers.flight_bytes()),
+              static_cast<double>(runs_apart))
+      << sets.front();
+  EXPECT_GT(numbers.flight_bytes(), 0);
+}
+
+TEST(AveragingMemory, IsThatOfARealWorker) {
+  const std::string fixed = "averaging.merge=fixed_lag";
+  expect_real_memory({"mesh.replicas=2", fixed, "averaging.lag=3"});
+  expect_real_memory({"mesh.replicas=3", fixed, "averaging.lag=7", "averaging.interval=3"});
+  expect_real_memory({"mesh.replicas=2", "averaging.correction=delta"});
+  expect_real_memory(
+      {"mesh.replicas=2", "averaging.correction=none", "averaging.outer_momentum=0"});
+  expect_real_memory({"mesh.replicas=2", "run.precision=bf16"});
+  for (const char* method : {"lowbit", "allreduce", "weights", "diloco"}) {
+    expect_real_memory({"mesh.replicas=4", std::string("averaging.method=") + method});
+  }
+  expect_real_memory({"mesh.replicas=2", "averaging.method=lowbit", "averaging.smoothing=0",
+                      "averaging.gain=0", "averaging.repair_every=0"});
+}
+
+TEST(AveragingMemory, IsNoneWhereNothingIsAveraged) {
+  for (const char* set : {"mesh.replicas=1", "averaging.method=none"}) {
+    const Recipe recipe = recipe_of({"mesh.replicas=2", set});
+    const StageOptions stage = stage_options(recipe, kVocabulary)[0];
+    const AveragingMemory memory = averaging_memory(recipe, stage, {0});
+    EXPECT_EQ(memory.buffers + memory.flights + memory.answers, 0);
+  }
+}
+
+TEST(AveragingMemory, OwnersOfStepsKeepAnswers) {
+  const Recipe recipe = recipe_of({"mesh.replicas=2", "averaging.method=lowbit"});
+  const StageOptions stage = stage_options(recipe, kVocabulary)[0];
+  const auto parameters =
+      static_cast<double>(parameter_count(slice_layout(stage.shape, stage.slice)));
+  // Half of the stage in 1.67 bits a number, for each of 64 rounds.
+  EXPECT_NEAR(averaging_memory(recipe, stage, {0}).answers, 64 * parameters / 2 * 107 / 512,
+              64 * 107);
+}
+
+TEST(RoundsInFlight, AreThoseThatTheLagLeavesOpen) {
+  const auto rounds = [](const char* lag, int64_t interval) {
+    return rounds_in_flight_max(recipe_of({"mesh.replicas=2", "averaging.merge=fixed_lag",
+                                           std::string("averaging.lag=") + lag}),
+                                interval);
+  };
+  EXPECT_EQ(rounds("0", 1), 1);  // until its merge, at once
+  EXPECT_EQ(rounds("1", 1), 1);
+  EXPECT_EQ(rounds("5", 1), 5);
+  EXPECT_EQ(rounds("5", 2), 3);
+  EXPECT_EQ(rounds("5", 50), 1);
+}
+
+TEST(AveragingTraffic, IsThatOfTheFormulas) {
+  for (const char* replicas : {"2", "3", "12"}) {
+    const Recipe recipe =
+        recipe_of({std::string("mesh.replicas=") + replicas, "run.evaluate_every=50"});
+    const auto others = static_cast<double>(recipe.mesh.replicas - 1);
+    const auto parameters = static_cast<double>(parameters_of(recipe));
+    const AveragingTraffic traffic = averaging_traffic(recipe, kVocabulary);
+    EXPECT_DOUBLE_EQ(traffic.allreduce_bytes, 2 * others * parameters * 4);
+    EXPECT_DOUBLE_EQ(traffic.update_bytes, traffic.allreduce_bytes / 20);
+    EXPECT_DOUBLE_EQ(traffic.evaluation_bytes, others * parameters * 4 / 50);
+    ASSERT_EQ(traffic.stages.size(), 2u);
+    double sent = 0;
+    double numbers = 0;
+    for (const StageTraffic& stage : traffic.stages) {
+      sent += stage.round_bytes * (others + 1);
+      numbers += stage.numbers;
+    }
+    EXPECT_DOUBLE_EQ(sent, traffic.update_bytes);
+    EXPECT_DOUBLE_EQ(numbers, parameters / 20);
+  }
+}
+
+TEST(AveragingTraffic, FollowsWireIntervalAndMethod) {
+  const auto share = [](std::vector<std::string> sets) {
+    sets.insert(sets.begin(), "mesh.replicas=2");
+    const AveragingTraffic traffic = averaging_traffic(recipe_of(sets), kVocabulary);
+    return traffic.update_bytes / traffic.allreduce_bytes;
+  };
+  EXPECT_DOUBLE_EQ(share({"averaging.wire=bf16"}), 0.025);
+  EXPECT_DOUBLE_EQ(share({"averaging.interval=10"}), 0.005);
+  EXPECT_DOUBLE_EQ(share({"averaging.method=allreduce"}), 1);
+  EXPECT_DOUBLE_EQ(share({"averaging.method=weights"}), 1);
+  EXPECT_DOUBLE_EQ(share({"averaging.method=diloco"}), 0.02);
+  EXPECT_NEAR(share({"averaging.wire=int8"}), 0.05 * 260 / 256 / 4, 2e-4);
+  EXPECT_NEAR(share({"averaging.method=lowbit"}), 107.0 / 512 / 4 + 0.05 / 50, 1e-3);
+  EXPECT_EQ(share({"averaging.method=none"}), 0);
+}
+
+TEST(AveragingTraffic, ARunWithoutEvaluationsHasOneAtItsEnd) {
+  const Recipe recipe = recipe_of({"mesh.replicas=2", "run.evaluate_every=0", "run.updates=200"});
+  EXPECT_DOUBLE_EQ(averaging_traffic(recipe, kVocabulary).evaluation_bytes,
+                   static_cast<double>(parameters_of(recipe)) * 4 / 200);
+}
+
+TEST(AveragingTraffic, OneReplicaHasNone) {
+  const AveragingTraffic traffic = averaging_traffic(recipe_of({}), kVocabulary);
+  EXPECT_EQ(traffic.update_bytes + traffic.allreduce_bytes + traffic.evaluation_bytes, 0);
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,116 @@
+#include "recipe/averaging_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace leeway {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr int64_t kVocabulary = 257;
+
+LoadedRecipe loaded_from(std::vector<std::string> sets) {
+  sets.insert(sets.begin(), {"mesh.stages=2", "model.width=64"});
+  auto loaded = parse_recipe("data.train = 'x'", "test.toml", sets);
+  EXPECT_TRUE(loaded.ok()) << loaded.error().message;
+  return loaded.ok() ? *loaded : LoadedRecipe{};
+}
+
+std::string report_of(std::vector<std::string> sets) {
+  sets.insert(sets.begin(), "mesh.replicas=2");
+  return averaging_report(loaded_from(std::move(sets)).recipe, kVocabulary);
+}
+
+std::vector<std::string> notes_of(std::vector<std::string> sets) {
+  sets.insert(sets.begin(), "mesh.replicas=2");
+  return averaging_notes(loaded_from(std::move(sets)), kVocabulary);
+}
+
+TEST(AveragingReport, IsEmptyForOneReplica) {
+  EXPECT_EQ(averaging_report(loaded_from({}).recipe, kVocabulary), "");
+}
+
+TEST(AveragingReport, SaysWhatARoundIsAndWhatItSends) {
+  // 246,464 parameters, 123,200 of them in stage 0: 4 layers of 53,376, twice 257 x 64, a norm.
+  EXPECT_EQ(
+      report_of({"averaging.merge=fixed_lag", "averaging.lag=10"}),
+      "\n"
+      "  averaging  sparse, another 1/20 of the weights every update, all of them in 20 "
+      "rounds\n"
+      "  merge      10 updates after sending, waits for everybody, correction ema, outer rate "
+      "1 and momentum 0.5\n"
+      "  a round    6,160 to 6,163 numbers in f32; a worker sends 24.6 kB to 24.7 kB\n"
+      "  in flight  0.5 rounds of each number (lag * fraction / interval), and ema is stable "
+      "up to 2.5\n"
+      "  an update  98.6 kB over all replicas, 5.0 % of the 2.0 MB of an all-reduce of fp32 "
+      "gradients\n"
+      "  evaluation 9.9 kB of copies an update, in the mean\n");
+}
+
+TEST(AveragingReport, KnowsEveryMethodMergeAndWire) {
+  EXPECT_THAT(report_of({}), HasSubstr("on arrival, without whoever is 1000 ms late"));
+  EXPECT_THAT(report_of({}), Not(HasSubstr("in flight")));  // nobody knows the lag
+  EXPECT_THAT(report_of({"averaging.wire=bf16"}), HasSubstr(", 2.5 % of the "));
+  EXPECT_THAT(report_of({"averaging.fraction=1", "averaging.interval=3"}),
+              HasSubstr("sparse, all weights every 3 updates\n"));
+  EXPECT_THAT(report_of({"averaging.method=lowbit"}),
+              HasSubstr("lowbit, all steps every update, and 1/20 of the weights every 50 "
+                        "updates\n"));
+  EXPECT_THAT(report_of({"averaging.method=lowbit"}), HasSubstr("numbers in ternary"));
+  EXPECT_THAT(report_of({"averaging.method=allreduce"}),
+              HasSubstr("  merge      waits for the mean before it updates\n"));
+  EXPECT_THAT(report_of({"averaging.method=allreduce"}), HasSubstr(", 100 % of the "));
+  EXPECT_THAT(report_of({"averaging.method=weights"}),
+              HasSubstr("  merge      waits for the mean at once\n"));
+  EXPECT_THAT(report_of({"averaging.method=diloco"}), HasSubstr("outer rate 0.7 and momentum 0.9"));
+  EXPECT_THAT(report_of({"averaging.method=none"}), HasSubstr("the replicas train apart"));
+  EXPECT_THAT(report_of({"averaging.method=none"}), Not(HasSubstr("a round")));
+}
+
+TEST(AveragingNotes, AreNoneWhereAllIsWell) {
+  EXPECT_THAT(notes_of({}), IsEmpty());
+  EXPECT_THAT(averaging_notes(loaded_from({}), kVocabulary), IsEmpty());
+  EXPECT_THAT(notes_of({"averaging.method=none", "run.evaluate_every=1"}), IsEmpty());
+}
+
+TEST(AveragingNotes, WarnOfALagThatIsTooLong) {
+  const std::vector<std::string> long_lag = {"averaging.merge=fixed_lag", "averaging.lag=10",
+                                             "averaging.fraction=0.5"};
+  ASSERT_EQ(notes_of(long_lag).size(), 1u);
+  EXPECT_THAT(notes_of(long_lag)[0],
+              HasSubstr("warning: a lag of 10 updates, averaging.fraction = 0.5 and "
+                        "averaging.interval = 1 keep 5 rounds of each coordinate in flight"));
+  EXPECT_THAT(notes_of(long_lag)[0], HasSubstr("choose averaging.interval = 2 or longer"));
+  auto guarded = long_lag;
+  guarded.push_back("averaging.guard=true");
+  EXPECT_THAT(notes_of(guarded),
+              ElementsAre("note: averaging.guard holds rounds 2 updates apart, not 1: at a lag of "
+                          "10 updates merging would be unstable otherwise"));
+  EXPECT_THAT(report_of(guarded), HasSubstr("another 1/2 of the weights every 2 updates"));
+  auto stable = long_lag;
+  stable.push_back("averaging.interval=2");
+  EXPECT_THAT(notes_of(stable), IsEmpty()) << "what the warning says helps";
+}
+
+TEST(AveragingNotes, TellOfEvaluationsThatSendMoreThanAveraging) {
+  const auto notes = notes_of({"run.evaluate_every=5"});
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0], HasSubstr("note: copies for evaluation are 197.2 kB an update in the mean, "
+                                  "more than the 98.6 kB of averaging: a longer "
+                                  "run.evaluate_every (5) sends fewer"));
+  EXPECT_THAT(averaging_notes(loaded_from({"mesh.replicas=2", "run.evaluate_every=5"}), {}),
+              IsEmpty());
+}
+
+TEST(AveragingNotes, TellThatOneReplicaAveragesNothing) {
+  EXPECT_THAT(averaging_notes(loaded_from({"averaging.method=sparse"}), kVocabulary),
+              ElementsAre("note: averaging.method = \"sparse\" (--set) does nothing with one "
+                          "replica: raise mesh.replicas, or leave it out"));
+}
+
+}  // namespace
+}  // namespace leeway

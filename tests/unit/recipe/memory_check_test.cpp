@@ -1,0 +1,103 @@
+#include "recipe/memory_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/load.h"
+#include "recipe/planned_memory.h"
+
+namespace leeway {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Recipe recipe_of(const std::vector<std::string>& sets) {
+  auto loaded = parse_recipe("data.train = 'x'", "test.toml", sets);
+  EXPECT_TRUE(loaded.ok()) << loaded.error().message;
+  return loaded.ok() ? loaded->recipe : Recipe{};
+}
+
+std::string refusal_of(const std::vector<std::string>& sets, double available) {
+  const Recipe recipe = recipe_of(sets);
+  const Status status = check_memory(recipe, planned_memory(recipe, 257), available);
+  if (status.ok()) return "fits";
+  EXPECT_EQ(status.error().kind, ErrorKind::kUsage);
+  return status.error().message;
+}
+
+TEST(CheckMemory, LetsThroughWhatFits) {
+  EXPECT_TRUE(check_memory(recipe_of({}), 257).ok());
+  const double total = together(planned_memory(recipe_of({}), 257)).total();
+  EXPECT_EQ(refusal_of({}, total), "fits");
+  EXPECT_THAT(refusal_of({}, total - 1), HasSubstr("this run needs about"));
+}
+
+TEST(CheckMemory, NamesTheTotalWhatThereIsAndWhatToChange) {
+  const std::string deep =
+      refusal_of({"mesh.stages=4", "pipeline.extra_per_hop=50", "pipeline.update_every=1"}, 1e9);
+  EXPECT_THAT(deep, HasSubstr(" GB of memory, "));
+  EXPECT_THAT(deep, HasSubstr(" GB of it for activations, and this machine has 1.0 GB: lower "
+                              "pipeline.extra_per_hop (50), set pipeline.recompute = true, lower "
+                              "data.batch (16) or make the model smaller"));
+}
+
+TEST(CheckMemory, AdvisesOnlyWhatIsLeftToDo) {
+  const std::string message =
+      refusal_of({"pipeline.recompute=true", "data.batch=4", "pipeline.update_every=4"}, 1e6);
+  EXPECT_THAT(message, HasSubstr("and this machine has 1.0 MB: make the model smaller"));
+  EXPECT_THAT(message, Not(HasSubstr("recompute")));
+}
+
+TEST(CheckMemory, CountsWhatTheRecipeAsksFor) {
+  const auto memory = [](const std::vector<std::string>& sets) {
+    return together(planned_memory(recipe_of(sets), 257));
+  };
+  const StageMemory plain = memory({"mesh.stages=4"});
+  EXPECT_GT(plain.evaluation, memory({"mesh.stages=4", "run.evaluate_every=0"}).evaluation);
+  EXPECT_GT(plain.activations, memory({"mesh.stages=4", "pipeline.recompute=true"}).activations);
+  EXPECT_GT(plain.versions, memory({"mesh.stages=4", "pipeline.schedule=1f1b"}).versions);
+  EXPECT_GT(plain.versions, memory({"mesh.stages=4", "pipeline.refresh=1"}).versions);
+  EXPECT_EQ(plain.last_update, 0);
+  EXPECT_GT(memory({"mesh.stages=4", "pipeline.lookahead=predict"}).last_update, 0);
+  EXPECT_GT(plain.optimizer, memory({"mesh.stages=4", "optimizer.name=sgd"}).optimizer);
+}
+
+TEST(CheckMemory, CountsReplicasAndWhatTheyKeep) {
+  const auto memory = [](std::vector<std::string> sets) {
+    sets.push_back("mesh.stages=2");
+    const Recipe recipe = recipe_of(sets);
+    return together(planned_memory(recipe, 257), recipe.mesh.replicas);
+  };
+  const StageMemory one = memory({});
+  const StageMemory three = memory({"mesh.replicas=3"});
+  EXPECT_EQ(three.parameters, one.parameters);
+  EXPECT_EQ(three.weights, 3 * one.weights);
+  EXPECT_EQ(three.activations, 3 * one.activations);
+  EXPECT_EQ(one.averaging, 0);
+  // ema, anchor and outer momentum of every replica, and rounds of a twentieth.
+  EXPECT_GT(three.averaging, 3 * three.weights);
+  EXPECT_LT(three.averaging, 3.5 * three.weights);
+  // Of what is evaluated the first replica alone has copies: one of each replica, two means.
+  EXPECT_EQ(three.evaluation, one.evaluation + 3 * one.weights);
+  EXPECT_EQ(memory({"mesh.replicas=3", "averaging.method=none"}).averaging, 0);
+  const std::vector<std::string> slow = {"mesh.replicas=3", "averaging.merge=fixed_lag"};
+  EXPECT_GT(memory({slow[0], slow[1], "averaging.lag=40"}).averaging,
+            memory({slow[0], slow[1], "averaging.lag=1"}).averaging);
+  EXPECT_THAT(refusal_of({"mesh.replicas=3", "data.batch=1"}, 1e6),
+              HasSubstr("lower mesh.replicas (3) or make the model smaller"));
+}
+
+TEST(CheckMemory, LeavesGpusAlone) {
+  EXPECT_TRUE(check_memory(recipe_of({"run.device=cuda", "data.batch=1000000"}), 257).ok());
+  EXPECT_FALSE(check_memory(recipe_of({"data.batch=1000000", "model.context=1000000"}), 257).ok());
+}
+
+TEST(ShownBytes, OfAnySize) {
+  EXPECT_EQ(shown_bytes(0), "0 bytes");
+  EXPECT_EQ(shown_bytes(1.5e9), "1.5 GB");
+  EXPECT_EQ(shown_bytes(1e30), "more than 1,000,000 TB");
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,115 @@
+// What tests of whole meshes share: a driver by hand that gives the workers their turns in an order
+// of the test's choosing, and recorder that only remember.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../support/worker_testing.h"
+#include "run/workers.h"
+
+namespace leeway {
+
+class MemoryRecorder : public Recorder {
+ public:
+  void worked(const WorkRecord& record) override { records.push_back(record); }
+  void updated(const StageUpdate& update) override { updates.push_back(update); }
+  void predicted(const Prediction& prediction) override { predictions.push_back(prediction); }
+  void evaluated(const StageEvaluation& evaluation) override { evaluations.push_back(evaluation); }
+  void saved(StageState state) override { states.push_back(std::move(state)); }
+  bool abandoned() const override { return false; }
+  bool stop_wanted() const override { return false; }
+
+  std::vector<double> losses() const {
+    std::vector<double> found;
+    for (const StageUpdate& update : updates) {
+      if (update.loss) found.push_back(*update.loss);
+    }
+    return found;
+  }
+
+  std::vector<WorkRecord> records;
+  std::vector<StageUpdate> updates;
+  std::vector<Prediction> predictions;
+  std::vector<StageEvaluation> evaluations;
+  std::vector<StageState> states;
+};
+
+// Workers take turns; `order` names which of those that can work goes next. Messages arrive at
+// once; reminders when nobody can go on without them, the one that was asked for first.
+class HandDriver : public Outbox {
+ public:
+  explicit HandDriver(const Workers& workers) : workers_(workers) {}
+  void send(Message message) override { worker_at(message.to).deliver(std::move(message)); }
+  void remind(Message message, Nanos) override { reminders_.push_back(std::move(message)); }
+
+  // False: nobody can go on, and not all are done.
+  bool run(Recorder& recorder, const std::function<size_t(size_t turn, size_t ready)>& order,
+           const std::function<void(const Work&)>& before_finish = {}) {
+    for (size_t turn = 0;; ++turn) {
+      std::vector<std::pair<Worker*, Work>> ready;
+      for (const auto& worker : workers_) {
+        if (const auto work = worker->next()) ready.emplace_back(worker.get(), *work);
+      }
+      if (ready.empty()) {
+        if (reminders_.empty()) break;
+        Message reminder = std::move(reminders_.front());
+        reminders_.pop_front();
+        worker_at(reminder.to).deliver(std::move(reminder));
+        continue;
+      }
+      auto& [worker, work] = ready[order(turn, ready.size())];
+      worker->run(work);
+      if (before_finish) before_finish(work);
+      worker->finish(work, {}, *this, recorder);
+    }
+    for (const auto& worker : workers_) {
+      if (!worker->done()) return false;
+    }
+    return true;
+  }
+  bool run(Recorder& recorder) {
+    return run(recorder, [](size_t, size_t) { return size_t{0}; });
+  }
+
+ private:
+  Worker& worker_at(WorkerId id) {
+    const auto found = std::find_if(workers_.begin(), workers_.end(),
+                                    [&](const auto& worker) { return worker->id() == id; });
+    EXPECT_NE(found, workers_.end()) << "a message to nobody";
+    return **found;
+  }
+
+  const Workers& workers_;
+  std::deque<Message> reminders_;
+};
+
+// A mesh without arithmetic.
+inline Workers idle_workers(const RunPlan& plan) {
+  Workers workers;
+  for (int64_t r = 0; r < plan.replicas; ++r) {
+    for (int64_t s = 0; s < plan.shape.stages; ++s) {
+      workers.push_back(std::make_unique<Worker>(WorkerId{{r}, {s}}, plan, nullptr));
+    }
+  }
+  return workers;
+}
+
+// A recipe as load_recipe() would have resolved it.
+inline Recipe mesh_recipe(int64_t stages, int64_t update_every) {
+  Recipe recipe = tiny_recipe();
+  recipe.model.layers = 4;
+  recipe.mesh.stages = stages;
+  recipe.pipeline.update_every = update_every;
+  recipe.pipeline.lookahead = Lookahead::kNone;
+  recipe.pipeline.refresh = 2;
+  return recipe;
+}
+
+}  // namespace leeway

@@ -1,0 +1,72 @@
+#include "run/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include "../../support/temporary_folder.h"
+
+namespace leeway {
+namespace {
+
+class StoppedClock final : public Clock {
+ public:
+  Nanos now() const override { return {}; }
+};
+
+// Two replicas of one stage; every piece of work sends one byte.
+class RunBooksTest : public testing::Test {
+ protected:
+  void work(WorkKind kind, int64_t replica, int64_t update, Lane lane = Lane::kMain) {
+    WorkRecord record;
+    record.worker = {.replica = {replica}, .stage = {0}};
+    record.work.kind = kind;
+    record.work.update = update;
+    record.work.lane = lane;
+    record.bytes_sent = 1;
+    recorder_.worked(record);
+  }
+  // All that a replica does for an update.
+  void update(int64_t replica, int64_t number) {
+    work(WorkKind::kForward, replica, number);
+    work(WorkKind::kBackward, replica, number);
+    recorder_.updated(
+        {.worker = {.replica = {replica}, .stage = {0}}, .update = number, .loss = 1.0});
+    work(WorkKind::kContribute, replica, number);
+    work(WorkKind::kContribute, replica, number, Lane::kEvaluation);
+  }
+
+  TemporaryFolder folder_;
+  Recipe recipe_;
+  RunPlan plan_ = {.shape = {.stages = 1}, .replicas = 2};
+  StoppedClock clock_;
+  TrainingObserver observer_;
+  RunRecorder recorder_ =
+      RunRecorder({.recipe = recipe_,
+                   .plan = plan_,
+                   .shape = {},
+                   .checkpoints = folder_ / "checkpoints",
+                   .clock = clock_,
+                   .observer = observer_},
+                  std::move(*EventLog::open(folder_ / "events.jsonl", false)), {}, {});
+};
+
+TEST_F(RunBooksTest, BytesOfEveryPurposeAreThoseOfTheWorkThatWasDone) {
+  update(0, 1);
+  for (int64_t number = 1; number <= 3; ++number) update(1, number);
+  const RunCounters counters = recorder_.counters();
+  EXPECT_EQ(counters.update, 1);
+  EXPECT_EQ(counters.bytes_activations, 4);
+  EXPECT_EQ(counters.bytes_gradients, 4);
+  EXPECT_EQ(counters.bytes_averaging, 4);
+  EXPECT_EQ(counters.bytes_evaluation, 4);
+}
+
+// As after replicas were stopped apart: nobody makes the updates in between again.
+TEST_F(RunBooksTest, UpdatesThatOneReplicaMadeAloneAreNotForgotten) {
+  for (int64_t number = 1; number <= 3; ++number) update(0, number);
+  update(1, 3);
+  EXPECT_EQ(recorder_.counters().update, 3);
+  EXPECT_EQ(recorder_.counters().bytes_activations, 4);
+}
+
+}  // namespace
+}  // namespace leeway
