@@ -7,19 +7,31 @@ SHELL := /bin/bash
 PRESET := $(if $(LEEWAY_TORCH),bare,release)
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 # The warning about kineto, which the wheel does not ship and nobody here needs, would come first.
-CONFIGURE := cmake --log-level=ERROR
+CONFIGURE := cmake --log-level=ERROR $(if $(CI),-DLEEWAY_WERROR=ON)
 CTEST := ctest --output-on-failure -j2
+# The suites that CI runs under sanitizers: those where threads, lifetimes and bounds are subtle.
+SANITIZED := unit_worker unit_averaging unit_checkpoint unit_drivers_sim conformance_drivers
+# Containers that LibTorch's code and ours both touch are annotated on one side only.
+ASAN := ASAN_OPTIONS=detect_container_overflow=0:strict_init_order=1 \
+        UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+# One OpenMP thread: tools/sanitizers/tsan.supp says why.
+TSAN := OMP_THREAD_LIMIT=1 \
+        TSAN_OPTIONS=suppressions=$(CURDIR)/tools/sanitizers/tsan.supp:halt_on_error=1
+SANITIZED_KINDS := '^(unit|property|conformance)$$'
 
-.PHONY: help setup build demo test test-long bench asan tsan format clean
+.PHONY: help setup build build-tests demo test test-long bench sanitize asan tsan lint format clean
 
 help:
-	@echo 'make demo       train a small model asynchronously and synchronously, see it write (4 min)'
+	@echo 'make demo       train a small model asynchronously and synchronously, see it write'
+	@echo '                (first time: a minute of set-up, five of building, four of training)'
 	@echo 'make test       set up, build, run every test'
 	@echo 'make build      set up and build build/leeway'
-	@echo 'make test-long  the tests above and those that are too slow for every change'
+	@echo 'make test-long  the tests above, the slow ones, and the sanitizers over all of them'
 	@echo 'make bench      one table of speeds, beside PyTorch in the same run'
+	@echo 'make sanitize   the suites of worker, averaging, drivers and checkpoint under sanitizers'
 	@echo 'make asan       unit, property and conformance tests, address and undefined sanitizers'
 	@echo 'make tsan       unit, property and conformance tests, thread sanitizer'
+	@echo 'make lint       clang-tidy over what has changed since BASE (the commit before this one)'
 	@echo 'make format     clang-format on all of our sources'
 	@echo 'make setup      only tools/setup: Debian packages and .venv'
 	@echo 'make clean      remove everything that was built (not .venv, not out/)'
@@ -27,8 +39,14 @@ help:
 setup:
 	@tools/setup
 
+# The program alone: nobody should wait for tests to compile before seeing a model train.
 build: setup
-	@$(CONFIGURE) --preset $(PRESET)
+	@$(CONFIGURE) --preset $(PRESET) -DLEEWAY_TESTS=OFF -DLEEWAY_BENCH=OFF
+	@cmake --build build -j $(JOBS) --target leeway
+
+build-tests:
+	@tools/setup tests
+	@$(CONFIGURE) --preset release -DLEEWAY_TESTS=ON -DLEEWAY_BENCH=ON
 	@cmake --build build -j $(JOBS)
 
 demo: build
@@ -42,36 +60,47 @@ demo: build
 	  --set averaging.merge=auto --set averaging.lag=auto
 	@echo
 	@echo 'The run is in out/demo: config.toml, events.jsonl, summary.json, checkpoints/, and'
-	@echo 'timeline.html, a picture of who did what when. Charts of both runs, and the verdict:'
+	@echo 'timeline.svg, a picture of who did what when. Charts of both runs, and the verdict:'
 	build/leeway report out/demo --against out/demo-synchronous --out out/demo/report.html
 
-test: build
+test: build-tests
 	$(CTEST) --test-dir build -LE '^long$$'
 
-test-long: build
+test-long: build-tests
 	$(CTEST) --test-dir build
+	$(MAKE) asan tsan
 
-bench: build
+bench: build-tests
 	@cmake --build build --target bench
 
-# Containers that LibTorch's code and ours both touch are annotated on one side only.
-asan: setup
+# Only these suites and what they need are built.
+sanitize:
+	@tools/setup tests
+	@$(CONFIGURE) --preset asan
+	@cmake --build build-asan -j $(JOBS) --target $(SANITIZED)
+	$(ASAN) $(CTEST) --test-dir build-asan -R '^($(subst $() ,|,$(SANITIZED)))$$'
+	@$(CONFIGURE) --preset tsan
+	@cmake --build build-tsan -j $(JOBS) --target $(SANITIZED)
+	$(TSAN) $(CTEST) --test-dir build-tsan -R '^($(subst $() ,|,$(SANITIZED)))$$'
+
+asan:
+	@tools/setup tests
 	@$(CONFIGURE) --preset asan
 	@cmake --build build-asan -j $(JOBS)
-	ASAN_OPTIONS=detect_container_overflow=0:strict_init_order=1 \
-	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	$(CTEST) --test-dir build-asan -L '^(unit|property|conformance)$$'
+	$(ASAN) $(CTEST) --test-dir build-asan -L $(SANITIZED_KINDS)
 
-# One OpenMP thread: tools/sanitizers/tsan.supp says why.
-tsan: setup
+tsan:
+	@tools/setup tests
 	@$(CONFIGURE) --preset tsan
 	@cmake --build build-tsan -j $(JOBS)
-	OMP_THREAD_LIMIT=1 \
-	TSAN_OPTIONS=suppressions=$(CURDIR)/tools/sanitizers/tsan.supp:halt_on_error=1 \
-	$(CTEST) --test-dir build-tsan -L '^(unit|property|conformance)$$'
+	$(TSAN) $(CTEST) --test-dir build-tsan -L $(SANITIZED_KINDS)
+
+lint:
+	@tools/setup tests
+	@tools/lint $(BASE)
 
 format:
 	@git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | xargs clang-format -i
 
 clean:
-	rm -rf build build-debug build-asan build-tsan
+	rm -rf build build-debug build-asan build-tsan build-lint

@@ -21,6 +21,8 @@ leeway_header(toml++/toml.h LEEWAY_TOML_INCLUDE)
 leeway_header(CLI/CLI.hpp LEEWAY_CLI11_INCLUDE)
 leeway_header(nlohmann/json.hpp LEEWAY_JSON_INCLUDE)
 leeway_header(xxhash.h LEEWAY_XXHASH_INCLUDE)
+# LibTorch's own {fmt} where it ships one: its headers would come first anyway.
+find_path(LEEWAY_FMT_INCLUDE fmt/format-inl.h PATHS ${TORCH_INCLUDE_DIRS} NO_DEFAULT_PATH)
 leeway_header(fmt/format.h LEEWAY_FMT_INCLUDE)
 
 add_library(leeway_headers INTERFACE)
@@ -29,7 +31,9 @@ set(header_folders ${LEEWAY_TOML_INCLUDE} ${LEEWAY_CLI11_INCLUDE} ${LEEWAY_JSON_
 list(REMOVE_DUPLICATES header_folders)
 list(REMOVE_ITEM header_folders /usr/include)
 target_include_directories(leeway_headers SYSTEM INTERFACE ${header_folders})
-target_compile_definitions(leeway_headers INTERFACE FMT_HEADER_ONLY=1)
+add_library(leeway_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt.cpp)
+target_include_directories(leeway_fmt SYSTEM PRIVATE ${LEEWAY_FMT_INCLUDE})
+target_link_libraries(leeway_headers INTERFACE leeway_fmt)
 
 # What reading text may use. A missing one is a clear error here, not at run time.
 add_library(leeway_text_libraries INTERFACE)

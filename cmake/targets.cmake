@@ -5,21 +5,11 @@ if(LEEWAY_SANITIZE)
   add_link_options(-fsanitize=${LEEWAY_SANITIZE})
 endif()
 
-# leeway_compile_options(target [TORCH])
-function(leeway_compile_options target)
-  cmake_parse_arguments(arg "TORCH" "" "" ${ARGN})
-  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Werror
-                         ${LEEWAY_SANITIZE_FLAGS})
-  target_compile_definitions(${target} PRIVATE LEEWAY_VERSION="${PROJECT_VERSION}")
-  target_link_libraries(${target} PRIVATE leeway_headers)
-  if(arg_TORCH)
-    target_link_libraries(${target} PRIVATE leeway_torch)
-    if(TARGET leeway_torch_header)
-      target_precompile_headers(${target} REUSE_FROM leeway_torch_header)
-    endif()
-  endif()
-endfunction()
+# Warnings are errors only where CI asks for it: another compiler may know a new one.
+set(LEEWAY_WARNINGS -Wall -Wextra -Wshadow -Wconversion)
+if(LEEWAY_WERROR)
+  list(APPEND LEEWAY_WARNINGS -Werror)
+endif()
 
 # at::parallel_for is compiled into our code; -fopenmp without a path makes it share the OpenMP
 # runtime that LibTorch brings (same soname, found first through the run path).
@@ -28,16 +18,35 @@ target_link_libraries(leeway_torch INTERFACE torch)
 target_compile_options(leeway_torch INTERFACE -fopenmp)
 target_link_options(leeway_torch INTERFACE -fopenmp)
 
-# One compile of ATen's headers (11 s) for everybody.
-file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/torch_header.cpp CONTENT "")  # written only once
-add_library(leeway_torch_header STATIC ${CMAKE_BINARY_DIR}/torch_header.cpp)
-target_include_directories(leeway_torch_header PRIVATE ${CMAKE_SOURCE_DIR}/src)
-target_compile_options(leeway_torch_header PRIVATE -Wall -Wextra -Wshadow -Wconversion -Werror
-                       ${LEEWAY_SANITIZE_FLAGS})
-target_compile_definitions(leeway_torch_header PRIVATE LEEWAY_VERSION="${PROJECT_VERSION}")
-target_link_libraries(leeway_torch_header PRIVATE leeway_headers leeway_torch)
-target_precompile_headers(leeway_torch_header PRIVATE <ATen/ATen.h> <ATen/Parallel.h>
-                          <fmt/format.h> <string> <vector>)
+# leeway_compile_options(target [TORCH] [OWN_HEADER])
+# OWN_HEADER: the target that makes the precompiled header does not reuse it.
+function(leeway_compile_options target)
+  cmake_parse_arguments(arg "TORCH;OWN_HEADER" "" "" ${ARGN})
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_compile_options(${target} PRIVATE ${LEEWAY_WARNINGS} ${LEEWAY_SANITIZE_FLAGS})
+  target_compile_definitions(${target} PRIVATE LEEWAY_VERSION="${PROJECT_VERSION}")
+  target_link_libraries(${target} PRIVATE leeway_headers)
+  set(header leeway_plain_header)
+  if(arg_TORCH)
+    target_link_libraries(${target} PRIVATE leeway_torch)
+    set(header leeway_torch_header)
+  endif()
+  if(NOT arg_OWN_HEADER)
+    target_precompile_headers(${target} REUSE_FROM ${header})
+  endif()
+endfunction()
+
+# The large headers are compiled twice, for everybody: with ATen (25 s) and without.
+set(plain_headers <algorithm> <array> <cstdint> <functional> <map> <memory> <optional> <string>
+    <string_view> <utility> <vector> <fmt/format.h> <nlohmann/json.hpp>)
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/header.cpp CONTENT "")  # written only once
+add_library(leeway_plain_header STATIC ${CMAKE_BINARY_DIR}/header.cpp)
+leeway_compile_options(leeway_plain_header OWN_HEADER)
+target_precompile_headers(leeway_plain_header PRIVATE ${plain_headers})
+add_library(leeway_torch_header STATIC ${CMAKE_BINARY_DIR}/header.cpp)
+leeway_compile_options(leeway_torch_header TORCH OWN_HEADER)
+target_precompile_headers(leeway_torch_header PRIVATE ${plain_headers} <ATen/ATen.h>
+                          <ATen/Parallel.h> <CLI/CLI.hpp>)
 
 # leeway_library(folder [TORCH] [LIBRARIES folders...] [EXTERNAL targets...]): src/<folder>/*.cpp
 function(leeway_library folder)

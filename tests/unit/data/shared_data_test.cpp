@@ -25,7 +25,7 @@ class SharedData : public testing::Test {
     LEEWAY_ASSIGN(const auto tokenizer, load_tokenizer(spec));
     return prepare({.inputs = {(shared_ / file).string()}}, *tokenizer, folder_ / "out", {});
   }
-  const Path shared_ = Path(__FILE__).parent_path() / "../../../../shared/data";
+  const Path shared_ = "../shared/data";
   TemporaryFolder folder_;
 };
 
