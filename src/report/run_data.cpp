@@ -10,8 +10,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::array<std::string_view, kCurves> kCurveWords = {
     "train_loss", "valid_loss", "gradient_norm", "tokens_per_second",
     "consensus",  "drift",      "correction",    "lag"};
-constexpr std::array<std::string_view, kPurposes> kPurposeWords = {"activations", "gradients",
-                                                                   "averaging", "evaluation"};
 
 constexpr std::array<std::string_view, 4> kStateWords = {"finished", "stopped", "diverged",
                                                          "unfinished"};
@@ -53,10 +51,6 @@ Json to_json(const WorkerData& worker) {
 }  // namespace
 
 std::string_view curve_word(Curve curve) { return kCurveWords[static_cast<size_t>(curve)]; }
-std::string_view purpose_word(Purpose purpose) {
-  return kPurposeWords[static_cast<size_t>(purpose)];
-}
-
 std::string_view state_word(RunState state) { return kStateWords[static_cast<size_t>(state)]; }
 
 std::optional<double> Headline::traffic_share() const {
@@ -81,7 +75,7 @@ Json to_json(const Headline& headline) {
                {"tokens_per_second", headline.tokens_per_second},
                {"busy", or_null(headline.busy)}};
   for (int i = 0; i < kPurposes; ++i) {
-    json["bytes_" + std::string(kPurposeWords[static_cast<size_t>(i)])] =
+    json["bytes_" + std::string(purpose_word(static_cast<Purpose>(i)))] =
         headline.bytes[static_cast<size_t>(i)];
   }
   json["bytes_allreduce"] = or_null(headline.bytes_allreduce);

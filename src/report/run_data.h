@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "events/traffic.h"
 #include "report/series.h"
 #include "report/stage_table.h"
 
@@ -30,10 +31,6 @@ enum class Curve {
 };
 inline constexpr int kCurves = 8;
 std::string_view curve_word(Curve curve);  // "train_loss"
-
-enum class Purpose { kActivations, kGradients, kAveraging, kEvaluation };
-inline constexpr int kPurposes = 4;
-std::string_view purpose_word(Purpose purpose);
 
 // How often each value came; what is beyond kMax counts there.
 class Histogram {

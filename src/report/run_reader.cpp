@@ -17,12 +17,6 @@ constexpr size_t kSpeedUpdates = 10;  // that a speed is the mean of
 constexpr size_t kRecentLosses = 20;
 constexpr size_t kHappenedMax = 200;
 
-Purpose purpose_of(const Work& work) {
-  if (is_evaluation(work)) return Purpose::kEvaluation;
-  if (is_of_round(work.kind)) return Purpose::kAveraging;
-  return work.kind == WorkKind::kForward ? Purpose::kActivations : Purpose::kGradients;
-}
-
 }  // namespace
 
 BusyTime RunReader::Tally::total() const {

@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/result.h"
 #include "events/event.h"
+#include "events/traffic.h"
 #include "events/work.h"
 
 namespace leeway {
@@ -22,11 +23,6 @@ struct TimeSpan {
   Nanos length() const { return end - begin; }
   bool operator==(const TimeSpan&) const = default;
 };
-
-// Copies of weights that are on their way to an evaluation are part of it.
-inline bool is_evaluation(const Work& work) {
-  return work.kind == WorkKind::kEvaluate || work.lane == Lane::kEvaluation;
-}
 
 // As what a piece is counted and coloured.
 inline WorkKind shown_kind(const Work& work) {

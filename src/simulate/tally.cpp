@@ -29,17 +29,8 @@ Tally::Tally(const RunPlan& plan, Progress progress)
   }
 }
 
-void Tally::count_bytes(const WorkRecord& record) {
-  const Work& work = record.work;
-  if (work.kind == WorkKind::kForward) bytes_.activations += record.bytes_sent;
-  if (work.kind == WorkKind::kBackward) bytes_.gradients += record.bytes_sent;
-  const bool evaluates = work.kind == WorkKind::kEvaluate || work.lane == Lane::kEvaluation;
-  if (evaluates) bytes_.evaluation += record.bytes_sent;
-  if (is_of_round(work.kind) && !evaluates) bytes_.averaging += record.bytes_sent;
-}
-
 void Tally::worked(const WorkRecord& record) {
-  count_bytes(record);
+  bytes_.add(record);
   const Work& work = record.work;
   const auto stage = static_cast<size_t>(record.worker.stage.value);
   if (work.kind == WorkKind::kForward && work.index >= filled_at_[stage]) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "events/traffic.h"
 #include "worker/outbox.h"
 #include "worker/run_plan.h"
 
@@ -16,15 +17,6 @@ namespace leeway {
 using ValueCounts = std::map<int64_t, int64_t>;
 double mean_of(const ValueCounts& histogram);
 int64_t largest_of(const ValueCounts& histogram);
-
-// Payload bytes, by what they are for: the words of summary.json.
-struct PurposeBytes {
-  int64_t activations = 0;
-  int64_t gradients = 0;
-  int64_t averaging = 0;
-  int64_t evaluation = 0;
-  int64_t total() const { return activations + gradients + averaging + evaluation; }
-};
 
 class Tally final : public Recorder {
  public:
@@ -54,8 +46,6 @@ class Tally final : public Recorder {
   }
 
  private:
-  void count_bytes(const WorkRecord& record);
-
   const RunPlan& plan_;
   Progress progress_;
   PurposeBytes bytes_;
