@@ -32,8 +32,8 @@
 #include "recipe/stage_options.h"
 #include "run/device.h"
 #include "run/drivers.h"
+#include "run/mesh_model.h"
 #include "run/recorder.h"
-#include "run/workers.h"
 
 namespace leeway {
 namespace {

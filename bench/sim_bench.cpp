@@ -14,7 +14,7 @@
 #include "base/process.h"
 #include "drivers/sim/simulation.h"
 #include "no_recorder.h"
-#include "run/workers.h"
+#include "run/mesh_model.h"
 
 namespace {
 

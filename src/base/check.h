@@ -2,9 +2,31 @@
 // (result.h); a user's mistake is a ConfigError (config/).
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
+#include "base/ids.h"
+
 namespace leeway {
+
+// Whose work a check belongs to: a failing one prints it, so that the run can be repeated up to
+// there. It holds for this thread as long as the scope lives.
+struct CheckContext {
+  WorkerId worker;
+  int64_t update = 0;
+  uint64_t seed = 0;
+};
+class CheckScope {
+ public:
+  explicit CheckScope(const CheckContext& context);
+  ~CheckScope();
+  CheckScope(const CheckScope&) = delete;
+  CheckScope& operator=(const CheckScope&) = delete;
+
+ private:
+  CheckContext context_;
+  const CheckContext* outer_;
+};
 
 [[noreturn]] void check_failed(const char* file, int line, const char* condition,
                                std::string_view message);

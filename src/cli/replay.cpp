@@ -18,8 +18,8 @@
 #include "events/event_log.h"
 #include "run/device.h"
 #include "run/drivers.h"
+#include "run/mesh_model.h"
 #include "run/training_run.h"
-#include "run/workers.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
 

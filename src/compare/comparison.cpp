@@ -162,8 +162,8 @@ Status check_baseline(std::string_view source_name, Comparison& comparison) {
   const auto near = nearest(comparison.baseline, names);
   return usage_error(
       fmt::format("{}: baseline is {}, which is no variant{}", shown(source_name),
-                  shown(leeway::quoted(comparison.baseline), kShortBytes),
-                  near ? fmt::format(", did you mean {}?", leeway::quoted(*near)) : ""));
+                  shown(leeway::toml_quoted(comparison.baseline), kShortBytes),
+                  near ? fmt::format(", did you mean {}?", leeway::toml_quoted(*near)) : ""));
 }
 
 // What a file says above its tables has no dot, a recipe's keys have one.

@@ -56,7 +56,7 @@ Status check_names(const ComparisonPlan& plan) {
       return usage_error(fmt::format(
           "{}: two variants have the same recipe and names that look the same, {}: take one out",
           plan.source_name,
-          shown(leeway::quoted(plan.comparison.variants[run.variant].name), kShortBytes)));
+          shown(leeway::toml_quoted(plan.comparison.variants[run.variant].name), kShortBytes)));
     }
   }
   return {};
@@ -82,8 +82,8 @@ std::vector<std::string> unfair_parts(const ComparisonPlan& plan) {
     const int64_t every = first->recipe.recipe.run.evaluate_every;
     if (plan.comparison.target_loss > 0 && every != recipe.run.evaluate_every) {
       found.push_back(fmt::format("run.evaluate_every of {} is {} and of {} {}",
-                                  shown(leeway::quoted(name(*first)), kShortBytes), every,
-                                  shown(leeway::quoted(name(*run)), kShortBytes),
+                                  shown(leeway::toml_quoted(name(*first)), kShortBytes), every,
+                                  shown(leeway::toml_quoted(name(*run)), kShortBytes),
                                   recipe.run.evaluate_every));
     }
   }
@@ -110,7 +110,7 @@ Status check_target(const ComparisonPlan& plan) {
         "{}: target_loss does not go with run.evaluate_every = {} of {}: let it evaluate several "
         "times in its {} updates",
         shown(plan.source_name), options.evaluate_every,
-        shown(leeway::quoted(plan.comparison.variants[run.variant].name), kShortBytes),
+        shown(leeway::toml_quoted(plan.comparison.variants[run.variant].name), kShortBytes),
         options.updates));
   }
   return {};
@@ -135,9 +135,9 @@ std::vector<std::string> unfair_between(const std::string& first_name, const Rec
   const auto compare = [&](std::string_view what, const std::string& a, const std::string& b) {
     if (a == b) return;
     found.push_back(fmt::format(
-        "{} of {} {} {} and of {} {}", what, shown(leeway::quoted(first_name), kShortBytes),
+        "{} of {} {} {} and of {} {}", what, shown(leeway::toml_quoted(first_name), kShortBytes),
         what.ends_with('s') ? "are" : "is", shown(a, kShortBytes),
-        shown(leeway::quoted(second_name), kShortBytes), shown(b, kShortBytes)));
+        shown(leeway::toml_quoted(second_name), kShortBytes), shown(b, kShortBytes)));
   };
   const auto number = [](int64_t value) { return fmt::format("{}", value); };
   const auto key = [&](std::string_view path) {

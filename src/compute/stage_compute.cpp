@@ -142,11 +142,16 @@ bool StageCompute::fits(Lane lane, int64_t round, int64_t chunk, const at::Tenso
   return payload.sizes() == weights.sizes() && payload.scalar_type() == weights.scalar_type();
 }
 
-void StageCompute::hold_mean_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies) {
-  held_[update].version = stage_.hold_copy(mean_of(copies));
+// The only replica's copy is held right behind this, before the weights change.
+at::Tensor StageCompute::copy_for_evaluation() const {
+  const bool alone = options_.sampler.replicas == 1;
+  return alone ? stage_.weights() : stage_.weights().clone();
 }
 
-void StageCompute::hold_for_evaluation(int64_t update) { held_[update].version = stage_.hold(); }
+void StageCompute::hold_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies) {
+  const at::Tensor mean = copies.size() == 1 ? copies.front() : mean_of(copies);
+  held_[update].version = stage_.hold_copy(mean);
+}
 
 at::Tensor StageCompute::evaluate(int64_t update, int64_t index, const at::Tensor& activation) {
   LEEWAY_CHECK(valid_ != nullptr, "evaluations are planned only where there is validation data");

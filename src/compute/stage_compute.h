@@ -73,9 +73,10 @@ class StageCompute {
   // Whether a payload can be a chunk's, or a copy for evaluation.
   bool fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& payload) const;
 
-  void hold_for_evaluation(int64_t update);
-  // The mean of the replicas' weights, in their order.
-  void hold_mean_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies);
+  // What replica 0 gets of the weights as they are now.
+  at::Tensor copy_for_evaluation() const;
+  // Holds the mean of the replicas' copies, in their order, until the evaluation ends.
+  void hold_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies);
   // Batch `index` of the validation data through the weights held for `update`. The last stage
   // returns nothing, and after the last batch the evaluation.
   at::Tensor evaluate(int64_t update, int64_t index, const at::Tensor& activation);

@@ -69,7 +69,7 @@ std::string refusal(const Key& key, const Value& value) {
   const auto* field = std::get_if<WordField>(&key.field);
   if (word == nullptr || field == nullptr) return text;
   const auto near = nearest(*word, {field->words.begin(), field->words.end()});
-  return near ? text + fmt::format("; did you mean {}?", quoted(*near)) : text;
+  return near ? text + fmt::format("; did you mean {}?", toml_quoted(*near)) : text;
 }
 
 }  // namespace leeway

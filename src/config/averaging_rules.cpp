@@ -71,7 +71,7 @@ std::string choices(unsigned methods) {
     if ((methods & here) == 0) continue;
     const bool last = (methods & ~(here | (here - 1)) & (bit(Method::kNone) - 1)) == 0;
     if (!text.empty()) text += last ? " or " : ", ";
-    text += quoted(kWords<Method>[index]);
+    text += toml_quoted(kWords<Method>[index]);
   }
   return text;
 }

@@ -86,7 +86,7 @@ std::string words_text(const WordField& field) {
   std::string text;
   for (const std::string_view word : field.words) {
     if (!text.empty()) text += word == field.words.back() ? " or " : ", ";
-    text += quoted(word);
+    text += toml_quoted(word);
   }
   return text;
 }

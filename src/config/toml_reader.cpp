@@ -29,7 +29,7 @@ std::string bare_or_quoted(std::string_view part) {
            c == '-';
   };
   const bool all_bare = !part.empty() && std::all_of(part.begin(), part.end(), bare);
-  return all_bare ? std::string(part) : quoted(part);
+  return all_bare ? std::string(part) : toml_quoted(part);
 }
 
 Value list_value(const toml::array& array) {

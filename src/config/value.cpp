@@ -45,7 +45,7 @@ std::string list_text(const std::vector<Item>& list, std::string (*text_of)(cons
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string toml_quoted(std::string_view text) {
   std::string out = "\"";
   for (size_t at = 0; at < text.size();) {
     const CodePoint code = decode(text.substr(at));
@@ -69,10 +69,10 @@ std::string toml_text(const Value& value) {
           [](bool flag) { return std::string(flag ? "true" : "false"); },
           [](int64_t number) { return fmt::format("{}", number); },
           [](double number) { return number_text(number); },
-          [](const std::string& text) { return quoted(text); },
+          [](const std::string& text) { return toml_quoted(text); },
           [](const std::vector<std::string>& list) {
-            return list_text<std::string>(list,
-                                          [](const std::string& item) { return quoted(item); });
+            return list_text<std::string>(
+                list, [](const std::string& item) { return toml_quoted(item); });
           },
           [](const std::vector<double>& list) { return list_text(list, number_text); },
           [](const Foreign& foreign) { return foreign.description; },

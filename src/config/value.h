@@ -31,7 +31,7 @@ struct Overloaded : Lambdas... {
 std::string toml_text(const Value& value);
 
 // A TOML basic string with its quotes.
-std::string quoted(std::string_view text);
+std::string toml_quoted(std::string_view text);
 
 // For messages and comments, which must stay one readable line of text whatever the user typed:
 // control characters and broken UTF-8 become '?', what goes beyond `bytes_max` becomes "...".

@@ -187,11 +187,6 @@ std::shared_ptr<const Version> Stage::hold_copy(const at::Tensor& flat) {
   return version;
 }
 
-std::shared_ptr<const Version> Stage::hold() {
-  const WithoutAutograd guard;
-  return newest(/*guess=*/0);
-}
-
 at::Tensor Stage::evaluate(const Version& version, const at::Tensor& input) const {
   const WithoutAutograd guard;
   return model_.forward(version.views, input, nullptr);

@@ -68,9 +68,6 @@ class Stage {
 
   // A version of other weights than the stage's own, for evaluate().
   std::shared_ptr<const Version> hold_copy(const at::Tensor& flat);
-
-  // The newest weights themselves, not ahead of anything: never written while somebody holds them.
-  std::shared_ptr<const Version> hold();
   // A forward that leaves no trace.
   at::Tensor evaluate(const Version& version, const at::Tensor& input) const;
 

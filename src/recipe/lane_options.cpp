@@ -26,6 +26,17 @@ CutOptions cut_options(const Recipe& recipe, Lane lane, StageId stage, int64_t p
           .granularity = recipe.averaging.granularity};
 }
 
+LanePlan common_plan(const Recipe& recipe, Lane lane) {
+  const AveragingOptions& averaging = recipe.averaging;
+  LanePlan plan = {.lane = lane, .replicas = recipe.mesh.replicas};
+  if (averaging.merge == MergePolicy::kFixedLag) {
+    plan.lag = averaging.lag;
+  } else {
+    plan.deadline = Nanos{static_cast<int64_t>(averaging.deadline_ms * 1e6)};
+  }
+  return plan;
+}
+
 }  // namespace
 
 int64_t stage_parameters(const StageOptions& stage) {
@@ -77,31 +88,11 @@ std::vector<LaneOptions> lane_options(const Recipe& recipe, const StageOptions& 
 
 std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
   const AveragingOptions& averaging = recipe.averaging;
-  const int64_t replicas = recipe.mesh.replicas;
-  if (replicas == 1) return {};
+  if (recipe.mesh.replicas == 1) return {};
   const bool fixed = averaging.merge == MergePolicy::kFixedLag;
-  LanePlan common = {.replicas = replicas};
-  if (fixed) common.lag = averaging.lag;
-  if (!fixed) common.deadline = Nanos{static_cast<int64_t>(averaging.deadline_ms * 1e6)};
-  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary);
-  const auto with_sizes = [&](LanePlan plan) {
-    for (size_t s = 0; s < stages.size(); ++s) {
-      for (const LaneOptions& numbers :
-           lane_options(recipe, stages[s], {static_cast<int64_t>(s)})) {
-        if (numbers.lane != plan.lane) continue;
-        plan.cycle = Cut(numbers.cut).parts();
-        plan.sizes.push_back({numbers.cut, numbers.wire, stages[s].master});
-      }
-      if (plan.lane == Lane::kEvaluation) {
-        const CutOptions whole = {.parameters = stage_parameters(stages[s])};
-        plan.sizes.push_back({whole, WireFormat::kF32, stages[s].master});
-      }
-    }
-    return plan;
-  };
   std::vector<LanePlan> lanes;
   if (averaging.method != AveragingMethod::kNone) {
-    LanePlan main = common;
+    LanePlan main = common_plan(recipe, Lane::kMain);
     main.interval = round_interval(recipe);
     const auto limit = stability_limit(stability_options(recipe, 0));
     if (averaging.guard && !fixed && limit) {
@@ -110,19 +101,34 @@ std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
     main.gradients = averaging.method == AveragingMethod::kAllreduce;
     main.needs_every = averaging.method == AveragingMethod::kLowbit;
     main.rotates = !main.needs_every;  // what an owner could not say yet stays with its chunk
-    lanes.push_back(with_sizes(main));
+    lanes.push_back(main);
   }
   if (repairs(averaging)) {
-    LanePlan repair = common;
-    repair.lane = Lane::kRepair;
+    LanePlan repair = common_plan(recipe, Lane::kRepair);
     repair.interval = averaging.repair_every;
-    lanes.push_back(with_sizes(repair));
+    lanes.push_back(repair);
   }
-  LanePlan evaluation = common;
-  evaluation.lane = Lane::kEvaluation;
-  evaluation.lag.reset();
-  lanes.push_back(with_sizes(evaluation));
+  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary);
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const auto options = lane_options(recipe, stages[s], {static_cast<int64_t>(s)});
+    LEEWAY_CHECK(options.size() == lanes.size(), "every lane has a plan and arithmetic");
+    for (size_t lane = 0; lane < lanes.size(); ++lane) {
+      lanes[lane].cycle = Cut(options[lane].cut).parts();
+      lanes[lane].sizes.push_back({options[lane].cut, options[lane].wire, stages[s].master});
+    }
+  }
   return lanes;
+}
+
+LanePlan evaluation_lane(const Recipe& recipe, int64_t vocabulary) {
+  LanePlan plan = common_plan(recipe, Lane::kEvaluation);
+  plan.lag.reset();
+  if (recipe.mesh.replicas == 1) plan.deadline.reset();  // it waits for nobody but itself
+  for (const StageOptions& stage : stage_options(recipe, vocabulary)) {
+    const CutOptions whole = {.parameters = stage_parameters(stage)};
+    plan.sizes.push_back({whole, WireFormat::kF32, stage.master});
+  }
+  return plan;
 }
 
 StabilityOptions stability_options(const Recipe& recipe, double lag) {

@@ -10,8 +10,10 @@
 
 namespace leeway {
 
-// In the order of Lane. One replica has none: there is nobody to talk to.
+// In the order of Lane. One replica has none: it has no peers.
 std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary);
+// The lane of copies for validation, which every run has.
+LanePlan evaluation_lane(const Recipe& recipe, int64_t vocabulary);
 
 // Updates between two rounds: the recipe's, or what its guard makes of a lag that is known.
 int64_t round_interval(const Recipe& recipe);

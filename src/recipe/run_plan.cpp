@@ -28,6 +28,8 @@ RunPlan make_plan(const Recipe& recipe, int64_t vocabulary, int64_t evaluation_b
       static_cast<int64_t>(c10::elementSize(stage_options(recipe, vocabulary)[0].compute));
   plan.replicas = recipe.mesh.replicas;
   plan.lanes = lane_plans(recipe, vocabulary);
+  plan.evaluation = evaluation_lane(recipe, vocabulary);
+  plan.seed = static_cast<uint64_t>(recipe.run.seed);
   plan.activation_bytes = microbatch_tokens(recipe) * recipe.model.width * number_bytes;
   return plan;
 }

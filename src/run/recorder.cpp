@@ -10,7 +10,7 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
-#include "run/workers.h"
+#include "run/mesh_model.h"
 
 namespace leeway {
 namespace {
@@ -51,7 +51,7 @@ RunCounters RunRecorder::counters(int64_t update) const {
   return now;
 }
 
-void RunRecorder::add(RunCounters& counters, const Bytes& bytes) {
+void RunRecorder::add(RunCounters& counters, const PurposeBytes& bytes) {
   counters.bytes_activations += bytes.activations;
   counters.bytes_gradients += bytes.gradients;
   counters.bytes_evaluation += bytes.evaluation;
@@ -60,17 +60,7 @@ void RunRecorder::add(RunCounters& counters, const Bytes& bytes) {
 
 // Workers may be ahead of a checkpoint already, and what they did there is done again by who goes
 // on from it.
-void RunRecorder::count_bytes(const WorkRecord& record) {
-  const Work& work = record.work;
-  Bytes& bytes = bytes_[work.update];
-  if (work.kind == WorkKind::kEvaluate || work.lane == Lane::kEvaluation) {
-    bytes.evaluation += record.bytes_sent;
-  } else if (is_of_round(work.kind)) {
-    bytes.averaging += record.bytes_sent;
-  } else {
-    (work.kind == WorkKind::kForward ? bytes.activations : bytes.gradients) += record.bytes_sent;
-  }
-}
+void RunRecorder::count_bytes(const WorkRecord& record) { bytes_[record.work.update].add(record); }
 
 void RunRecorder::warn(const std::string& message) const {
   if (options_.observer.warned) options_.observer.warned(message);

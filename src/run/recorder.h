@@ -13,6 +13,7 @@
 #include "checkpoint/saved_run.h"
 #include "config/recipe.h"
 #include "events/event_log.h"
+#include "events/traffic.h"
 #include "run/round_statistics.h"
 #include "run/stage_statistics.h"
 #include "worker/outbox.h"
@@ -92,13 +93,7 @@ class RunRecorder final : public Recorder {
     std::map<ReplicaId, double> losses;
     double rate_factor = 0;
   };
-  struct Bytes {
-    int64_t activations = 0;
-    int64_t gradients = 0;
-    int64_t evaluation = 0;
-    int64_t averaging = 0;
-  };
-  static void add(RunCounters& counters, const Bytes& bytes);
+  static void add(RunCounters& counters, const PurposeBytes& bytes);
   double seconds_now() const;
   RunCounters counters(int64_t update) const;  // with what was sent up to this update
   void complete(int64_t update, const Pending& pending);
@@ -125,7 +120,7 @@ class RunRecorder final : public Recorder {
   RoundKeeper rounds_;
   bool warned_of_lag_ = false;
   bool told_of_guard_ = false;
-  std::map<int64_t, Bytes> bytes_;  // by update, since all workers had made one
+  std::map<int64_t, PurposeBytes> bytes_;  // by update, since all workers had made one
   std::optional<Evaluated> valid_;
   int64_t saved_update_ = -1;  // of this session's last checkpoint
   Path checkpoint_;

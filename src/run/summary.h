@@ -33,8 +33,8 @@ struct SummaryParts {
   int64_t peak_rss_bytes = 0;
   std::vector<StageSummary> stages = {};
   RoundStatistics rounds = {};
-  Worker::RoundCounts round_counts = {};  // of all workers
-  double allreduce_bytes = 0;             // what fp32 gradients would have been
+  Rounds::Counts round_counts = {};  // of all workers
+  double allreduce_bytes = 0;        // what fp32 gradients would have been
 };
 
 // The mean of the last few updates' losses: one update alone is noise.

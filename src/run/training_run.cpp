@@ -9,10 +9,11 @@
 #include "base/hash.h"
 #include "base/process.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "inference/evaluation.h"
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
+#include "run/mesh_model.h"
 #include "run/summary.h"
-#include "run/workers.h"
 
 namespace leeway {
 namespace {
@@ -163,10 +164,10 @@ std::vector<StageSummary> stage_summaries(const Workers& workers, const RunRecor
   return stages;
 }
 
-Worker::RoundCounts round_counts(const Workers& workers) {
-  Worker::RoundCounts all;
+Rounds::Counts round_counts(const Workers& workers) {
+  Rounds::Counts all;
   for (const auto& worker : workers) {
-    const Worker::RoundCounts own = worker->round_counts();
+    const Rounds::Counts own = worker->round_counts();
     all.late += own.late;
     all.missing += own.missing;
     all.missed += own.missed;

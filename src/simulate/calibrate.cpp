@@ -71,16 +71,16 @@ Result<LoadedRecipe> alone(const Scenario& scenario) {
 }
 
 // How long the workers were at each kind of work, from their diary, in seconds.
-struct WorkTimes {
+struct TimeSpent {
   double microbatches = 0;
   int64_t forwards = 0;
   double steps = 0;
   int64_t updates = 0;
 };
 
-Result<WorkTimes> read_times(const Path& folder) {
+Result<TimeSpent> read_times(const Path& folder) {
   LEEWAY_ASSIGN(const EventHistory history, read_events(folder / "events.jsonl"));
-  WorkTimes times;
+  TimeSpent times;
   for (const Event& event : history.events) {
     if (event.kind() != "work" || event.integer("update").value_or(0) <= kWarmup) continue;
     const double took =
@@ -121,7 +121,7 @@ Status calibrate(const Clock& clock, const OpenData& open_data, Scenario& scenar
             driver, observer));
   if (!summary.finished) return Error{"the measurement was stopped"};
   progress.finish("measured");
-  LEEWAY_ASSIGN(const WorkTimes times, read_times(run.folder()));
+  LEEWAY_ASSIGN(const TimeSpent times, read_times(run.folder()));
   const sim::StageCosts unit = unit_costs(recipe, data.vocabulary).front();
   const double tflops = (unit.forward + unit.backward).seconds() *
                         static_cast<double>(times.forwards) / times.microbatches;

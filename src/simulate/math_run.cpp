@@ -4,8 +4,8 @@
 
 #include "config/print.h"
 #include "recipe/planned_memory.h"
+#include "run/mesh_model.h"
 #include "run/training_run.h"
-#include "run/workers.h"
 
 namespace leeway {
 namespace {

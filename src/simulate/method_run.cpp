@@ -14,7 +14,7 @@
 #include "recipe/planned_memory.h"
 #include "recipe/stage_costs.h"
 #include "recipe/stage_options.h"
-#include "run/workers.h"
+#include "run/mesh_model.h"
 
 namespace leeway {
 namespace {

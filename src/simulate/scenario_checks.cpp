@@ -56,7 +56,7 @@ Status check_machines(const Scenario& scenario) {
   for (const Site& site : scenario.sites) {
     if (!seen.insert(site.name).second)
       return mistake(scenario, site.line,
-                     fmt::format("there are two sites {}", leeway::quoted(site.name)));
+                     fmt::format("there are two sites {}", leeway::toml_quoted(site.name)));
   }
   int64_t count = 0;
   for (const MachineGroup& group : scenario.machines) {
@@ -65,8 +65,8 @@ Status check_machines(const Scenario& scenario) {
     if (!is_one_of(group.site, sites))
       return mistake(
           scenario, group.line,
-          fmt::format("machine {} is at site {}, which is not there{}", leeway::quoted(group.name),
-                      leeway::quoted(group.site),
+          fmt::format("machine {} is at site {}, which is not there{}",
+                      leeway::toml_quoted(group.name), leeway::toml_quoted(group.site),
                       sites.empty() ? ": describe it with [[site]]" : advice(group.site, sites)));
   }
   std::vector<std::string> names = machine_names(scenario);
@@ -74,7 +74,7 @@ Status check_machines(const Scenario& scenario) {
   const auto twice = std::ranges::adjacent_find(names);
   if (twice == names.end()) return {};
   return usage_error(fmt::format("{}: two machines are called {}: give each group its own name",
-                                 shown(scenario.source_name), leeway::quoted(*twice)));
+                                 shown(scenario.source_name), leeway::toml_quoted(*twice)));
 }
 
 Status check_events(const Scenario& scenario) {
@@ -83,7 +83,7 @@ Status check_events(const Scenario& scenario) {
     for (const MachineEvent& event : *events) {
       if (!is_one_of(event.machine, names))
         return mistake(scenario, event.line,
-                       fmt::format("there is no machine {}{}", leeway::quoted(event.machine),
+                       fmt::format("there is no machine {}{}", leeway::toml_quoted(event.machine),
                                    advice(event.machine, names)));
     }
   }
@@ -112,7 +112,7 @@ Status check_links(const Scenario& scenario) {
     for (const std::string& end : link.between) {
       if (!is_one_of(end, names))
         return mistake(scenario, link.line,
-                       fmt::format("there is no site or machine {}{}", leeway::quoted(end),
+                       fmt::format("there is no site or machine {}{}", leeway::toml_quoted(end),
                                    advice(end, names)));
     }
     if (is_one_of(link.between[0], machines) != is_one_of(link.between[1], machines))
@@ -121,9 +121,10 @@ Status check_links(const Scenario& scenario) {
     if (!link.trace.empty() && link.bandwidth_mbit != 0)
       return mistake(scenario, link.line, "a link has a trace or a bandwidth_mbit: keep one");
     if (!seen.insert({link.between[0], link.between[1]}).second)
-      return mistake(scenario, link.line,
-                     fmt::format("there are two links between {} and {}: keep one",
-                                 leeway::quoted(link.between[0]), leeway::quoted(link.between[1])));
+      return mistake(
+          scenario, link.line,
+          fmt::format("there are two links between {} and {}: keep one",
+                      leeway::toml_quoted(link.between[0]), leeway::toml_quoted(link.between[1])));
   }
   return {};
 }
@@ -146,9 +147,9 @@ Status check_reachable(const Scenario& scenario) {
           scenario, here.line,
           fmt::format("machine {} at {} cannot be reached from {} at {}: add a [[link]] with "
                       "between = [{}, {}]",
-                      leeway::quoted(here.name), leeway::quoted(here.site),
-                      leeway::quoted(there.name), leeway::quoted(there.site),
-                      leeway::quoted(there.site), leeway::quoted(here.site)));
+                      leeway::toml_quoted(here.name), leeway::toml_quoted(here.site),
+                      leeway::toml_quoted(there.name), leeway::toml_quoted(there.site),
+                      leeway::toml_quoted(there.site), leeway::toml_quoted(here.site)));
     }
   }
   return {};
@@ -245,7 +246,7 @@ Status check_stand_in(const Scenario& scenario) {
       return usage_error(
           fmt::format("{}: simulate.stand_in has {}, allowed: KEY=VALUE of model, data, optimizer "
                       "and run; the mesh is the recipe's",
-                      shown(scenario.source_name), leeway::quoted(set)));
+                      shown(scenario.source_name), leeway::toml_quoted(set)));
   }
   return {};
 }
@@ -259,12 +260,12 @@ Status check_scenario(const Scenario& scenario) {
   const std::string& placement = scenario.options.placement;
   if (placement != "rows" && placement != "columns")
     return usage_error(fmt::format("{}: simulate.placement is {}, allowed: \"rows\" or \"columns\"",
-                                   shown(scenario.source_name), leeway::quoted(placement)));
+                                   shown(scenario.source_name), leeway::toml_quoted(placement)));
   for (const Method& method : scenario.methods) {
     const auto same = [&](const Method& other) { return other.name == method.name; };
     if (std::ranges::count_if(scenario.methods, same) > 1)
       return mistake(scenario, method.line,
-                     fmt::format("two methods are called {}", leeway::quoted(method.name)));
+                     fmt::format("two methods are called {}", leeway::toml_quoted(method.name)));
   }
   return {};
 }

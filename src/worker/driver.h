@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "worker/outbox.h"
-#include "worker/worker.h"
+#include "worker/workers.h"
 
 namespace leeway {
 
@@ -17,7 +17,7 @@ class Driver {
 
   // Until all workers are done or the recorder are abandoned. What a worker's numbers throw is
   // thrown on from here; an error is one of the driver's own.
-  virtual Status run(const std::vector<std::unique_ptr<Worker>>& workers, Recorder& recorder) = 0;
+  virtual Status run(const Workers& workers, Recorder& recorder) = 0;
   virtual const Clock& clock() const = 0;
 };
 

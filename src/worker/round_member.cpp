@@ -87,6 +87,7 @@ bool RoundMember::was_merged_ahead(int64_t round, int64_t chunk) const {
 }
 
 void RoundMember::open(int64_t round, int64_t update, bool sent) {
+  LEEWAY_CHECK(!flights_.contains(round), "a round is opened once");
   std::vector<bool> merged(static_cast<size_t>(plan_.chunks()), false);
   // What was answered before it was asked for is merged by now, or waits in answers_.
   if (const auto ahead = merged_ahead_.extract(round); ahead) merged = ahead.mapped();
@@ -95,6 +96,8 @@ void RoundMember::open(int64_t round, int64_t update, bool sent) {
 }
 
 void RoundMember::contributed(int64_t round, int64_t update, bool sent) {
+  LEEWAY_CHECK(round > last_round_, "rounds go up: a worker takes part in each once");
+  LEEWAY_CHECK(update > last_update_, "one round of a lane at each update");
   if (!sent && round >= follow_until_) follow_until_ = round + plan_.cycle;
   if (plan_.needs_every) {
     const int64_t first = std::max(last_round_ + 1, round - kFlightsMax + 1);
@@ -110,11 +113,21 @@ void RoundMember::contributed(int64_t round, int64_t update, bool sent) {
   const auto recent = answers_.lower_bound({round - kFlightsMax + 1, 0});
   missed_ += std::distance(answers_.begin(), recent);
   answers_.erase(answers_.begin(), recent);
+  check_bounds();
+}
+
+// Flights and answers are dropped as they get old: a worker that nobody answers keeps few of both.
+void RoundMember::check_bounds() const {
+  const auto chunks = static_cast<size_t>(plan_.chunks());
+  LEEWAY_CHECK(plan_.lag || flights_.size() <= kFlightsMax, "old flights were given up");
+  LEEWAY_CHECK(answers_.size() <= kAnswersMax * chunks, "old answers were dropped");
+  LEEWAY_CHECK(merged_ahead_.empty() || merged_ahead_.begin()->first > last_round_,
+               "what was merged ahead is of rounds to come");
 }
 
 void RoundMember::merged(int64_t round, int64_t chunk, int64_t lag) {
   constexpr double kFading = 0.9;
-  answers_.erase({round, chunk});
+  LEEWAY_CHECK(answers_.erase({round, chunk}) == 1, "a merge is of an answer that has arrived");
   if (plan_.lag_limit > 0) {
     recent_lag_ = kFading * recent_lag_ + (1 - kFading) * static_cast<double>(lag);
     stretch_ = std::max<int64_t>(1, std::llround(std::ceil(recent_lag_ / plan_.lag_limit)));
@@ -127,6 +140,7 @@ void RoundMember::merged(int64_t round, int64_t chunk, int64_t lag) {
     ahead[static_cast<size_t>(chunk)] = true;
     return;
   }
+  LEEWAY_CHECK(!flight->second.merged[static_cast<size_t>(chunk)], "a chunk is merged once");
   flight->second.merged[static_cast<size_t>(chunk)] = true;
   const auto& merged = flight->second.merged;
   if (std::find(merged.begin(), merged.end(), false) == merged.end()) flights_.erase(flight);

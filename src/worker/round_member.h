@@ -70,6 +70,7 @@ class RoundMember {
   };
   void open(int64_t round, int64_t update, bool sent);
   bool was_merged_ahead(int64_t round, int64_t chunk) const;
+  void check_bounds() const;
 
   // Memory is bounded: a flight older than this many rounds is given up, and so many rounds'
   // answers wait for a worker that stands still.

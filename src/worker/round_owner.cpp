@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace leeway {
 
 RoundOwner::RoundOwner(const LanePlan& plan)
@@ -96,6 +98,10 @@ std::vector<at::Tensor> RoundOwner::contributions(const ChunkId& id,
 
 void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas, const at::Tensor& answer) {
   const auto node = chunks_.extract(id);
+  LEEWAY_CHECK(!node.empty(), "a chunk is closed once");
+  for (const ReplicaId replica : replicas.members()) {
+    LEEWAY_CHECK(node.mapped().weighted.contains(replica), "a mean is of parts that have arrived");
+  }
   // What has arrived since the mean was made was too late for it.
   const int64_t overtaken = node.mapped().weighted.size() - replicas.size();
   late_ += overtaken;

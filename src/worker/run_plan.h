@@ -29,7 +29,9 @@ struct RunPlan {
   std::vector<int64_t> flushes = {};  // more flush points, ascending: those of a recorded run
   int64_t activation_bytes = 0;       // of one microbatch between two stages
   int64_t replicas = 1;
-  std::vector<LanePlan> lanes = {};  // main, repair, evaluation, as far as there are any
+  std::vector<LanePlan> lanes = {};                   // main and repair, as far as there are any
+  LanePlan evaluation = {.lane = Lane::kEvaluation};  // copies for validation
+  uint64_t seed = 0;                                  // of the run: a failed check names it
   // Updates that each replica has done, where they are not equal: after an on_arrival run stopped.
   std::vector<ReplicaStart> starts = {};
 

@@ -9,7 +9,7 @@
 #include "averaging/merge.h"
 #include "config/averaging_rules.h"
 #include "drivers/sim/simulation.h"
-#include "run/workers.h"
+#include "run/mesh_model.h"
 
 namespace leeway {
 namespace {

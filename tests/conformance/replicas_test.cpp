@@ -11,12 +11,12 @@
 #include "drivers/sim/replay.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
-#include "run/workers.h"
+#include "run/mesh_model.h"
 
 namespace leeway {
 namespace {
 
-class Recorder final : public Recorder {
+class StateRecorder final : public Recorder {
  public:
   void worked(const WorkRecord& record) override { records.push_back(record); }
   void updated(const StageUpdate&) override {}
@@ -74,13 +74,13 @@ class Replicas : public testing::TestWithParam<AveragingMethod> {
 
   // As `leeway replay` does it: without evaluations, without checkpoints, which are only flush
   // points.
-  void expect_replay(const Recipe& recipe, const Workers& workers, const Recorder& recorder) {
+  void expect_replay(const Recipe& recipe, const Workers& workers, const StateRecorder& recorder) {
     RunPlan plan = make_plan(recipe, data());
     plan.evaluation_batches = 0;
     plan.saves = false;
     plan.last_update = workers.front()->counts().updates;
     const Workers again = make_workers(recipe, data(), plan);
-    Recorder replayed;
+    StateRecorder replayed;
     const Status status = sim::replay(again, recorder.records, replayed);
     ASSERT_TRUE(status.ok()) << status.error().message;
     expect_same_weights(workers, again);
@@ -98,7 +98,7 @@ TEST_P(Replicas, WhatThreadsMergedOnArrivalIsRepeated) {
       recipe.averaging.deadline_ms = deadline_ms;
       const RunPlan plan = make_plan(recipe, data());
       const Workers workers = make_workers(recipe, data(), plan);
-      Recorder recorder;
+      StateRecorder recorder;
       ASSERT_TRUE(threads::Threads(1).run(workers, recorder).ok());
       expect_replay(recipe, workers, recorder);
     }
@@ -122,7 +122,7 @@ TEST_P(Replicas, WhatVirtualTimeMergedOnArrivalIsRepeated) {
     options.pauses.push_back({.worker = {{1}, {s}}, .begin = {8000}, .length = {15'000}});
     options.costs[static_cast<size_t>(4 + s)] = sim::at_speed(options.costs[0], 0.4);
   }
-  Recorder recorder;
+  StateRecorder recorder;
   ASSERT_TRUE(sim::Simulation(options).run(workers, recorder).ok());
   expect_replay(recipe, workers, recorder);
 }
@@ -135,7 +135,7 @@ TEST_P(Replicas, ACheckpointGoesOnWithTheBitsOfTheWholeRun) {
     recipe.averaging.lag = lag;
     const RunPlan plan = make_plan(recipe, data());
     const Workers whole = make_workers(recipe, data(), plan);
-    Recorder recorder;
+    StateRecorder recorder;
     ASSERT_TRUE(threads::Threads(1).run(whole, recorder).ok());
 
     const ModelState state = join(recorder.states_at(16), /*stages=*/2);
@@ -146,11 +146,11 @@ TEST_P(Replicas, ACheckpointGoesOnWithTheBitsOfTheWholeRun) {
     }
     const Workers resumed = make_workers(recipe, data(), rest);
     ASSERT_TRUE(restore(resumed, state).ok());
-    Recorder books_of_rest;
+    StateRecorder rest_recorder;
     sim::SimulationOptions options = {
         .costs = std::vector<sim::StageCosts>(6, {{100}, {200}, {50}, {10}, {90}, {10}}),
         .links = {.seed = 4, .all = {.latency = {70}, .jitter = {900}}, .exceptions = {}}};
-    ASSERT_TRUE(sim::Simulation(options).run(resumed, books_of_rest).ok());
+    ASSERT_TRUE(sim::Simulation(options).run(resumed, rest_recorder).ok());
     expect_same_weights(whole, resumed);
   }
 }
@@ -163,7 +163,7 @@ TEST_P(Replicas, AWishToStopEndsEveryReplica) {
     recipe.averaging.merge = merge;
     const RunPlan plan = make_plan(recipe, data());
     const Workers workers = make_workers(recipe, data(), plan);
-    Recorder recorder;
+    StateRecorder recorder;
     recorder.stop_after = 200;
     ASSERT_TRUE(threads::Threads(1).run(workers, recorder).ok());
     for (const auto& worker : workers) {

@@ -10,7 +10,7 @@
 #include "config/averaging_rules.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
-#include "run/workers.h"
+#include "run/mesh_model.h"
 
 namespace leeway {
 namespace {

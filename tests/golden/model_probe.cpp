@@ -98,7 +98,7 @@ class Pipeline {
 
   at::Tensor logits(const at::Tensor& ids) const {
     at::Tensor x = ids;
-    for (const auto& stage : stages_) x = stage->evaluate(*stage->hold(), x);
+    for (const auto& stage : stages_) x = stage->evaluate(*stage->hold_copy(stage->weights()), x);
     return x;
   }
 

@@ -33,7 +33,7 @@
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
 #include "recipe/stage_options.h"
-#include "run/workers.h"
+#include "run/mesh_model.h"
 
 namespace leeway {
 namespace {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "run/workers.h"
 #include "worker/driver.h"
 
 namespace leeway {

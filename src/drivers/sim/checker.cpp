@@ -6,7 +6,7 @@
 
 namespace leeway::sim {
 
-Checker::Checker(const Mesh& mesh, const std::vector<std::unique_ptr<Worker>>& workers)
+Checker::Checker(const Mesh& mesh, const Workers& workers)
     : mesh_(mesh),
       flush_at_(static_cast<size_t>(mesh.replicas)),
       stranded_(static_cast<size_t>(mesh.replicas), false),

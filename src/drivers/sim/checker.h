@@ -15,14 +15,14 @@
 #include "events/work.h"
 #include "pipeline/schedule.h"
 #include "worker/message.h"
-#include "worker/worker.h"
+#include "worker/workers.h"
 
 namespace leeway::sim {
 
 class Checker {
  public:
   // The workers as they are before the first piece of work, in the order of the mesh.
-  Checker(const Mesh& mesh, const std::vector<std::unique_ptr<Worker>>& workers);
+  Checker(const Mesh& mesh, const Workers& workers);
 
   // Each microbatch once each way and in order; never more than W_s + 1 in flight; the delay of the
   // formula, counted from the last flush point, and flush points that a replica's stages share; a

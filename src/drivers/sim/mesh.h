@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/ids.h"
-#include "worker/worker.h"
+#include "worker/workers.h"
 
 namespace leeway::sim {
 
@@ -32,7 +32,7 @@ struct Mesh {
 };
 
 // The mesh that these workers are; anything but a whole one in this order is our bug.
-inline Mesh mesh_of(const std::vector<std::unique_ptr<Worker>>& workers) {
+inline Mesh mesh_of(const Workers& workers) {
   LEEWAY_CHECK(!workers.empty(), "a run of nobody");
   const WorkerId last = workers.back()->id();
   const Mesh mesh{.stages = last.stage.value + 1, .replicas = last.replica.value + 1};

@@ -8,11 +8,10 @@
 #include <utility>
 
 #include "drivers/sim/mesh.h"
+#include "events/traffic.h"
 
 namespace leeway::sim {
 namespace {
-
-using Workers = std::vector<std::unique_ptr<Worker>>;
 
 // Messages arrive as soon as they are sent.
 class Hand final : public Outbox {
@@ -29,11 +28,6 @@ class Hand final : public Outbox {
   const Workers& workers_;
   const Mesh& mesh_;
 };
-
-// A plan without evaluations has none of these, and they change no weights.
-bool is_passed_over(const Work& work) {
-  return work.kind == WorkKind::kEvaluate || work.lane == Lane::kEvaluation;
-}
 
 std::string words(const Work& work) {
   return fmt::format("{} {} of update {} (version {}, delay {})", work_kind_word(work.kind),
@@ -54,7 +48,8 @@ Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, R
   Hand hand(workers, mesh);
   for (size_t at = 0; at < recorded.size(); ++at) {
     const WorkRecord& record = recorded[at];
-    if (is_passed_over(record.work)) continue;
+    // A plan without evaluations has none of these, and they change no weights.
+    if (is_evaluation(record.work)) continue;
     if (!mesh.contains(record.worker)) {
       return Error{fmt::format("record {} is of replica {} stage {}, which this run does not have",
                                at + 1, record.worker.replica.value, record.worker.stage.value)};
@@ -65,8 +60,9 @@ Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, R
       continue;
     }
     if (!worker.can_repeat(record.work)) return differs(at, record, worker.next());
-    worker.run(record.work);
-    worker.finish(record.work, record.times, hand, recorder);
+    Outcome outcome = worker.run(record.work);
+    outcome.times = record.times;
+    worker.finish(record.work, std::move(outcome), hand, recorder);
     if (recorder.abandoned()) return {};
   }
   const auto behind =

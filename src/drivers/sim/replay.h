@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "events/work.h"
 #include "worker/outbox.h"
-#include "worker/worker.h"
+#include "worker/workers.h"
 
 namespace leeway::sim {
 
@@ -16,7 +16,6 @@ namespace leeway::sim {
 // would do next; messages arrive at once. The error names the first record that is not, or says
 // that the records end before the run does. Records are in an order in which they can happen: a
 // driver that reports a piece of work before its messages leave writes them so.
-Status replay(const std::vector<std::unique_ptr<Worker>>& workers,
-              const std::vector<WorkRecord>& recorded, Recorder& recorder);
+Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Recorder& recorder);
 
 }  // namespace leeway::sim

@@ -23,7 +23,9 @@ bool ends_boundary(WorkKind kind) {
 }  // namespace
 
 RoundChecker::RoundChecker(const Mesh& mesh, const RunPlan& plan)
-    : mesh_(mesh), plan_(plan), lanes_(plan.lanes), seats_(mesh.count()), chunks_(mesh.count()) {}
+    : mesh_(mesh), plan_(plan), lanes_(plan.lanes), seats_(mesh.count()), chunks_(mesh.count()) {
+  lanes_.push_back(plan.evaluation);
+}
 
 const LanePlan* RoundChecker::plan_of(Lane lane) const {
   const auto found = std::ranges::find(lanes_, lane, &LanePlan::lane);
@@ -36,7 +38,6 @@ RoundChecker::Chunk& RoundChecker::chunk_of(StageId stage, Lane lane, const Chun
 
 std::string RoundChecker::began(size_t worker, const Work& work, const Moment& moment) {
   Seat& seat = seats_[worker];
-  if (lanes_.empty()) return is_of_round(work.kind) ? "a round in a run that has none" : "";
   if (!is_duty(work.kind)) {
     if (std::string wrong = duties(worker, moment.now); !wrong.empty()) return wrong;
   }

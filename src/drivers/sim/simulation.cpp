@@ -15,7 +15,7 @@ namespace leeway::sim {
 
 Simulation::Simulation(SimulationOptions options) : options_(std::move(options)) {}
 
-Status Simulation::run(const std::vector<std::unique_ptr<Worker>>& workers, Recorder& recorder) {
+Status Simulation::run(const Workers& workers, Recorder& recorder) {
   LEEWAY_CHECK(seats_.empty(), "a simulation runs once");
   prepare(workers);
   return run_until_nothing_is_left(recorder);
@@ -27,7 +27,7 @@ double Simulation::busy_share(WorkerId worker, const Window& window) const {
   return static_cast<double>(busy(worker).within(window).count) / length;
 }
 
-void Simulation::prepare(const std::vector<std::unique_ptr<Worker>>& workers) {
+void Simulation::prepare(const Workers& workers) {
   mesh_ = mesh_of(workers);
   links_.emplace(mesh_, options_.links);
   pauses_.emplace(mesh_, options_.pauses);
@@ -106,7 +106,7 @@ void Simulation::start(size_t at, const Work& work) {
   checker_->began(at, work, clock_.now());
   seat.work = work;
   seat.begin = clock_.now();
-  seat.worker->run(work);
+  seat.outcome = seat.worker->run(work);
   const Nanos end = pauses_->work(at, seat.begin, seat.costs.of(work.kind), seat.busy);
   agenda_.enter(end, Happening::kFinished, at);
 }
@@ -130,7 +130,8 @@ void Simulation::finish(size_t at, Recorder& recorder) {
   give_core_back(at);
   note(at, work, seat.begin);
   if (may_stop_at(*seat.worker, work) && !told_of_stop_ && recorder.stop_wanted()) tell_of_stop(at);
-  seat.worker->finish(work, {.begin = seat.begin, .end = clock_.now()}, *this, recorder);
+  seat.outcome.times = {.begin = seat.begin, .end = clock_.now()};
+  seat.worker->finish(work, std::exchange(seat.outcome, {}), *this, recorder);
   touch(at);
 }
 

@@ -55,7 +55,7 @@ class Simulation final : public Driver, private Outbox {
   // unless the options allow it, and it is an error.
   // Replicas that have lost a worker for good are not waited for. What a worker's numbers throw
   // comes through.
-  Status run(const std::vector<std::unique_ptr<Worker>>& workers, Recorder& recorder) override;
+  Status run(const Workers& workers, Recorder& recorder) override;
   const Clock& clock() const override { return clock_; }
 
   // After the run.
@@ -84,6 +84,7 @@ class Simulation final : public Driver, private Outbox {
     StageCosts costs;
     std::optional<Work> work;  // what it is at
     Nanos begin;               // of that
+    Outcome outcome;           // what it made of it
     BusyIntervals busy;
     bool touched = false;  // something happened to it: ask it what is next
     size_t host = 0;       // where there are any
@@ -100,7 +101,7 @@ class Simulation final : public Driver, private Outbox {
   // Done, or not waited for.
   bool is_over(const Seat& seat) const;
   bool all_over() const;
-  void prepare(const std::vector<std::unique_ptr<Worker>>& workers);
+  void prepare(const Workers& workers);
   Status run_until_nothing_is_left(Recorder& recorder);
   bool takes_core(size_t at);
   void give_core_back(size_t at);

@@ -97,8 +97,7 @@ class LockedRecorder final : public Recorder {
 
 class Session final : public Outbox {
  public:
-  Session(const std::vector<std::unique_ptr<Worker>>& workers, Recorder& recorder,
-          const Clock& clock)
+  Session(const Workers& workers, Recorder& recorder, const Clock& clock)
       : workers_(workers), recorder_(recorder), clock_(clock) {
     for (const auto& worker : workers) mailboxes_[worker->id()];
     unfinished_ = static_cast<int64_t>(workers.size());
@@ -150,15 +149,14 @@ class Session final : public Outbox {
   }
 
   void step(Worker& worker, const Work& next) {
-    WorkTimes times;
-    times.begin = clock_.now();
-    worker.run(next);
-    times.end = clock_.now();
+    const Nanos begin = clock_.now();
+    Outcome outcome = worker.run(next);
+    outcome.times = {.begin = begin, .end = clock_.now()};
     // One of the replicas hears of it, and tells the others.
     if (may_stop_at(worker, next) && recorder_.stop_wanted() && !told_of_stop_.exchange(true)) {
       worker.deliver({.kind = MessageKind::kStop, .from = worker.id(), .to = worker.id()});
     }
-    worker.finish(next, times, *this, recorder_);
+    worker.finish(next, std::move(outcome), *this, recorder_);
     const bool may_end = next.kind == WorkKind::kUpdate || next.kind == WorkKind::kSave;
     if (may_end && recorder_.abandoned()) stop();
   }
@@ -176,7 +174,7 @@ class Session final : public Outbox {
     stop();
   }
 
-  const std::vector<std::unique_ptr<Worker>>& workers_;
+  const Workers& workers_;
   LockedRecorder recorder_;
   const Clock& clock_;
   std::map<WorkerId, Mailbox> mailboxes_;
@@ -189,7 +187,7 @@ class Session final : public Outbox {
 
 }  // namespace
 
-Status Threads::run(const std::vector<std::unique_ptr<Worker>>& workers, Recorder& recorder) {
+Status Threads::run(const Workers& workers, Recorder& recorder) {
   Session(workers, recorder, clock_).run(threads_per_worker_);
   return {};
 }

@@ -13,7 +13,7 @@ class Threads final : public Driver {
   explicit Threads(int threads_per_worker) : threads_per_worker_(threads_per_worker) {}
 
   // What a worker's numbers throw is thrown on from here, after all threads have ended.
-  Status run(const std::vector<std::unique_ptr<Worker>>& workers, Recorder& recorder) override;
+  Status run(const Workers& workers, Recorder& recorder) override;
   const Clock& clock() const override { return clock_; }
 
  private:

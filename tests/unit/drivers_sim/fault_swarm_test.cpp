@@ -35,12 +35,12 @@ RunPlan random_plan(Dice& dice) {
   plan.checkpoint_every = dice.one_in(2) ? 0 : dice(5, 40);
   plan.activation_bytes = 1000;
   plan.replicas = replicas[static_cast<size_t>(dice(0, 2))];
-  plan.lanes = lanes_of({.method = methods[static_cast<size_t>(dice(0, 2))],
-                         .replicas = plan.replicas,
-                         .cycle = dice(1, 10),
-                         .lag = {},
-                         .deadline = kDeadline},
-                        plan.shape.stages);
+  add_lanes({.method = methods[static_cast<size_t>(dice(0, 2))],
+             .replicas = plan.replicas,
+             .cycle = dice(1, 10),
+             .lag = {},
+             .deadline = kDeadline},
+            plan);
   return plan;
 }
 
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, FaultSwarm, testing::Range(0, 2 * seed_count()))
 struct Trio {
   explicit Trio(Method method, int64_t updates) : plan(plan_of({.stages = 2}, updates)) {
     plan.replicas = 3;
-    plan.lanes = lanes_of({.method = method, .replicas = 3, .deadline = kDeadline}, 2);
+    add_lanes({.method = method, .replicas = 3, .deadline = kDeadline}, plan);
     const StageCosts costs = {.forward = kMillisecond,
                               .backward = 2 * kMillisecond,
                               .update = 100 * kMicrosecond,

@@ -17,7 +17,7 @@ class RoundRules : public testing::Test {
   static RunPlan plan(std::optional<int64_t> lag = {}) {
     RunPlan plan = plan_of({.stages = 1}, 100);
     plan.replicas = 2;
-    plan.lanes = lanes_of({.method = Method::kSparse, .replicas = 2, .lag = lag}, 1);
+    add_lanes({.method = Method::kSparse, .replicas = 2, .lag = lag}, plan);
     return plan;
   }
   static Work work(WorkKind kind, int64_t round, int64_t chunk = 0) {
@@ -140,7 +140,7 @@ TEST_F(RoundRules, WhatIsLongPastIsGivenUp) {
 TEST(SimulationFaults, TheRunEndsWithoutWhoIsGone) {
   RunPlan plan = plan_of({.stages = 2}, 30);
   plan.replicas = 2;
-  plan.lanes = lanes_of({.method = Method::kSparse, .replicas = 2}, 2);
+  add_lanes({.method = Method::kSparse, .replicas = 2}, plan);
   const StageCosts costs = {.forward = kMillisecond, .backward = kMillisecond};
   SimulationOptions options = {.costs = equal_costs(2, costs)};
   options.departures = {{.worker = {{1}, {1}}, .at = 10 * kMillisecond}};
@@ -156,7 +156,7 @@ TEST(SimulationFaults, TheRunEndsWithoutWhoIsGone) {
 TEST(SimulationFaults, WhatIsSentOverABrokenLinkIsLost) {
   RunPlan plan = plan_of({.stages = 1}, 30);
   plan.replicas = 2;
-  plan.lanes = lanes_of({.method = Method::kSparse, .replicas = 2}, 1);
+  add_lanes({.method = Method::kSparse, .replicas = 2}, plan);
   const StageCosts costs = {.forward = kMillisecond, .backward = kMillisecond};
   SimulationOptions options = {.costs = equal_costs(1, costs)};
   options.outages = cut_off({.stages = 1, .replicas = 2}, {{1}, {0}}, {{0}, 1000 * kMillisecond});

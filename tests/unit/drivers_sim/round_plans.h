@@ -22,13 +22,17 @@ struct RoundOptions {
   int64_t repair_every = 3;
 };
 
-inline std::vector<LanePlan> lanes_of(const RoundOptions& options, int64_t stages) {
-  if (options.replicas == 1) return {};
+// Gives the plan its lanes.
+inline void add_lanes(const RoundOptions& options, RunPlan& plan) {
+  plan.replicas = options.replicas;
+  plan.lanes.clear();
+  plan.evaluation = {.lane = Lane::kEvaluation};
+  if (options.replicas == 1) return;
   LanePlan common = {.replicas = options.replicas, .lag = options.lag};
   if (!options.lag) common.deadline = options.deadline;
-  common.sizes.assign(static_cast<size_t>(stages), {.cut = {.parameters = 2000}});
+  common.sizes.assign(static_cast<size_t>(plan.shape.stages), {.cut = {.parameters = 2000}});
   LanePlan main = common;
-  std::vector<LanePlan> lanes;
+  std::vector<LanePlan>& lanes = plan.lanes;
   switch (options.method) {
     case Method::kNone:
       break;
@@ -58,11 +62,9 @@ inline std::vector<LanePlan> lanes_of(const RoundOptions& options, int64_t stage
       lanes.push_back(main);
       break;
   }
-  LanePlan evaluation = common;
-  evaluation.lane = Lane::kEvaluation;
-  evaluation.lag.reset();
-  lanes.push_back(evaluation);
-  return lanes;
+  plan.evaluation = common;
+  plan.evaluation.lane = Lane::kEvaluation;
+  plan.evaluation.lag.reset();
 }
 
 // Costs of one worker, drawn; the slower, the more of all.

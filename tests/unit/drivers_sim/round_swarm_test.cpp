@@ -43,7 +43,7 @@ RunPlan random_plan(Dice& dice) {
   plan.saves = !dice.one_in(4);
   plan.activation_bytes = dice(0, 10'000);
   plan.replicas = rounds.replicas;
-  plan.lanes = lanes_of(rounds, plan.shape.stages);
+  add_lanes(rounds, plan);
   return plan;
 }
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "mesh_testing.h"
+#include "../../support/mesh_testing.h"
 
 namespace leeway {
 namespace {

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../../support/mesh_testing.h"
 #include "base/rng.h"
-#include "mesh_testing.h"
 
 namespace leeway {
 namespace {
@@ -68,8 +68,7 @@ TEST(Worker, TheUpdateComesAfterTheGradientHasLeft) {
   const auto step = [&](Worker& worker) {
     const auto work = worker.next();
     ASSERT_TRUE(work.has_value());
-    worker.run(*work);
-    worker.finish(*work, {}, hand, recorder);
+    worker.finish(*work, worker.run(*work), hand, recorder);
   };
   step(first);  // forward
   step(last);   // forward

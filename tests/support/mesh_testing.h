@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "../../support/worker_testing.h"
-#include "run/workers.h"
+#include "worker/workers.h"
 
 namespace leeway {
 
@@ -65,9 +64,9 @@ class HandDriver : public Outbox {
         continue;
       }
       auto& [worker, work] = ready[order(turn, ready.size())];
-      worker->run(work);
+      Outcome outcome = worker->run(work);
       if (before_finish) before_finish(work);
-      worker->finish(work, {}, *this, recorder);
+      worker->finish(work, std::move(outcome), *this, recorder);
     }
     for (const auto& worker : workers_) {
       if (!worker->done()) return false;

@@ -1,4 +1,4 @@
-#include "run/workers.h"
+#include "run/mesh_model.h"
 
 #include <algorithm>
 #include <map>
@@ -23,15 +23,6 @@ SamplerOptions sampler_of(const Recipe& recipe, const TokenFile& train) {
 }
 
 }  // namespace
-
-Workers make_workers_without_compute(const RunPlan& plan, int64_t replicas) {
-  Workers workers;
-  for (int64_t i = 0; i < plan.shape.stages * replicas; ++i) {
-    const WorkerId id = {.replica = {i / plan.shape.stages}, .stage = {i % plan.shape.stages}};
-    workers.push_back(std::make_unique<Worker>(id, plan, nullptr));
-  }
-  return workers;
-}
 
 Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& plan) {
   const std::vector<StageOptions> stages = stage_options(recipe, data.vocabulary);

@@ -9,17 +9,12 @@
 #include "checkpoint/saved_run.h"
 #include "config/recipe.h"
 #include "recipe/run_plan.h"
-#include "worker/worker.h"
+#include "worker/workers.h"
 
 namespace leeway {
 
-using Workers = std::vector<std::unique_ptr<Worker>>;
-
 // Plan and token files outlive the workers.
 Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& plan);
-
-// Workers that go through all the motions and compute nothing; the plan outlives them.
-Workers make_workers_without_compute(const RunPlan& plan, int64_t replicas);
 
 int64_t parameters_of(const Workers& workers);  // of the model
 // Of the model, on the CPU: the mean of the replicas.

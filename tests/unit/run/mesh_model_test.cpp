@@ -1,12 +1,13 @@
 // Whole meshes with real arithmetic, by hand.
-#include "run/workers.h"
+#include "run/mesh_model.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "../../support/mesh_testing.h"
+#include "../../support/worker_testing.h"
 #include "base/rng.h"
-#include "mesh_testing.h"
 
 namespace leeway {
 namespace {

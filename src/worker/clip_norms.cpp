@@ -1,0 +1,51 @@
+#include "worker/clip_norms.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace leeway {
+
+ClipNorms::ClipNorms(const PipelineShape& shape, StageId stage)
+    : stage_(stage), stages_(shape.synchronous() ? shape.stages : 1) {}
+
+void ClipNorms::deliver_norms(int64_t update, StageId from, at::Tensor norms) {
+  norms_[update].emplace(from, std::move(norms));
+}
+
+void ClipNorms::deliver_total(int64_t update, at::Tensor total) {
+  totals_.emplace(update, std::move(total));
+}
+
+bool ClipNorms::arrived(int64_t update) const {
+  if (!shared()) return true;
+  if (stage_.value > 0) return totals_.contains(update);
+  const auto norms = norms_.find(update);
+  return norms != norms_.end() && std::ssize(norms->second) == stages_ - 1;
+}
+
+// Added parameter by parameter in the order of the model: the same bits however it is cut.
+std::optional<double> ClipNorms::total(int64_t update) const {
+  if (!shared()) return std::nullopt;
+  LEEWAY_CHECK(arrived(update), "an update waits for the norms of all stages");
+  if (stage_.value > 0) return totals_.at(update).item<double>();
+  std::vector<at::Tensor> parts = {own_};
+  for (const auto& [stage, norms] : norms_.at(update)) parts.push_back(norms);
+  double sum = 0;
+  for (const at::Tensor& part : parts) {
+    const double* const squares = part.const_data_ptr<double>();
+    for (int64_t i = 0; i < part.numel(); ++i) sum += squares[i];
+  }
+  return sum;
+}
+
+void ClipNorms::updated(int64_t update) {
+  own_.reset();
+  norms_.erase(norms_.begin(), norms_.upper_bound(update));
+  totals_.erase(totals_.begin(), totals_.upper_bound(update));
+}
+
+}  // namespace leeway

@@ -1,0 +1,73 @@
+// Validation beside training, in counters. At the boundary of an update that is to be validated,
+// every replica sends a copy of its weights to replica 0; their mean is held there, and the
+// validation data goes through it one batch at a time, at most one batch per training forward. Two
+// evaluations may be pending; a third makes the update wait. Stage 0 hears of each batch that is
+// through, so that it never runs far ahead of a slower stage.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+
+#include "base/check.h"
+
+namespace leeway {
+
+class Evaluations {
+ public:
+  // `here`: this worker's replica runs them; the others send their copies.
+  Evaluations(int64_t batches, bool here) : batches_(batches), here_(here) {}
+
+  // The copy of the weights after this update is due now.
+  void want_copy(int64_t update) {
+    LEEWAY_CHECK(!copy_due_, "a copy leaves at its own boundary, before the next is wanted");
+    copy_due_ = update;
+  }
+  std::optional<int64_t> copy_due() const { return copy_due_; }
+  void copied() {
+    LEEWAY_CHECK(copy_due_, "a copy is sent once");
+    if (here_) pending_.push_back(*copy_due_);
+    copy_due_.reset();
+  }
+  // The mean of the copies is held.
+  void averaged(int64_t update) { averaged_.insert(update); }
+
+  bool empty() const { return pending_.empty(); }
+  bool full() const { return pending_.size() >= kPendingMax; }
+  // Whether the weights of the oldest evaluation are there.
+  bool ready() const { return !empty() && averaged_.contains(update()); }
+  // Whether a batch may go now, beside a training forward.
+  bool has_turn() const { return turn_; }
+
+  // The oldest evaluation that is not through, and its next batch.
+  int64_t update() const { return pending_.front(); }
+  int64_t batch() const { return batch_; }
+  bool at_last_batch() const { return batch_ + 1 == batches_; }
+  int64_t in_flight() const { return in_flight_; }  // stage 0: batches that are on their way
+
+  void forwarded() { turn_ = true; }
+  void evaluated() {
+    LEEWAY_CHECK(ready(), "a batch goes through weights that are held");
+    turn_ = false;
+    ++in_flight_;
+    if (++batch_ < batches_) return;
+    batch_ = 0;
+    averaged_.erase(update());
+    pending_.pop_front();
+  }
+  void acknowledged() { --in_flight_; }
+
+ private:
+  static constexpr size_t kPendingMax = 2;
+  int64_t batches_ = 0;
+  bool here_ = false;
+  std::optional<int64_t> copy_due_;
+  std::deque<int64_t> pending_;  // updates, oldest first
+  std::set<int64_t> averaged_;   // updates
+  int64_t batch_ = 0;
+  int64_t in_flight_ = 0;
+  bool turn_ = false;
+};
+
+}  // namespace leeway

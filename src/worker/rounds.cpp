@@ -1,0 +1,324 @@
+#include "worker/rounds.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace leeway {
+namespace {
+
+Work round_work(WorkKind kind, Lane lane, int64_t updates, RoundOwner::ChunkId id) {
+  return {.kind = kind,
+          .index = id.round,
+          .update = updates,
+          .version = updates,
+          .delay = 0,
+          .lane = lane,
+          .chunk = id.chunk};
+}
+
+}  // namespace
+
+Rounds::Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute)
+    : id_(id), plan_(plan), compute_(compute) {
+  const int64_t updates = plan.first_update_of(id.replica);
+  for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
+    const LanePlan& options = plan.lanes[lane];
+    int64_t next_round = 0;
+    if (!plan.starts.empty()) {
+      const auto& rounds = plan.starts[static_cast<size_t>(id.replica.value)].rounds;
+      next_round = rounds[static_cast<size_t>(id.stage.value)][lane];
+    }
+    seats_.push_back({options, RoundOwner(options), RoundMember(options, updates, next_round)});
+  }
+  const LanePlan& copies = plan.evaluation;
+  seats_.push_back({copies, RoundOwner(copies), RoundMember(copies, updates, 0)});
+}
+
+const Rounds::Seat* Rounds::find(Lane lane) const {
+  const auto found = std::find_if(seats_.begin(), seats_.end(),
+                                  [&](const Seat& seat) { return seat.plan.lane == lane; });
+  return found == seats_.end() ? nullptr : &*found;
+}
+
+const Rounds::Seat& Rounds::seat(Lane lane) const {
+  const Seat* const found = find(lane);
+  LEEWAY_CHECK(found != nullptr, "a lane of this run");
+  return *found;
+}
+
+Rounds::Seat& Rounds::seat(Lane lane) { return const_cast<Seat&>(std::as_const(*this).seat(lane)); }
+
+std::optional<Work> Rounds::duty(int64_t updates) const {
+  for (const Seat& lane : seats_) {
+    const Lane which = lane.plan.lane;
+    if (const auto id = lane.owner.to_reduce()) {
+      Work reduce = round_work(WorkKind::kReduce, which, updates, *id);
+      reduce.replicas = lane.owner.contributors(*id);
+      return reduce;
+    }
+    if (const auto id = lane.owner.to_await()) {
+      return round_work(WorkKind::kAwait, which, updates, *id);
+    }
+    if (const auto repeat = lane.owner.to_repeat()) {
+      Work again = round_work(WorkKind::kRepeat, which, updates, repeat->id);
+      again.replicas = ReplicaSet::of(repeat->replica);
+      return again;
+    }
+  }
+  return std::nullopt;
+}
+
+Turn Rounds::turn(const Boundary& boundary) const {
+  const auto is_here = [&](const Seat& lane) {
+    const bool before = boundary.when == When::kBeforeUpdate;
+    return lane.plan.lane != Lane::kEvaluation && lane.plan.gradients == before;
+  };
+  for (const Seat& lane : seats_) {
+    if (!is_here(lane)) continue;
+    const auto due = lane.member.merge_due(boundary.update, boundary.flushes);
+    if (!due) continue;
+    if (!due->arrived) return {.due = true};
+    Work merge =
+        round_work(WorkKind::kMerge, lane.plan.lane, boundary.updates, {due->round, due->chunk});
+    merge.delay = due->lag;
+    if (due->sent) merge.replicas = ReplicaSet::of(id_.replica);
+    return {.due = true, .work = merge};
+  }
+  for (const Seat& lane : seats_) {
+    if (!is_here(lane) || !lane.member.contributes_at(boundary.update)) continue;
+    Work part = round_work(WorkKind::kContribute, lane.plan.lane, boundary.updates,
+                           {lane.member.next_round(), 0});
+    if (!lane.member.follows()) part.replicas = ReplicaSet::of(id_.replica);
+    return {.due = true, .work = part};
+  }
+  return {};
+}
+
+Work Rounds::copy_for_evaluation(int64_t update) const {
+  Work copy = round_work(WorkKind::kContribute, Lane::kEvaluation, update, {update, 0});
+  copy.replicas = ReplicaSet::of(id_.replica);
+  return copy;
+}
+
+bool Rounds::is_of_this_mesh(const Message& message) const {
+  const Seat* const lane = find(message.lane);
+  if (lane == nullptr || message.from.stage != id_.stage) return false;
+  if (message.from.replica.value >= plan_.replicas || message.chunk >= lane->plan.chunks()) {
+    return false;
+  }
+  const bool part = message.kind == MessageKind::kContribution;
+  if (part && lane->plan.owner(message.index, message.chunk) != id_.replica) return false;
+  if (compute_ == nullptr) return true;
+  const bool has_payload =
+      part ? message.replicas.contains(message.from.replica) : message.kind == MessageKind::kAnswer;
+  if (!has_payload) return true;
+  return message.payload.defined() &&
+         compute_->fits(message.lane, message.index, message.chunk, message.payload);
+}
+
+void Rounds::deliver(Message message) {
+  if (!is_of_this_mesh(message)) return;
+  Seat& lane = seat(message.lane);
+  if (message.kind == MessageKind::kAnswer) return lane.member.deliver(std::move(message));
+  if (message.kind == MessageKind::kContribution) lane.member.heard_of(message.index);
+  lane.owner.deliver(std::move(message));
+}
+
+void Rounds::run(const Work& work, Outcome& outcome) {
+  if (compute_ == nullptr) return;
+  const Seat& lane = seat(work.lane);
+  if (work.kind == WorkKind::kContribute) run_contribution(work, lane, outcome);
+  if (work.kind == WorkKind::kReduce) run_reduction(work, lane, outcome);
+  if (work.kind == WorkKind::kMerge) run_merge(work, lane, outcome);
+}
+
+void Rounds::run_contribution(const Work& work, const Seat& lane, Outcome& outcome) {
+  for (const int64_t stale : lane.member.stale(work.index)) {
+    compute_->averaging().forget(work.lane, stale);
+  }
+  if (work.lane == Lane::kEvaluation) {
+    outcome.parts = {compute_->copy_for_evaluation()};
+  } else if (!work.replicas.empty()) {
+    outcome.parts = compute_->averaging().contribute(work.lane, work.index);
+  }
+}
+
+void Rounds::run_reduction(const Work& work, const Seat& lane, Outcome& outcome) {
+  if (work.replicas.empty()) return;
+  const std::vector<at::Tensor> parts =
+      lane.owner.contributions({work.index, work.chunk}, work.replicas);
+  if (work.lane == Lane::kEvaluation) return compute_->hold_for_evaluation(work.index, parts);
+  auto reduced = compute_->averaging().reduce(work.lane, work.index, work.chunk, parts);
+  outcome.payload = std::move(reduced.answer);
+  outcome.round_norms = reduced.norms;
+}
+
+void Rounds::run_merge(const Work& work, const Seat& lane, Outcome& outcome) {
+  const Message& answer = lane.member.answer(work.index, work.chunk);
+  outcome.round_norms = compute_->merge(work.lane, work.index, work.chunk, answer.payload,
+                                        answer.replicas.contains(id_.replica));
+}
+
+void Rounds::finish(const Work& work, const Outcome& outcome, Outbox& outbox,
+                    std::vector<Message>& sent) {
+  switch (work.kind) {
+    case WorkKind::kContribute:
+      return finish_contribution(work, outcome, sent);
+    case WorkKind::kReduce:
+      return finish_reduction(work, outcome, sent);
+    case WorkKind::kMerge:
+      return finish_merge(work, sent);
+    case WorkKind::kRepeat:
+      return finish_repetition(work, sent);
+    case WorkKind::kAwait: {
+      Seat& lane = seat(work.lane);
+      lane.owner.awaits({work.index, work.chunk});
+      outbox.remind(message(MessageKind::kDeadline, work, id_.replica, {}), *lane.plan.deadline);
+      return;
+    }
+    default:
+      LEEWAY_UNREACHABLE("not a piece of a round");
+  }
+}
+
+void Rounds::finish_contribution(const Work& work, const Outcome& outcome,
+                                 std::vector<Message>& sent) {
+  Seat& lane = seat(work.lane);
+  const bool counts = !work.replicas.empty();
+  for (const int64_t stale : lane.member.stale(work.index)) lane.member.forget(stale);
+  for (int64_t chunk = 0; chunk < lane.plan.chunks(); ++chunk) {
+    Work of_chunk = work;
+    of_chunk.chunk = chunk;
+    const auto at = static_cast<size_t>(chunk);
+    const at::Tensor part = outcome.parts.empty() ? at::Tensor() : outcome.parts[at];
+    const ReplicaId owner = lane.plan.owner(work.index, chunk);
+    Message contribution = message(MessageKind::kContribution, of_chunk, owner, part);
+    if (!counts) contribution.payload_bytes = 0;
+    post(std::move(contribution), sent);
+  }
+  if (work.lane == Lane::kEvaluation) return;
+  lane.member.contributed(work.index, work.update + (lane.plan.gradients ? 1 : 0), counts);
+}
+
+void Rounds::finish_reduction(const Work& work, const Outcome& outcome,
+                              std::vector<Message>& sent) {
+  Seat& lane = seat(work.lane);
+  lane.owner.reduced({work.index, work.chunk}, work.replicas, outcome.payload);
+  if (work.lane == Lane::kEvaluation) return;  // the mean stays here
+  if (work.replicas.empty()) return;           // all of them follow: there is nobody to follow
+  for (int64_t replica = 0; replica < plan_.replicas; ++replica) {
+    post(message(MessageKind::kAnswer, work, {replica}, outcome.payload), sent);
+  }
+}
+
+void Rounds::finish_merge(const Work& work, std::vector<Message>& sent) {
+  Seat& lane = seat(work.lane);
+  lane.member.merged(work.index, work.chunk, work.delay);
+  for (const auto& [round, chunk] : lane.member.take_missed(work.index)) {
+    Work missed = work;
+    missed.index = round;
+    missed.chunk = chunk;
+    const ReplicaId owner = lane.plan.owner(round, chunk);
+    post(message(MessageKind::kAskAgain, missed, owner, {}), sent);
+  }
+}
+
+void Rounds::finish_repetition(const Work& work, std::vector<Message>& sent) {
+  Seat& lane = seat(work.lane);
+  const RoundOwner::ChunkId id = {work.index, work.chunk};
+  const RoundOwner::Answer* const answer = lane.owner.answer(id);
+  for (const ReplicaId replica : work.replicas.members()) {
+    Message again = message(MessageKind::kAnswer, work, replica, answer->payload);
+    again.replicas = answer->replicas;
+    post(std::move(again), sent);
+    lane.owner.repeated(id, replica);
+  }
+}
+
+// Without a payload its size is still counted: the simulator sends sizes alone.
+Message Rounds::message(MessageKind kind, const Work& work, ReplicaId to,
+                        const at::Tensor& payload) const {
+  const bool carries = kind == MessageKind::kContribution || kind == MessageKind::kAnswer;
+  const LanePlan& plan = seat(work.lane).plan;
+  int64_t payload_bytes = 0;
+  if (payload.defined()) {
+    payload_bytes = static_cast<int64_t>(payload.nbytes());
+  } else if (carries && !plan.sizes.empty()) {
+    const ChunkSizes& sizes = plan.sizes[static_cast<size_t>(id_.stage.value)];
+    payload_bytes = sizes.bytes(work.index, work.chunk, plan.chunks());
+  }
+  return {.kind = kind,
+          .from = id_,
+          .to = {.replica = to, .stage = id_.stage},
+          .index = work.index,
+          .update = work.update,
+          .payload = payload,
+          .payload_bytes = payload_bytes,
+          .lane = work.lane,
+          .chunk = work.chunk,
+          .replicas = work.replicas};
+}
+
+void Rounds::post(Message message, std::vector<Message>& sent) {
+  if (message.to == id_) return deliver(std::move(message));
+  sent.push_back(std::move(message));
+}
+
+bool Rounds::completes_gradients(const Work& work) const {
+  const LanePlan& plan = seat(work.lane).plan;
+  return work.kind == WorkKind::kMerge && plan.gradients && work.chunk + 1 == plan.chunks();
+}
+
+bool Rounds::can_repeat(const Work& work) const {
+  const Seat& lane = seat(work.lane);
+  const RoundOwner::ChunkId id = {work.index, work.chunk};
+  switch (work.kind) {
+    case WorkKind::kReduce:
+      return lane.owner.has(id, work.replicas);
+    case WorkKind::kMerge:
+      return lane.member.has_answer(work.index, work.chunk);
+    case WorkKind::kRepeat:
+      return lane.owner.answer(id) != nullptr;
+    default:
+      return true;
+  }
+}
+
+void Rounds::forget_in_compute() {
+  if (compute_ == nullptr) return;
+  for (const Seat& lane : seats_) {
+    for (const int64_t round : lane.member.in_flight()) {
+      compute_->averaging().forget(lane.plan.lane, round);
+    }
+  }
+}
+
+void Rounds::flush() {
+  for (Seat& lane : seats_) {
+    if (lane.plan.lane != Lane::kEvaluation) lane.member.flush();
+  }
+}
+
+std::vector<int64_t> Rounds::rounds_begun() const {
+  std::vector<int64_t> rounds;
+  for (const Seat& lane : seats_) {
+    if (lane.plan.lane != Lane::kEvaluation) rounds.push_back(lane.member.rounds_begun());
+  }
+  return rounds;
+}
+
+Rounds::Counts Rounds::counts() const {
+  Counts counts;
+  for (const Seat& lane : seats_) {
+    if (lane.plan.lane == Lane::kEvaluation) continue;
+    counts.late += lane.owner.late();
+    counts.missing += lane.owner.missing();
+    counts.missed += lane.member.missed();
+    counts.dropped += lane.member.dropped();
+  }
+  return counts;
+}
+
+}  // namespace leeway

@@ -1,0 +1,100 @@
+// A worker's part in the rounds of all lanes. Each lane has two sides: the owner's (parts of others
+// come in, a mean goes out) and the member's (own parts go out, means come in and are merged). This
+// decides what is due, files what arrives, and says what to send; the arithmetic is compute's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "compute/stage_compute.h"
+#include "worker/outbox.h"
+#include "worker/outcome.h"
+#include "worker/round_member.h"
+#include "worker/round_owner.h"
+#include "worker/run_plan.h"
+
+namespace leeway {
+
+// Due without work: what it needs has not arrived, and nothing else may come before it.
+struct Turn {
+  bool due = false;
+  std::optional<Work> work = {};
+};
+
+class Rounds {
+ public:
+  // The plan outlives this. `compute` null: nothing is computed, and payloads are not checked.
+  Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute);
+
+  // A message of a round. What cannot be of this run is left alone: a message is input.
+  void deliver(Message message);
+
+  // An owner's duties, which others wait for. `updates`: that this worker has done.
+  std::optional<Work> duty(int64_t updates) const;
+
+  // Rounds come before an update (they average its gradients) or behind it (weights, steps).
+  enum class When { kBeforeUpdate, kAfterUpdate };
+  struct Boundary {
+    When when = When::kAfterUpdate;
+    int64_t update = 0;    // that it belongs to
+    int64_t updates = 0;   // that this worker has done
+    bool flushes = false;  // nothing may be left under way
+  };
+  // Merges that are due, then contributions to new rounds.
+  Turn turn(const Boundary& boundary) const;
+  // The contribution that sends this worker's weights to be validated.
+  Work copy_for_evaluation(int64_t update) const;
+
+  void run(const Work& work, Outcome& outcome);
+  // Appends what is to be sent. A worker's own chunk does not travel: it is delivered here.
+  void finish(const Work& work, const Outcome& outcome, Outbox& outbox, std::vector<Message>& sent);
+
+  // Whether this merge is the last of a round of gradients.
+  bool completes_gradients(const Work& work) const;
+
+  // Whether a recorded piece of work can be done now.
+  bool can_repeat(const Work& work) const;
+
+  // Before a save: rounds in flight no longer count for the state that is saved...
+  void forget_in_compute();
+  // ...and behind it: their answers are not wanted any more.
+  void flush();
+  std::vector<int64_t> rounds_begun() const;  // by lane, for a checkpoint
+
+  struct Counts {
+    int64_t late = 0;     // parts of others that came after their chunk was closed
+    int64_t missing = 0;  // parts that a mean had to do without
+    int64_t missed = 0;   // answers that this worker never merged
+    int64_t dropped = 0;  // rounds that a flush point cut off
+  };
+  Counts counts() const;
+
+ private:
+  struct Seat {
+    LanePlan plan;
+    RoundOwner owner;
+    RoundMember member;
+  };
+  const Seat* find(Lane lane) const;  // null: a lane that this run does not have
+  const Seat& seat(Lane lane) const;
+  Seat& seat(Lane lane);
+  bool is_of_this_mesh(const Message& message) const;
+  void run_contribution(const Work& work, const Seat& lane, Outcome& outcome);
+  void run_reduction(const Work& work, const Seat& lane, Outcome& outcome);
+  void run_merge(const Work& work, const Seat& lane, Outcome& outcome);
+  void finish_contribution(const Work& work, const Outcome& outcome, std::vector<Message>& sent);
+  void finish_reduction(const Work& work, const Outcome& outcome, std::vector<Message>& sent);
+  void finish_merge(const Work& work, std::vector<Message>& sent);
+  void finish_repetition(const Work& work, std::vector<Message>& sent);
+  Message message(MessageKind kind, const Work& work, ReplicaId to,
+                  const at::Tensor& payload) const;
+  void post(Message message, std::vector<Message>& sent);
+
+  WorkerId id_;
+  const RunPlan& plan_;
+  StageCompute* compute_;
+  std::vector<Seat> seats_;  // the plan's lanes, then evaluation
+};
+
+}  // namespace leeway

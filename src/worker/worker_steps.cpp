@@ -1,0 +1,257 @@
+// The worker's last two verbs: run() computes, finish() counts, sends and reports.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "worker/worker.h"
+
+namespace leeway {
+
+Outcome Worker::run(const Work& work) {
+  const CheckScope scope({id_, counts_.updates, plan_.seed});
+  Outcome outcome;
+  if (compute_ == nullptr) return outcome;
+  switch (work.kind) {
+    case WorkKind::kForward:
+      outcome.payload =
+          compute_->forward({work.index}, work.delay, inbox_.activations.get(work.index));
+      break;
+    case WorkKind::kBackward:
+      run_backward(work, outcome);
+      break;
+    case WorkKind::kUpdate:
+      run_update(work, outcome);
+      break;
+    case WorkKind::kSave:
+      run_save(outcome);
+      break;
+    case WorkKind::kEvaluate:
+      run_evaluation(work, outcome);
+      break;
+    case WorkKind::kContribute:
+    case WorkKind::kReduce:
+    case WorkKind::kMerge:
+    case WorkKind::kAwait:
+    case WorkKind::kRepeat:
+      rounds_.run(work, outcome);
+      // An average of gradients has other norms than its parts.
+      if (clip_norms_.shared() && rounds_.completes_gradients(work)) {
+        outcome.clip_norms = compute_->gradient_norms();
+      }
+      break;
+  }
+  return outcome;
+}
+
+void Worker::run_backward(const Work& work, Outcome& outcome) {
+  outcome.payload = compute_->backward({work.index}, inbox_.gradients.get(work.index));
+  const bool completes = counts_.backwards + 1 == work.update * schedule_.update_every();
+  if (completes && clip_norms_.shared()) outcome.clip_norms = compute_->gradient_norms();
+}
+
+void Worker::run_update(const Work& work, Outcome& outcome) {
+  outcome.total_norm = clip_norms_.total(work.update);
+  outcome.update = compute_->update(outcome.total_norm);
+  outcome.prediction = compute_->take_prediction();
+}
+
+void Worker::run_save(Outcome& outcome) {
+  rounds_.forget_in_compute();
+  outcome.state = compute_->state();
+  outcome.state->rounds = rounds_.rounds_begun();
+}
+
+void Worker::run_evaluation(const Work& work, Outcome& outcome) {
+  outcome.payload = compute_->evaluate(work.update, work.index,
+                                       inbox_.evaluations.get({work.update, work.index}));
+  if (!evaluations_.at_last_batch()) return;
+  const StageEvaluation evaluation = compute_->end_evaluation(work.update);
+  if (is_last()) outcome.evaluation = evaluation;
+}
+
+void Worker::finish(const Work& work, Outcome outcome, Outbox& outbox, Recorder& recorder) {
+  const CheckScope scope({id_, counts_.updates, plan_.seed});
+  switch (work.kind) {
+    case WorkKind::kForward:
+      finish_forward(work, outcome);
+      break;
+    case WorkKind::kBackward:
+      finish_backward(work, outcome);
+      break;
+    case WorkKind::kUpdate:
+      finish_update(work, outcome, recorder);
+      break;
+    case WorkKind::kSave:
+      finish_save(outcome, recorder);
+      break;
+    case WorkKind::kEvaluate:
+      finish_evaluation(work, outcome, recorder);
+      break;
+    case WorkKind::kContribute:
+    case WorkKind::kReduce:
+    case WorkKind::kMerge:
+    case WorkKind::kAwait:
+    case WorkKind::kRepeat:
+      finish_round(work, outcome, outbox);
+      break;
+  }
+  // Written down before anybody can act on it: the log's order is one that the run can have had.
+  WorkRecord record = {.worker = id_,
+                       .work = work,
+                       .times = outcome.times,
+                       .bytes_sent = 0,
+                       .norms = outcome.round_norms};
+  for (const Message& message : outgoing_) record.bytes_sent += message.payload_bytes;
+  if (work.kind != WorkKind::kAwait) recorder.worked(record);
+  for (Message& message : outgoing_) outbox.send(std::move(message));
+  outgoing_.clear();
+}
+
+void Worker::finish_forward(const Work& work, const Outcome& outcome) {
+  LEEWAY_CHECK(work.index == counts_.forwards, "microbatches go forward in order");
+  inbox_.activations.drop(work.index);
+  versions_.push_back(counts_.updates);
+  ++counts_.forwards;
+  LEEWAY_CHECK(std::ssize(versions_) == counts_.in_flight(), "a version for each in flight");
+  LEEWAY_CHECK(counts_.in_flight() <= schedule_.warmup() + 1, "no more than the schedule allows");
+  at_boundary_ = false;
+  evaluations_.forwarded();
+  if (is_last()) return;
+  outgoing_.push_back(activation_message(MessageKind::kActivation, id_.stage.value + 1, work.index,
+                                         outcome.payload));
+}
+
+void Worker::finish_backward(const Work& work, Outcome& outcome) {
+  LEEWAY_CHECK(work.index == counts_.backwards, "microbatches go backward in order");
+  LEEWAY_CHECK(!versions_.empty(), "a backward follows its forward");
+  LEEWAY_CHECK(work.version == versions_.front(), "a backward uses its forward's version");
+  inbox_.gradients.drop(work.index);
+  versions_.pop_front();
+  ++counts_.backwards;
+  at_boundary_ = false;
+  if (!is_first()) {
+    outgoing_.push_back(activation_message(MessageKind::kGradient, id_.stage.value - 1, work.index,
+                                           outcome.payload));
+  }
+  send_norms_if_complete(outcome);
+}
+
+// After the last backward of an update, and where gradients are averaged after the last merge.
+void Worker::send_norms_if_complete(Outcome& outcome) {
+  if (!clip_norms_.shared() || !schedule_.update_due(counts_)) return;
+  if (outcome.clip_norms.defined()) clip_norms_.set_own(std::move(outcome.clip_norms));
+  if (is_first() || boundary_turn().due) return;
+  Message norms = message(MessageKind::kNorms, 0, counts_.updates + 1);
+  norms.payload = clip_norms_.own();
+  outgoing_.push_back(std::move(norms));
+}
+
+void Worker::finish_update(const Work& work, const Outcome& outcome, Recorder& recorder) {
+  LEEWAY_CHECK(work.update == counts_.updates + 1, "updates go in order");
+  LEEWAY_CHECK(schedule_.update_due(counts_), "an update follows its last backward");
+  if (clip_norms_.shared() && is_first()) {
+    for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
+      Message total = message(MessageKind::kTotalNorm, stage, work.update);
+      if (outcome.total_norm) total.payload = at::scalar_tensor(*outcome.total_norm, at::kDouble);
+      outgoing_.push_back(std::move(total));
+    }
+  }
+  clip_norms_.updated(work.update);
+  if (outcome.update) {
+    diverged_ = !outcome.update->applied;
+    recorder.updated(*outcome.update);
+    if (outcome.prediction) recorder.predicted(*outcome.prediction);
+    if (diverged_) return;
+  }
+  ++counts_.updates;
+  at_boundary_ = true;
+  if (plan_.evaluates(counts_.updates)) evaluations_.want_copy(counts_.updates);
+  if (is_first() && end_.stop_wanted() && !end_.stop_named()) stop_at_next_flush();
+}
+
+void Worker::finish_save(Outcome& outcome, Recorder& recorder) {
+  LEEWAY_CHECK(counts_.in_flight() == 0, "a checkpoint is a flush point");
+  saved_update_ = counts_.updates;
+  rounds_.flush();
+  at_boundary_ = false;  // the weights stand as they are saved
+  if (outcome.state) recorder.saved(std::move(*outcome.state));
+}
+
+// Everything that is on its way becomes part of an update; nothing new begins after it. Replicas
+// that wait for each other must end together: the first to hear of it names an update that no other
+// can have passed, as far ahead as rounds let them be apart. Otherwise each ends where it can.
+void Worker::stop_at_next_flush() {
+  const int64_t every = schedule_.update_every();
+  int64_t last = (counts_.forwards + every - 1) / every;
+  std::optional<int64_t> apart;
+  for (const LanePlan& lane : plan_.lanes) {
+    if (!lane.lag) continue;
+    apart = std::min(apart.value_or(plan_.run_updates), *lane.lag + lane.interval);
+  }
+  if (apart) {
+    const int64_t nobody_passed = counts_.updates + *apart + schedule_.delay_max() + 2;
+    last = std::max(last, end_.named_elsewhere().value_or(nobody_passed));
+  }
+  end_.stop_at(last);
+  if (plan_.replicas > 1 && !end_.named_elsewhere()) {
+    // To all stages: those that are trained and wait for others' copies hear of it no other way.
+    for (int64_t i = 0; i < plan_.replicas * plan_.shape.stages; ++i) {
+      const int64_t replica = i / plan_.shape.stages;
+      if (replica == id_.replica.value) continue;
+      Message stop = message(MessageKind::kStop, i % plan_.shape.stages, end_.last_update());
+      stop.to.replica = {replica};
+      outgoing_.push_back(std::move(stop));
+    }
+  }
+  for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
+    outgoing_.push_back(message(MessageKind::kFlushAt, stage, end_.last_update()));
+  }
+}
+
+void Worker::finish_evaluation(const Work& work, const Outcome& outcome, Recorder& recorder) {
+  inbox_.evaluations.drop({work.update, work.index});
+  if (!is_last()) {
+    Message activation = activation_message(MessageKind::kEvaluation, id_.stage.value + 1,
+                                            work.index, outcome.payload);
+    activation.update = work.update;
+    outgoing_.push_back(std::move(activation));
+  } else if (!is_first()) {
+    outgoing_.push_back(message(MessageKind::kEvaluated, 0, work.index));
+  }
+  evaluations_.evaluated();
+  if (is_first() && is_last()) evaluations_.acknowledged();
+  if (is_first() && end_.stop_wanted() && !end_.stop_named() && trained()) stop_at_next_flush();
+  if (outcome.evaluation) recorder.evaluated(*outcome.evaluation);
+}
+
+void Worker::finish_round(const Work& work, Outcome& outcome, Outbox& outbox) {
+  rounds_.finish(work, outcome, outbox, outgoing_);
+  if (work.kind == WorkKind::kMerge) send_norms_if_complete(outcome);
+  if (work.lane != Lane::kEvaluation) return;
+  if (work.kind == WorkKind::kContribute) {
+    evaluations_.copied();
+    at_boundary_ = false;  // what is validated is what forwards use
+  }
+  if (work.kind == WorkKind::kReduce) evaluations_.averaged(work.index);
+}
+
+Message Worker::message(MessageKind kind, int64_t to_stage, int64_t index) const {
+  return {.kind = kind,
+          .from = id_,
+          .to = {.replica = id_.replica, .stage = {to_stage}},
+          .index = index};
+}
+
+// Only these are counted as traffic: what clipping and stopping say is a few numbers an update.
+Message Worker::activation_message(MessageKind kind, int64_t to_stage, int64_t index,
+                                   const at::Tensor& payload) const {
+  Message activation = message(kind, to_stage, index);
+  activation.payload = payload;
+  activation.payload_bytes =
+      payload.defined() ? static_cast<int64_t>(payload.nbytes()) : plan_.activation_bytes;
+  return activation;
+}
+
+}  // namespace leeway

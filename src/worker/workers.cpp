@@ -1,0 +1,14 @@
+#include "worker/workers.h"
+
+namespace leeway {
+
+Workers make_workers_without_compute(const RunPlan& plan, int64_t replicas) {
+  Workers workers;
+  for (int64_t i = 0; i < plan.shape.stages * replicas; ++i) {
+    const WorkerId id = {.replica = {i / plan.shape.stages}, .stage = {i % plan.shape.stages}};
+    workers.push_back(std::make_unique<Worker>(id, plan, nullptr));
+  }
+  return workers;
+}
+
+}  // namespace leeway

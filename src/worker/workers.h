@@ -1,0 +1,17 @@
+// All workers of a mesh in one process: replica after replica, stage after stage.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "worker/worker.h"
+
+namespace leeway {
+
+using Workers = std::vector<std::unique_ptr<Worker>>;
+
+// Workers that do everything but the arithmetic; the plan outlives them.
+Workers make_workers_without_compute(const RunPlan& plan, int64_t replicas);
+
+}  // namespace leeway
