@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kLockName = ".lock";
 const std::string kWorkInfix = ".preparing-";
 
-// -1: another process works in there, or there is no lock file.
+// -1: another process has the lock, or there is no lock file.
 int try_lock(const Path& folder, int flags) {
   const int descriptor = ::open((folder / kLockName).c_str(), flags | O_RDWR | O_CLOEXEC, 0644);
   if (descriptor < 0) return -1;
@@ -37,22 +37,22 @@ Path work_path(const Path& target) {
   return work;
 }
 
-// Whether the process in NAME.preparing-PROCESS-N is there. Names that are not ours belong to
-// somebody.
+// Whether the process in NAME.preparing-PROCESS-N is alive. If the name has no process id, assume
+// it is.
 bool maker_lives(const std::string& name, size_t infix) {
   const long process = std::strtol(name.c_str() + infix + kWorkInfix.size(), nullptr, 10);
   return process <= 0 || ::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH;
 }
 
-// A lock that can be had was a dead process's. There is none where it died while it removed what
-// it had replaced; then its number must do.
+// A lock that we can take belonged to a dead process. A process that died while it removed the
+// folder it had replaced may leave no lock file; then its process id decides.
 void remove_leftovers(const Path& folder) {
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(folder, code)) {
     const std::string name = entry.path().filename().string();
     const size_t infix = name.find(kWorkInfix);
     if (infix == std::string::npos) continue;
-    std::error_code ignored;  // What cannot be removed is in nobody's way.
+    std::error_code ignored;  // A leftover that cannot be removed does no harm.
     const int lock = try_lock(entry.path(), 0);
     const bool unlocked = lock < 0 && !fs::exists(entry.path() / kLockName, ignored);
     if (lock >= 0 || (unlocked && !maker_lives(name, infix))) {
@@ -62,7 +62,7 @@ void remove_leftovers(const Path& folder) {
   }
 }
 
-// Swaps two folders in one step, where the file system can.
+// Swaps two folders in one step, if the file system can.
 bool exchange(const Path& a, const Path& b) {
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
 }
@@ -87,10 +87,9 @@ AtomicFolder::~AtomicFolder() {
 
 Result<AtomicFolder> AtomicFolder::create(const Path& target) {
   std::error_code code;
-  // Symbolic links, "." and a final slash are resolved: the name beside which we work is the real
-  // one.
+  // Resolves symbolic links, "." and a final slash: we work next to the real folder.
   Path real = fs::weakly_canonical(target, code);
-  if (code) return file_error("make the folder", target, code.value());
+  if (code) return file_error("create the folder", target, code.value());
   if (!real.has_filename()) real = real.parent_path();
   LEEWAY_TRY(make_folder(real.parent_path()));
   remove_leftovers(real.parent_path());
@@ -111,7 +110,7 @@ Status AtomicFolder::commit() {
   std::error_code code;
   const bool replaces = fs::exists(target_, code) && !fs::is_empty(target_, code);
   if (replaces && !exchange(work_, target_)) {
-    // Not atomic, but the old folder is set aside, never lost, if we stop in between.
+    // Not atomic, but if we stop in between, the old folder is set aside and not lost.
     Path aside = work_;
     aside += "-old";
     fs::rename(target_, aside, code);
@@ -125,11 +124,11 @@ Status AtomicFolder::commit() {
     work_ = std::move(aside);
   } else if (!replaces) {
     fs::rename(work_, target_, code);
-    if (code) return file_error("make the folder", target_, code.value());
+    if (code) return file_error("create the folder", target_, code.value());
     work_.clear();
   }
   fs::remove(target_ / kLockName, code);
-  if (!work_.empty()) fs::remove_all(work_, code);  // By now what stood at the target before.
+  if (!work_.empty()) fs::remove_all(work_, code);  // By now the old folder.
   work_.clear();
   return sync_folder(target_.parent_path());
 }

@@ -1,4 +1,4 @@
-// A folder that appears under its name complete or not at all, and goes the same way.
+// A folder that appears under its name complete or not at all, and disappears the same way.
 #pragma once
 
 #include "base/files.h"
@@ -6,19 +6,18 @@
 
 namespace leeway {
 
-// Work happens in a folder beside the target, NAME.preparing-PROCESS-N. It is locked while its
-// maker lives, so that the next one to work there can tell what a killed one left behind and remove
-// it.
+// Files are written to a folder next to the target, NAME.preparing-PROCESS-N. It stays locked while
+// its process lives, so that a later process can recognize and remove what a killed one left.
 class AtomicFolder {
  public:
-  // The caller has made sure that whatever stands at `target` may be replaced.
+  // The caller has made sure that an existing `target` may be replaced.
   static Result<AtomicFolder> create(const Path& target);
   AtomicFolder(AtomicFolder&& other) noexcept;
   AtomicFolder& operator=(AtomicFolder&&) = delete;
-  ~AtomicFolder();  // without commit(): removes the folder and what is in it
+  ~AtomicFolder();  // without commit(): removes the folder and its content
 
   const Path& path() const { return work_; }  // where to write
-  // Puts the folder in the target's place; an old one stands until then and is removed.
+  // Moves the folder to the target. An old target stays until then and is then removed.
   Status commit();
 
  private:
@@ -28,7 +27,7 @@ class AtomicFolder {
   int lock_ = -1;
 };
 
-// Renames first: whoever dies halfway leaves something to clean up, never half of the folder.
+// Renames first: dying halfway leaves something to clean up, never half a folder under its name.
 Status remove_folder(const Path& path);
 
 }  // namespace leeway

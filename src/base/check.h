@@ -1,5 +1,5 @@
-// LEEWAY_CHECK: our own bugs stop the program, in every build. Trouble from the world is a Result
-// (result.h); a user's mistake is a ConfigError (config/).
+// LEEWAY_CHECK: our own bugs stop the program, in every build. Failures outside the program and
+// user mistakes are Results (result.h).
 #pragma once
 
 #include <cstdint>

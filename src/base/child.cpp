@@ -16,18 +16,18 @@
 namespace leeway {
 namespace {
 
-constexpr int kNotStarted = 127;  // what a shell says, too
+constexpr int kNotStarted = 127;  // as in a shell
 
 bool put(int descriptor, int place) {
   if (descriptor < 0 || descriptor == place) return descriptor == place;
   return ::dup2(descriptor, place) == place && ::close(descriptor) == 0;
 }
 
-// What the new process does before it is the program: only what a signal handler may do, too.
-// Tells `report` why it could not be.
+// Runs in the new process before exec, so it may only call async-signal-safe functions. On failure
+// it writes errno to `report`.
 [[noreturn]] void become(const char* program, char* const* words, const char* log, int report) {
   ::setpgid(0, 0);
-  std::signal(SIGINT, SIG_DFL);  // whatever ours are
+  std::signal(SIGINT, SIG_DFL);  // the parent may have its own handlers
   std::signal(SIGTERM, SIG_DFL);
   constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND;
   if (put(::open("/dev/null", O_RDONLY), STDIN_FILENO) &&  // NOLINT: open is variadic
@@ -53,7 +53,7 @@ Result<Child> Child::start(const Path& program, const std::vector<std::string>& 
   const pid_t parent = ::getpid();
   const pid_t process = ::fork();
   if (process == 0) {
-    // Asked for first, then looked whether the parent has died before.
+    // In this order: the parent may have died before prctl().
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(kNotStarted);
     become(program.c_str(), arguments.data(), log.c_str(), report[1]);
@@ -66,7 +66,7 @@ Result<Child> Child::start(const Path& program, const std::vector<std::string>& 
   ::close(report[0]);
   const auto descriptor =
       process < 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
-  Child child(process, descriptor);  // without a descriptor: waits go by time alone
+  Child child(process, descriptor);  // without a descriptor, wait() only times out
   if (why != 0) return file_error("start", program, why);
   return child;
 }
@@ -109,7 +109,7 @@ void Child::wait(const std::vector<const Child*>& children, Nanos at_most) {
   std::vector<pollfd> watched;
   for (const Child* child : children)
     watched.push_back({.fd = child->descriptor_, .events = POLLIN, .revents = 0});
-  // An error is a signal: the caller looks for itself.
+  // poll() only fails when a signal interrupts it; the caller checks for those.
   static_cast<void>(
       ::poll(watched.data(), watched.size(), static_cast<int>(at_most.count / 1'000'000)));
 }

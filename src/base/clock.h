@@ -1,4 +1,5 @@
-// Time is asked for, not taken: a driver owns the clock, and virtual time can stand in for it.
+// Code asks a Clock for the time instead of reading it itself: the driver owns the clock, which may
+// run on virtual time.
 #pragma once
 
 #include "base/time.h"

@@ -31,7 +31,7 @@ const char* advice(int error_number) {
       return "name a file, not a folder";
     case ENOTDIR:
     case EEXIST:
-      return "a file stands where a folder is needed";
+      return "there is a file where a folder is needed";
     default:
       return "try again, or choose another place";
   }
@@ -53,7 +53,7 @@ Status write_all(int descriptor, const Path& path, std::span<const std::byte> by
 }
 
 Path temporary_for(const Path& path) {
-  static std::atomic<int> counter{0};  // two files of one process never share a temporary
+  static std::atomic<int> counter{0};  // two files of one process never share a temporary file
   Path temporary = path;
   temporary += ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
   return temporary;
@@ -74,7 +74,7 @@ Result<std::string> read_text(const Path& path) {
   if (descriptor < 0) return file_error("read", path, errno);
   std::string text;
   std::array<char, 1 << 16> piece;
-  while (true) {  // not mapped: a pipe (a shell's <(...)) has no size beforehand
+  while (true) {  // not mapped: the size of a pipe (a shell's <(...)) is not known in advance
     const ssize_t got = ::read(descriptor, piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     const int error_number = errno;
@@ -92,10 +92,10 @@ Status write_atomically(const Path& path, std::string_view content) {
 }
 
 Status make_folder(const Path& path) {
-  if (path.empty()) return {};  // the parent of a plain name: the folder we are in
+  if (path.empty()) return {};  // the parent of a plain name: the current folder
   std::error_code code;
   std::filesystem::create_directories(path, code);
-  if (code) return file_error("make the folder", path, code.value());
+  if (code) return file_error("create the folder", path, code.value());
   return {};
 }
 
@@ -106,7 +106,7 @@ Status sync_folder(const Path& path) {
   const int result = ::fsync(descriptor);
   const int error_number = errno;
   ::close(descriptor);
-  // Some file systems cannot sync a folder; the rename itself has happened by now.
+  // Some file systems cannot sync a folder; that is fine, the rename is already done.
   if (result != 0 && error_number != EINVAL) return file_error("sync", path, error_number);
   return {};
 }
@@ -140,7 +140,7 @@ Status AtomicFile::write(std::span<const std::byte> bytes) {
 }
 
 Status AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
-  LEEWAY_CHECK(offset + bytes.size() <= size_, "write_at() fills in what write() has laid out");
+  LEEWAY_CHECK(offset + bytes.size() <= size_, "write_at() only overwrites what write() wrote");
   return write_all(descriptor_, target_, bytes, static_cast<int64_t>(offset));
 }
 

@@ -1,4 +1,4 @@
-// The file system, with errors as sentences: what, where, what to do.
+// File access whose errors are sentences: what, where, what to do.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ Error file_error(std::string_view verb, const Path& path, int error_number);
 // Any file that has an end, pipes included.
 Result<std::string> read_text(const Path& path);
 
-// All or nothing: writes beside the target, syncs, renames over it. On failure the old content
-// stands and no temporary is left.
+// All or nothing: writes next to the target, syncs, renames over it. On failure the old content
+// stays and no temporary file is left.
 Status write_atomically(const Path& path, std::string_view content);
 
 Status make_folder(const Path& path);
 
-// Syncs a folder's own entries to disk, so that a rename in it survives a power cut.
+// Syncs the folder's list of entries to disk, so that a rename in it survives a power cut.
 Status sync_folder(const Path& path);
 
 // A file written in pieces that appears under its name only at commit().
@@ -35,10 +35,10 @@ class AtomicFile {
   static Result<AtomicFile> create(const Path& path);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
-  ~AtomicFile();  // without commit(): removes the temporary
+  ~AtomicFile();  // without commit(): removes the temporary file
 
   Status write(std::span<const std::byte> bytes);
-  Status write_at(uint64_t offset, std::span<const std::byte> bytes);  // for a header known last
+  Status write_at(uint64_t offset, std::span<const std::byte> bytes);  // for a header filled last
   Status commit();
   uint64_t size() const { return size_; }
 

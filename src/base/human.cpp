@@ -9,7 +9,7 @@ std::string human_bytes(uint64_t bytes) {
   double value = static_cast<double>(bytes);
   const char* unit = "";
   for (const char* next : {"kB", "MB", "GB", "TB"}) {
-    // 999.95 would be printed as 1000.0: it belongs to the next unit.
+    // 999.95 would print as 1000.0: it belongs to the next unit.
     if (*unit != '\0' && value < 999.95) break;
     value /= 1000.0;
     unit = next;
@@ -32,7 +32,7 @@ std::string human_count(uint64_t count) {
 }
 
 std::string shown_bytes(double bytes) {
-  constexpr double kMost = 1e18;  // what follows TB is nobody's machine
+  constexpr double kMost = 1e18;  // no machine has more
   if (bytes > kMost) return "more than 1,000,000 TB";
   return human_bytes(static_cast<uint64_t>(bytes));
 }

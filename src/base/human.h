@@ -1,4 +1,4 @@
-// Numbers as a person reads them.
+// Numbers for people to read.
 #pragma once
 
 #include <concepts>
@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-// "1.2 MB", "3 min 20 s": for a sentence.
+// "1.2 MB", "3 min 20 s": for use in a sentence.
 std::string human_bytes(uint64_t bytes);
 std::string human_seconds(double seconds);
 std::string human_count(uint64_t count);  // 2,448,382
@@ -21,7 +21,7 @@ std::string counted(Integer count, std::string_view thing) {
   return count == 1 ? text : text + 's';
 }
 
-// "1.2 GB", of any size.
+// "1.2 GB", for any size.
 std::string shown_bytes(double bytes);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// Strong types for the counters of DESIGN section 1: a stage is not a replica is not an update.
+// Strong types for ids and counters: a stage is not a replica is not an update.
 #pragma once
 
 #include <compare>
@@ -12,7 +12,7 @@ struct Id {
   auto operator<=>(const Id&) const = default;
 };
 
-using StageId = Id<struct StageTag>;            // 0 holds the embedding, P-1 the head and the loss
+using StageId = Id<struct StageTag>;            // 0 has the embedding, P-1 the head and the loss
 using ReplicaId = Id<struct ReplicaTag>;        // one whole pipeline
 using MicrobatchId = Id<struct MicrobatchTag>;  // counted from 0 in each replica
 using UpdateId = Id<struct UpdateTag>;          // one optimizer step of a worker

@@ -8,11 +8,11 @@
 
 namespace leeway {
 
-// "async + sparse" -> "async_sparse": letters that need no quotes in any shell, and no hidden file.
-// `otherwise`: where nothing is left.
+// "async + sparse" -> "async_sparse": needs no quotes in any shell and never names a hidden file.
+// `otherwise` is returned if nothing is left.
 std::string plain_name(std::string_view text, std::string_view otherwise);
 
-// out/r1/ -> out/r1: the path of a folder as one that has a name.
+// out/r1/ -> out/r1, so that filename() is the folder's name.
 inline Path without_slash(const Path& path) {
   return path.has_filename() ? path : path.parent_path();
 }

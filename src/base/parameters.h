@@ -1,5 +1,5 @@
-// Where each named parameter of a stage lies in the stage's flat buffer. Model, optimizers and
-// checkpoints agree through this and nothing else.
+// Where each named parameter of a stage lies in the stage's flat buffer. This is all that model,
+// optimizers and checkpoints share.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace leeway {
 
 enum class ParameterKind {
-  kMatrix,     // a 2-D weight of a block: Muon's
+  kMatrix,     // a 2-D weight of a block; Muon updates these
   kEmbedding,  // token or position table
   kHead,       // the output projection
   kVector,     // norms and biases: no weight decay
@@ -18,13 +18,13 @@ enum class ParameterKind {
 struct Parameter {
   std::string name;
   ParameterKind kind = ParameterKind::kVector;
-  int64_t offset = 0;  // of its first element in the flat buffer
+  int64_t offset = 0;  // where its first element is in the flat buffer
   int64_t rows = 1;    // a vector has one row
   int64_t cols = 0;
   int64_t count() const { return rows * cols; }
 };
 
-// Ascending offsets, no gaps: the buffer's length is the sum of the counts.
+// Ascending offsets without gaps: the buffer's length is the sum of the counts.
 using ParameterLayout = std::vector<Parameter>;
 
 inline int64_t parameter_count(const ParameterLayout& layout) {

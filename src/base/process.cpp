@@ -18,14 +18,14 @@ int64_t peak_rss_bytes() {
 }
 
 int64_t core_count() {
-  cpu_set_t allowed;  // not the machine's cores: those that this process may use
+  cpu_set_t allowed;  // the cores that this process may use, not all of the machine's
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
   return std::max(1, CPU_COUNT(&allowed));
 }
 
 int64_t physical_memory_bytes() {
   int64_t bytes = int64_t{::sysconf(_SC_PHYS_PAGES)} * int64_t{::sysconf(_SC_PAGESIZE)};
-  // Linux's two generations of control groups; a file that is missing or says "max" is no limit.
+  // cgroup v2 and v1; a file that is missing or says "max" means no limit.
   for (const char* file :
        {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     int64_t limit = 0;

@@ -7,15 +7,16 @@ namespace leeway {
 
 int64_t peak_rss_bytes();
 int64_t core_count();
-// What this process may use: the machine's memory, or less where its container has a limit.
+// Memory that this process may use: the machine's, or less if its container has a limit.
 int64_t physical_memory_bytes();
 
-// From here on, freed blocks stay with the process. Training frees and takes the same large blocks
-// thousands of times; given back each time, every page of them would be cleared and mapped anew.
+// From now on, freed memory stays with the process. Training frees and allocates the same large
+// blocks thousands of times; returning them to the system would mean mapping and clearing every
+// page again each time.
 void keep_freed_memory();
 
-// Gives back what is free now, holes between used blocks included: before a stretch of work whose
-// peak counts, when much was freed by what came before.
+// Returns all free memory to the system, including holes between used blocks. Call it before work
+// whose peak memory matters, if a lot was freed just before.
 void release_freed_memory();
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// A set of replicas, as a plain value: who took part in a round.
+// A set of replicas, for example those that took part in a round.
 #pragma once
 
 #include <bitset>
@@ -35,7 +35,7 @@ class ReplicaSet {
 
  private:
   static size_t at(ReplicaId replica) {
-    LEEWAY_CHECK(replica.value >= 0 && replica.value < kReplicasMax, "a recipe has no more");
+    LEEWAY_CHECK(replica.value >= 0 && replica.value < kReplicasMax, "replica id out of range");
     return static_cast<size_t>(replica.value);
   }
   std::bitset<kReplicasMax> bits_;

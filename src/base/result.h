@@ -1,5 +1,5 @@
-// Result<T>: a value, or one sentence about what went wrong in the world and what to do about it.
-// g++ 12 has no std::expected; this is the part of it that we use.
+// Result<T>: a value, or one sentence about what went wrong and what to do about it. g++ 12 has no
+// std::expected; this is the part of it that we use.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,8 @@
 
 namespace leeway {
 
-// kFailed: the world's fault (file, disk, network), exit status 1. kUsage: the caller's, exit 2.
+// kFailed: a file, disk or network failed, exit status 1. kUsage: the user's mistake, exit
+// status 2.
 enum class ErrorKind { kFailed, kUsage };
 
 struct Error {
@@ -51,7 +52,7 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
 
   const Error& error() const {
-    LEEWAY_CHECK(!ok(), "asked a good result for its error");
+    LEEWAY_CHECK(!ok(), "error() called on a successful result");
     return std::get<1>(state_);
   }
 
@@ -61,7 +62,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-// The result of something done for its effect.
+// Success, or an error: a Result without a value.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -70,7 +71,7 @@ class [[nodiscard]] Status {
   bool ok() const { return !error_.has_value(); }
   explicit operator bool() const { return ok(); }
   const Error& error() const {
-    LEEWAY_CHECK(!ok(), "asked a good status for its error");
+    LEEWAY_CHECK(!ok(), "error() called on a successful status");
     return *error_;
   }
 
@@ -80,13 +81,13 @@ class [[nodiscard]] Status {
 
 }  // namespace leeway
 
-// Leaves the enclosing function with the error, if there is one.
+// Returns the error from the enclosing function, if there is one.
 #define LEEWAY_TRY(expression)                                                                \
   do {                                                                                        \
     if (auto leeway_status = (expression); !leeway_status.ok()) return leeway_status.error(); \
   } while (false)
 
-// LEEWAY_ASSIGN(auto file, open(path)): the value, or leave with the error.
+// LEEWAY_ASSIGN(auto file, open(path)): takes the value, or returns the error.
 #define LEEWAY_CONCAT_INNER(a, b) a##b
 #define LEEWAY_CONCAT(a, b) LEEWAY_CONCAT_INNER(a, b)
 #define LEEWAY_ASSIGN(declaration, expression) \

@@ -42,7 +42,7 @@ double random_normal(const RandomKey& key, uint64_t counter) {
 }
 
 KeyedPermutation::KeyedPermutation(const RandomKey& key, uint64_t count) : count_(count) {
-  LEEWAY_CHECK(count > 0, "a permutation of nothing");
+  LEEWAY_CHECK(count > 0, "an empty permutation");
   LEEWAY_CHECK(count <= (uint64_t{1} << 62), "the Feistel halves have at most 31 bits");
   while ((uint64_t{1} << (2 * half_bits_)) < count) ++half_bits_;
   for (int round = 0; round < kRounds; ++round) {

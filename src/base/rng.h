@@ -1,5 +1,5 @@
-// Randomness is a function of names and counters, never a shared engine: the same arguments give
-// the same number in every process, on every thread, in any order of asking.
+// Random numbers are a function of names and counters, never of a shared generator: the same
+// arguments give the same number in every process, on every thread, in any order of calls.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace leeway {
 
-// What a number is drawn for; part of the key, so that two uses never share a sequence.
+// What a number is used for; part of the key, so that two uses never share a sequence.
 enum class Stream : uint64_t {
   kWeights = 1,
   kSampler = 2,

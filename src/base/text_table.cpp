@@ -7,7 +7,7 @@
 namespace leeway {
 namespace {
 
-// Of a mesh with more stages than this, only the ends are shown.
+// With more stages than this, only the first and last ones are shown.
 constexpr size_t kRowsMax = 40;
 
 std::vector<size_t> widths_of(const std::vector<Row>& rows) {
@@ -19,7 +19,7 @@ std::vector<size_t> widths_of(const std::vector<Row>& rows) {
   return widths;
 }
 
-// To the right from column `first` on, each two spaces from what is before it.
+// Right-aligns the columns from `first` on, each after two spaces.
 std::string right_aligned(const Row& row, size_t first, const std::vector<size_t>& widths) {
   std::string text;
   for (size_t column = first; column < row.size(); ++column)
@@ -27,7 +27,7 @@ std::string right_aligned(const Row& row, size_t first, const std::vector<size_t
   return text + '\n';
 }
 
-// The rows of stages, without the middle where they are too many.
+// Cuts out the middle if there are too many rows.
 std::vector<Row> shortened(std::vector<Row> rows) {
   if (rows.size() <= kRowsMax) return rows;
   const auto half = static_cast<std::ptrdiff_t>(kRowsMax / 2);

@@ -13,11 +13,11 @@ struct TextTable {
   std::vector<Row> rows;
 };
 
-// The first column to the left, numbers to the right.
+// The first column is left-aligned, the others are right-aligned.
 std::string table_text(const TextTable& table);
 
-// Right-aligned columns, two spaces apart. Of too many rows, one for each stage, only the ends are
-// shown; `last` stays.
+// Right-aligned columns, two spaces apart, with one row per stage. If there are too many stages,
+// only the first and last ones are shown; the row `last` always is.
 std::string stages_text(const Row& heading, const std::vector<Row>& stages, const Row& last = {});
 
 }  // namespace leeway

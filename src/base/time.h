@@ -1,4 +1,4 @@
-// Time as a value. Who reads a clock is another matter: see worker/clock.h.
+// Time as a value. Clocks are in base/clock.h.
 #pragma once
 
 #include <compare>

@@ -32,7 +32,7 @@ std::vector<std::string_view> table_names() {
   return names;
 }
 
-// The right name in the wrong table, or a slip in both.
+// The right name in the wrong table, or a typo in both.
 std::optional<std::string_view> nearest_path(std::string_view unknown_path) {
   std::vector<std::string_view> paths;
   for (const Key& key : keys()) {

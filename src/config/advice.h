@@ -1,4 +1,4 @@
-// What to say about a name or a value that the table of keys does not know.
+// Advice about an unknown name or a value that a key does not take.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace leeway {
 
-// How a suggestion is spelled when it is in the table that the user named.
+// How to spell a suggestion from the table that the user named.
 enum class Spelling { kPath, kName };
 
-// To follow the unknown name: ", did you mean model.width?", or what there is to choose from.
+// Goes after the unknown name: ", did you mean model.width?", or a list of what exists.
 std::string key_advice(std::string_view unknown_path, Spelling spelling);
 std::string table_advice(std::string_view unknown_name);
 

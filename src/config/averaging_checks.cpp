@@ -14,7 +14,7 @@ Status check_used(const LoadedRecipe& loaded) {
     if (!loaded.is_given(key.path)) continue;
     const auto idle = idle_averaging(key.path, loaded.recipe.averaging);
     if (!idle) continue;
-    // Who tries another method on a recipe wants to know how without an editor.
+    // Tells users who try another method with --set how to do it without editing the recipe.
     const bool in_file = loaded.origin_of(key.path).kind == Origin::Kind::kFile;
     const std::string without = in_file ? fmt::format(" (--set {}=auto)", key.path) : "";
     return usage_error(fmt::format("{} does not go with {}, {}: leave {} out{}, or choose {}",
@@ -29,13 +29,13 @@ Status check_wire(const LoadedRecipe& loaded) {
   const bool lowbit = averaging.method == AveragingMethod::kLowbit;
   if (averaging.wire == WireFormat::kTernary && !lowbit)
     return usage_error(
-        fmt::format("{} does not go with {}: only lowbit makes up later for what so few bits leave "
-                    "out; choose another wire, or averaging.method = \"lowbit\"",
+        fmt::format("{} does not go with {}: only lowbit makes up for what so few bits lose; "
+                    "choose another wire, or averaging.method = \"lowbit\"",
                     named(loaded, "averaging.wire"), named(loaded, "averaging.method")));
   return {};
 }
 
-// A run that never merges is not what anybody asks for; one replica has nobody to merge with.
+// A run with several replicas that never merges is surely a mistake.
 Status check_length(const LoadedRecipe& loaded) {
   const Recipe& recipe = loaded.recipe;
   const AveragingOptions& averaging = recipe.averaging;
@@ -68,7 +68,8 @@ Status check_overlap(const LoadedRecipe& loaded) {
 }  // namespace
 
 Status check_averaging(const LoadedRecipe& loaded) {
-  // A recipe with replicas must also do without: --set mesh.replicas=1, or averaging.method=none.
+  // A recipe for several replicas must also run with --set mesh.replicas=1 or
+  // averaging.method=none.
   if (loaded.recipe.averaging.method == AveragingMethod::kNone) return {};
   LEEWAY_TRY(check_used(loaded));
   LEEWAY_TRY(check_wire(loaded));

@@ -1,4 +1,4 @@
-// Whether the keys of [averaging] fit each other, and the run.
+// Whether the keys of [averaging] fit together, and fit the run.
 #pragma once
 
 #include "base/result.h"
@@ -6,7 +6,7 @@
 
 namespace leeway {
 
-// On a resolved recipe; part of check_together().
+// Needs a resolved recipe; part of check_together().
 Status check_averaging(const LoadedRecipe& loaded);
 
 }  // namespace leeway

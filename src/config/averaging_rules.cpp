@@ -13,9 +13,9 @@ constexpr unsigned bit(Method method) { return 1U << static_cast<unsigned>(metho
 constexpr unsigned kSparse = bit(Method::kSparse);
 constexpr unsigned kLowbit = bit(Method::kLowbit);
 constexpr unsigned kDiloco = bit(Method::kDiloco);
-constexpr unsigned kLate = kSparse | kLowbit | kDiloco;  // goes on while a round is under way
+constexpr unsigned kLate = kSparse | kLowbit | kDiloco;  // keeps training during a round
 
-// The methods that look at a key; a key that is not here is looked at by all but none.
+// The methods that use a key; a key that is not listed is used by all methods except none.
 struct Users {
   std::string_view path;
   unsigned methods;
@@ -63,7 +63,7 @@ std::string_view character(Method method) {
   return "";
 }
 
-// "sparse" or "diloco", with the quotes.
+// For example "sparse" or "diloco", with the quotes.
 std::string choices(unsigned methods) {
   std::string text;
   for (size_t index = 0; index < kWords<Method>.size(); ++index) {
@@ -79,7 +79,7 @@ std::string choices(unsigned methods) {
 }  // namespace
 
 AveragingOptions averaging_defaults(AveragingMethod method) {
-  AveragingOptions usual;  // those of sparse
+  AveragingOptions usual;  // the defaults of sparse
   usual.method = method;
   if (method == Method::kSparse) return usual;
   usual.fraction = 1;
@@ -108,13 +108,13 @@ std::optional<Idle> idle_averaging(std::string_view path, const AveragingOptions
     return Idle{"averaging.method", character(averaging.method), choices(users)};
   const bool fixed = averaging.merge == MergePolicy::kFixedLag;
   if (path == "averaging.lag" && !fixed)
-    return Idle{"averaging.merge", "which merges whenever a round is done", "\"fixed_lag\""};
+    return Idle{"averaging.merge", "which merges as soon as a round is done", "\"fixed_lag\""};
   if (path == "averaging.deadline_ms" && fixed)
-    return Idle{"averaging.merge", "which waits for everybody", "\"on_arrival\""};
+    return Idle{"averaging.merge", "which waits for all replicas", "\"on_arrival\""};
   if (path.starts_with("averaging.ema_") && averaging.correction != Correction::kEma)
     return Idle{"averaging.correction", "which has no running mean", "\"ema\""};
   if (path == "averaging.granularity" && averaging.fraction == 1)
-    return Idle{"averaging.fraction", "which takes all there is", "a smaller fraction"};
+    return Idle{"averaging.fraction", "which exchanges all weights", "a smaller fraction"};
   return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
-// What the methods of averaging make of the other keys of their table: which defaults these have,
-// and which of them have no say. resolve(), the checks and printing follow it.
+// What the averaging method means for the other keys of its table: their defaults, and which of
+// them it ignores. resolve(), the checks and printing use this.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,19 @@
 
 namespace leeway {
 
-// The whole table for a recipe that names nothing but the method. What the method has no use for
-// is at rest: a value that changes nothing where there is one.
+// The whole table for a recipe that only gives the method. Keys that the method ignores get a
+// neutral value if there is one.
 AveragingOptions averaging_defaults(AveragingMethod method);
 
-// Parts of a sentence: KEY does not go with DECIDED_BY, REASON: leave KEY out, or choose INSTEAD.
+// Parts of the sentence "KEY does not go with DECIDED_BY, REASON: leave KEY out, or choose
+// INSTEAD".
 struct Idle {
   std::string_view decided_by;  // a key
   std::string_view reason;
   std::string instead;
 };
 
-// Why the key `path` has no say, or nothing; keys of other tables are never idle here.
+// Why the key `path` has no effect; nothing if it has one or belongs to another table.
 std::optional<Idle> idle_averaging(std::string_view path, const AveragingOptions& averaging);
 
 }  // namespace leeway

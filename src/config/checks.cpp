@@ -16,20 +16,20 @@ Status check_heads(const LoadedRecipe& loaded) {
                                    named(loaded, "model.width"), named(loaded, "model.heads")));
   if (model.architecture == Architecture::kGpt2 && model.kv_heads != model.heads)
     return usage_error(
-        fmt::format("{} differs from {}, but {} has no grouped queries: leave "
+        fmt::format("{} differs from {}, but {} has no grouped-query attention: leave "
                     "model.kv_heads out",
                     named(loaded, "model.kv_heads"), named(loaded, "model.heads"),
                     named(loaded, "model.architecture")));
   if (model.heads % model.kv_heads != 0)
     return usage_error(
-        fmt::format("{} is not a multiple of {}: each key and value head serves "
+        fmt::format("{} is not a multiple of {}: each key and value head must serve "
                     "the same number of heads",
                     named(loaded, "model.heads"), named(loaded, "model.kv_heads")));
   const int64_t head_size = model.width / model.heads;
   if (model.architecture == Architecture::kLlama && head_size % 2 != 0)
     return usage_error(
-        fmt::format("{} over {} leaves {} numbers a head, but llama's rotary "
-                    "positions need an even number: change one of them",
+        fmt::format("{} over {} gives a head size of {}, but llama's rotary "
+                    "positions need an even one: change one of them",
                     named(loaded, "model.width"), named(loaded, "model.heads"), head_size));
   return {};
 }
@@ -68,7 +68,7 @@ Status check_sim(const LoadedRecipe& loaded) {
   const auto speeds = static_cast<int64_t>(recipe.sim.speeds.size());
   if (speeds != 0 && speeds != recipe.mesh.stages)
     return usage_error(fmt::format(
-        "{} has {} number{}, but {} asks for one each: change one of them",
+        "{} has {} number{}, but {} needs one per stage: change one of them",
         named(loaded, "sim.speeds"), speeds, speeds == 1 ? "" : "s", named(loaded, "mesh.stages")));
   return {};
 }
@@ -82,18 +82,16 @@ Status check_optimizer(const LoadedRecipe& loaded) {
   if (optimizer.name == UpdateRule::kAdamW && optimizer.nesterov &&
       lookahead != Lookahead::kNesterov)
     return usage_error(
-        fmt::format("{} does not go with {}: optimizer.name = \"nadamw\" is that "
-                    "form of AdamW",
+        fmt::format("{} does not go with {}: optimizer.name = \"nadamw\" is AdamW with it",
                     named(loaded, "optimizer.nesterov"), named(loaded, "optimizer.name")));
   if (optimizer.name == UpdateRule::kNAdamW && !optimizer.nesterov)
     return usage_error(
-        fmt::format("{} does not go with {}: optimizer.name = \"adamw\" is the "
-                    "form without it",
+        fmt::format("{} does not go with {}: optimizer.name = \"adamw\" is the form without it",
                     named(loaded, "optimizer.nesterov"), named(loaded, "optimizer.name")));
   return {};
 }
 
-// Where every update flushes, these would do nothing. Not so nesterov, which is a form of the
+// These keys have no effect if every update flushes. Nesterov still has one: it changes the
 // optimizer.
 Status check_flushed(const LoadedRecipe& loaded) {
   const PipelineOptions& pipeline = loaded.recipe.pipeline;
@@ -118,7 +116,7 @@ Status check_lookahead(const LoadedRecipe& loaded) {
   const bool predicts = lookahead == Lookahead::kMatched || lookahead == Lookahead::kPredict;
   if (optimizer.name == UpdateRule::kNAdamW && !nesterov)
     return usage_error(
-        fmt::format("{} does not go with {}: nadamw is the look-ahead nesterov; choose "
+        fmt::format("{} does not go with {}: nadamw implies the look-ahead nesterov; choose "
                     "optimizer.name = \"adamw\" for another one",
                     named(loaded, "pipeline.lookahead"), named(loaded, "optimizer.name")));
   if (nesterov && !optimizer.nesterov)
@@ -143,8 +141,9 @@ Status check_tentative(const LoadedRecipe& loaded) {
   const int64_t depth = (recipe.mesh.stages - 1) * (1 + recipe.pipeline.extra_per_hop);
   if (lookahead == Lookahead::kTentative && recipe.pipeline.update_every <= depth)
     return usage_error(fmt::format(
-        "{} does not go with {}: with {} microbatches in flight some late forwards have no part of "
-        "an update to go by; choose \"matched\", or pipeline.update_every = {} or more",
+        "{} does not go with {}: with {} microbatches in flight some late forwards start before "
+        "any gradient of the update is known; choose \"matched\", or pipeline.update_every = {} or "
+        "more",
         named(loaded, "pipeline.lookahead"), named(loaded, "pipeline.update_every"), depth + 1,
         depth + 1));
   if (loaded.is_given("pipeline.refresh") && lookahead != Lookahead::kTentative)
@@ -154,19 +153,19 @@ Status check_tentative(const LoadedRecipe& loaded) {
   if (!loaded.is_given("optimizer.gradient_share")) return {};
   if (lookahead == Lookahead::kMatched || lookahead == Lookahead::kNesterov)
     return usage_error(fmt::format(
-        "{} does not go with {}, which makes its own: leave optimizer.gradient_share out",
+        "{} does not go with {}, which sets its own: leave optimizer.gradient_share out",
         named(loaded, "optimizer.gradient_share"), named(loaded, "pipeline.lookahead")));
   return {};
 }
 
-// "15 or 20": the batches next to this one that can be cut into K microbatches.
+// "15 or 20": the nearest batch sizes that can be split into K microbatches.
 std::string multiples_near(int64_t batch, int64_t update_every) {
   const int64_t below = batch / update_every * update_every;
   const std::string above = fmt::format("{}", below + update_every);
   return below == 0 ? above : fmt::format("{} or {}", below, above);
 }
 
-// update_every with its arithmetic where it came from other keys: the user never typed the number.
+// Shows how update_every was computed if the user did not give it.
 std::string named_update_every(const LoadedRecipe& loaded) {
   if (loaded.is_given("pipeline.update_every")) return named(loaded, "pipeline.update_every");
   const Recipe& recipe = loaded.recipe;
@@ -189,8 +188,8 @@ Status check_mesh(const LoadedRecipe& loaded) {
         multiples_near(recipe.data.batch, update_every)));
   if (!recipe.pipeline.stash && !recipe.pipeline.recompute)
     return usage_error(
-        fmt::format("{} does not go with {}: a backward needs the weights of its forward, or the "
-                    "forward again; set pipeline.recompute = true",
+        fmt::format("{} does not go with {}: a backward needs the weights of its forward, or must "
+                    "repeat the forward; set pipeline.recompute = true",
                     named(loaded, "pipeline.stash"), named(loaded, "pipeline.recompute")));
   return {};
 }

@@ -1,4 +1,4 @@
-// What single keys cannot know: whether the values fit each other.
+// Checks across keys: whether the values fit together.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@ namespace leeway {
 // Keys without a sensible default must have been given.
 Status check_required(const Recipe& recipe, std::string_view source_name);
 
-// On a resolved recipe. The sentence names both keys, their values and where these came from.
+// Needs a resolved recipe. The error names both keys, their values and where these came from.
 Status check_together(const LoadedRecipe& loaded);
 
 }  // namespace leeway

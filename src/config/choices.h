@@ -1,5 +1,5 @@
-// The choices that a recipe names with a word, and the folders that carry them out: one enum each,
-// for all of them. config/words.h has the words.
+// The choices that a recipe names with a word, as enums that config/ shares with the code that
+// implements them. config/words.h has the words.
 #pragma once
 
 namespace leeway {
@@ -22,14 +22,15 @@ enum class PipelineSchedule { kAsync, k1f1b, kGpipe };
 enum class Lookahead { kTentative, kMatched, kPredict, kNesterov, kNone, kLrDiscount };
 
 enum class AveragingMethod { kSparse, kLowbit, kAllreduce, kWeights, kDiloco, kNone };
-// What a merge does about own steps u since the part was sent; A is the mean, e an average of u.
+// What a merge does with a worker's own steps u since it sent its part; A is the mean, e an average
+// of u.
 enum class Correction {
-  kNone,   // w = A: they are lost
+  kNone,   // w = A: the steps are lost
   kDelta,  // w = A + u
   kEma,    // e = m e + (1 - m) u; w = A + e
 };
 enum class MergePolicy { kOnArrival, kFixedLag };
-// How numbers travel: averaging/wire.h.
+// Number formats on the wire: averaging/wire.h.
 enum class WireFormat { kF32, kBf16, kInt8, kInt8Stochastic, kInt4, kTernary };
 
 }  // namespace leeway

@@ -10,15 +10,15 @@
 namespace leeway {
 namespace {
 
-// And all of [sim].
+// These never matter, nor does any key of [sim].
 constexpr std::array<std::string_view, 9> kNoMatter = {
     "run.driver",         "run.device",           "run.threads_per_worker", "run.keep",
     "run.evaluate_every", "run.evaluate_windows", "pipeline.recompute",     "averaging.deadline_ms",
     "averaging.guard"};
-// Late gradients depend on these, and nothing else does.
+// These only affect how late gradients are.
 constexpr std::array<std::string_view, 3> kOnlyDelays = {"mesh.stages", "pipeline.schedule",
                                                          "pipeline.extra_per_hop"};
-// The length of the run is here because the schedule of the rate follows it.
+// Includes the length of the run, because the rate schedule depends on it.
 constexpr std::array<std::string_view, 9> kMayChange = {
     "run.updates",           "run.tokens",         "optimizer.rate",
     "optimizer.matrix_rate", "optimizer.decay",    "optimizer.clip",
@@ -32,7 +32,7 @@ bool is_synchronous(const Recipe& recipe) {
   return recipe.pipeline.schedule != PipelineSchedule::kAsync;
 }
 
-// Whether a flush takes nothing away, neither late gradients nor rounds that are under way.
+// Whether a flush changes nothing: no late gradients and no unfinished rounds.
 bool nothing_in_flight(const Recipe& recipe) {
   const AveragingOptions& averaging = recipe.averaging;
   const bool at_once = averaging.merge == MergePolicy::kFixedLag && averaging.lag == 0;
@@ -44,13 +44,12 @@ bool nothing_in_flight(const Recipe& recipe) {
 std::string_view reason_of(std::string_view path) {
   if (path == "mesh.stages")
     return "in an asynchronous pipeline the number of stages decides how late gradients are";
-  if (path == "mesh.replicas") return "it decides who reads which data";
-  if (path.starts_with("averaging."))
-    return "it decides what replicas make of each other's weights";
+  if (path == "mesh.replicas") return "it decides which replica reads which data";
+  if (path.starts_with("averaging.")) return "it decides how replicas merge their weights";
   if (path == "pipeline.schedule" || path == "pipeline.extra_per_hop")
     return "it decides how late gradients are";
-  if (path == "pipeline.update_every") return "it decides what an update is made of";
-  if (path.starts_with("pipeline.")) return "it decides what becomes of late gradients";
+  if (path == "pipeline.update_every") return "it decides which microbatches make up an update";
+  if (path.starts_with("pipeline.")) return "it decides what is done about late gradients";
   return "";
 }
 
@@ -66,7 +65,7 @@ std::vector<Difference> differences(const Recipe& a, const Recipe& b) {
     if (key.table() == "sim" || contains(kNoMatter, key.path) || first == second) continue;
     if (no_delays && contains(kOnlyDelays, key.path)) continue;
     if (no_averaging && key.table() == "averaging") continue;
-    // A checkpoint empties the pipeline: that matters only where it is not empty anyway.
+    // A checkpoint drains the pipeline, which matters only if something is in flight.
     const bool moves_flushes = key.path == "run.checkpoint_every";
     if (moves_flushes && nothing_in_flight(a) && nothing_in_flight(b)) continue;
     const bool may_change = moves_flushes || contains(kMayChange, key.path);

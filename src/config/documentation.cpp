@@ -1,4 +1,5 @@
-// docs/configuration.md from the table of keys, so that the page cannot fall behind the parser.
+// Generates docs/configuration.md from the table of keys, so that the page always matches the
+// parser.
 #include <fmt/format.h>
 
 #include "config/keys.h"
@@ -11,21 +12,22 @@ constexpr std::string_view kHead = R"(# Configuration
 
 <!-- Generated: build/leeway config keys > docs/configuration.md -->
 
-A recipe is a TOML file. It is complete with what it leaves out: every key but `data.train` has a
-default. Any key can be set from the command line, `--set model.width=256`, once for each key; that
-wins over the file.
+A recipe is a TOML file. Every key but `data.train` has a default. Any key can be set on the command
+line, `--set model.width=256`, once for each key; this overrides the file.
 
-- `leeway config check RECIPE` says whether a recipe is good, and shows what it makes: the cut into
-  stages, how late their gradients are, and the memory that each of them takes.
+- `leeway config check RECIPE` says whether a recipe is valid, and shows what follows from it: how
+  the layers are split into stages, how late the gradients of each stage are, and how much memory
+  each stage needs.
 - `leeway config print RECIPE` shows every value and where it came from: default, file and line, or
-  `--set`. What it prints is a recipe too.
+  `--set`. The output is itself a recipe.
 
-A default in *italics* follows from other keys; the word `"auto"` asks for it. The value after
-`--set` is TOML, and a bare word is text: `--set run.device=cuda:0`. Lists need their quotes, hence
-quotes for the shell: `--set 'data.train=["a.txt", "b.txt"]'`; a list of one may be a bare word.
+A default in *italics* depends on other keys; `"auto"` asks for it. The value after `--set` is TOML,
+but a bare word is a string: `--set run.device=cuda:0`. Lists need quotes, so put single quotes
+around the whole argument for the shell: `--set 'data.train=["a.txt", "b.txt"]'`; a list of one
+item may be a bare word.
 )";
 
-// The bar ends a cell of a Markdown table.
+// A bar would end the cell of a Markdown table.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);

@@ -1,4 +1,5 @@
-// What the table's rows can do: read and write their field of a recipe, and say what they allow.
+// Rows of the key table: reading and writing their field of a recipe, and describing what they
+// allow.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace leeway {
 namespace {
 
 bool in_range(const NumberField& field, double value) {
-  // Written so that "not a number" is outside of every range.
+  // Written so that NaN is outside every range.
   const bool above = field.ends == Ends::kMaxOnly ? value > field.min : value >= field.min;
   const bool below = field.ends == Ends::kMinOnly ? value < field.max : value <= field.max;
   return above && below;
@@ -63,7 +64,7 @@ bool assign_list(const ListField& field, const Value& value, Recipe& recipe) {
 bool assign_numbers(const NumbersField& field, const Value& value, Recipe& recipe) {
   const auto* texts = std::get_if<std::vector<std::string>>(&value);
   const auto* given = std::get_if<std::vector<double>>(&value);
-  const bool empty = texts != nullptr && texts->empty();  // [] says nothing about its kind
+  const bool empty = texts != nullptr && texts->empty();  // [] is read as a list of strings
   if (given == nullptr && !empty) return false;
   std::vector<double> list = empty ? std::vector<double>() : *given;
   const auto good = [&](double number) { return number > field.above && number <= field.max; };
@@ -111,7 +112,7 @@ void set_automatic(const Key& key, Recipe& recipe) {
       key.field);
 }
 
-// Only ever so in fields that have an automatic value.
+// Only fields with an automatic value can be below their range.
 template <class T>
 Value number_or_auto(const T& number, const T& min) {
   return number < min ? Value(std::string("auto")) : Value(number);
@@ -159,7 +160,7 @@ std::string allowed_text(const Key& key) {
           [](const NumberField& field) { return range_text(field); },
           [](const SwitchField&) { return std::string("true or false"); },
           [](const TextField& field) { return std::string(field.allowed); },
-          [](const ListField&) { return std::string("a text or a list of texts, none empty"); },
+          [](const ListField&) { return std::string("a string or a list of strings, none empty"); },
           [](const NumbersField& field) {
             return fmt::format("a list of numbers, each above {}, at most {}", field.above,
                                field.max);

@@ -93,22 +93,22 @@ constexpr auto kPipeline = &Recipe::pipeline;
 constexpr auto kAveraging = &Recipe::averaging;
 constexpr auto kSim = &Recipe::sim;
 
-// Upper ends are far above anything that has been trained: they catch slips of the finger, and keep
-// products such as batch * context far from the end of int64_t.
+// Upper limits are far above anything that has been trained: they catch typos, and keep products
+// such as batch * context far from overflow.
 constexpr int64_t kMillion = 1'000'000;
 constexpr int64_t kBillion = 1000 * kMillion;
 constexpr int64_t kTokensMax = kMillion * kBillion;
 constexpr int64_t kSeedMax = INT64_MAX;
 
 constexpr Table kTables[] = {
-    {"run", "How long, on what, and what is kept."},
+    {"run", "How long the run is, where it computes, and what it keeps."},
     {"model", "The shape of the language model; both architectures have an untied head."},
-    {"data", "What is read; names are relative to the folder that the command runs in."},
-    {"optimizer", "How gradients become steps."},
+    {"data", "The training data; paths are relative to the current folder."},
+    {"optimizer", "How gradients become updates."},
     {"mesh", "How many workers there are."},
     {"pipeline", "How the stages of one replica work together."},
-    {"averaging", "What the replicas of a stage exchange, and what they make of it."},
-    {"sim", "What `run.driver = \"sim\"` takes the machines and links for."},
+    {"averaging", "What the replicas of a stage exchange, and how they merge it."},
+    {"sim", "The machines and links that `run.driver = \"sim\"` simulates."},
 };
 
 const Key kKeys[] = {
@@ -116,18 +116,17 @@ const Key kKeys[] = {
      "Optimizer steps in the run; give this or `run.tokens`."},
     {"run.tokens", whole<kRun, &RunOptions::tokens>(0, kTokensMax),
      "Training tokens in the run, rounded up to whole updates of `data.batch` times "
-     "`model.context` times `mesh.replicas` tokens; 0: `run.updates` counts."},
+     "`model.context` times `mesh.replicas` tokens; 0: `run.updates` sets the length."},
     {"run.seed", whole<kRun, &RunOptions::seed>(0, kSeedMax),
      "The same seed gives the same weights and the same order of the data."},
     {"run.driver", word<kRun, &RunOptions::driver>(),
-     "threads: a thread for every worker; sim: one thread and virtual time, with the machines and "
+     "threads: one thread per worker; sim: one thread and virtual time, with the machines and "
      "links of `[sim]`."},
-    {"run.device", device_field(), "Where the numbers are computed."},
+    {"run.device", device_field(), "Device to compute on."},
     {"run.precision", word<kRun, &RunOptions::precision>(),
-     "Number format of the computations; the weights themselves are fp32, or fp64 with fp64."},
+     "Number format to compute in; the weights stay in fp32, or in fp64 with fp64."},
     {"run.threads_per_worker", whole<kRun, &RunOptions::threads_per_worker>(0, 4096),
-     "Threads of one worker's computations; 0: one where there are several workers, else all "
-     "cores."},
+     "Threads per worker; 0: one if there are several workers, else all cores."},
     {"run.evaluate_every", whole<kRun, &RunOptions::evaluate_every>(0, kBillion),
      "Updates between two evaluations on the validation data; 0: only at the end."},
     {"run.evaluate_windows", whole<kRun, &RunOptions::evaluate_windows>(0, kBillion),
@@ -135,26 +134,26 @@ const Key kKeys[] = {
     {"run.checkpoint_every", whole<kRun, &RunOptions::checkpoint_every>(0, kBillion),
      "Updates between two checkpoints; 0: only at the end."},
     {"run.keep", whole<kRun, &RunOptions::keep>(1, kMillion),
-     "How many of the newest checkpoints stay on disk."},
+     "How many of the newest checkpoints to keep."},
 
     {"model.architecture", word<kModel, &ModelOptions::architecture>(),
      "llama: RMSNorm, rotary positions, gated activation; gpt2: LayerNorm, learned positions."},
     {"model.layers", whole<kModel, &ModelOptions::layers>(1, 4096), "Transformer blocks."},
     {"model.width", whole<kModel, &ModelOptions::width>(1, 65'536),
-     "Numbers per token between the blocks; a multiple of `model.heads`."},
+     "Size of a token's hidden state; a multiple of `model.heads`."},
     {"model.heads", whole<kModel, &ModelOptions::heads>(1, 4096),
-     "Attention heads; for llama `model.width` / `model.heads` is even."},
+     "Attention heads; for llama `model.width` / `model.heads` must be even."},
     {"model.kv_heads", whole<kModel, &ModelOptions::kv_heads>(1, 4096),
-     "Heads that keys and values have, a divisor of `model.heads`; fewer is grouped-query "
-     "attention, for llama only.",
+     "Key and value heads, a divisor of `model.heads`; fewer than that is grouped-query attention, "
+     "for llama only.",
      "`model.heads`"},
     {"model.hidden", whole<kModel, &ModelOptions::hidden>(1, kMillion),
-     "Width of the layer inside a block's feed-forward part.",
+     "Hidden width of a block's feed-forward layer.",
      "gpt2: 4 times `model.width`; llama: 8/3 of it, rounded up to a multiple of 32"},
     {"model.context", whole<kModel, &ModelOptions::context>(1, kMillion),
      "Tokens in one training sequence."},
     {"model.activation", word<kModel, &ModelOptions::activation>(),
-     "Non-linearity of the feed-forward part: swiglu for llama, gelu or relu for gpt2.",
+     "Non-linearity of the feed-forward layer: swiglu for llama, gelu or relu for gpt2.",
      "llama: swiglu; gpt2: gelu"},
     {"model.bias", toggle<kModel, &ModelOptions::bias>(),
      "Whether linear layers have biases; llama has none.", "llama: false; gpt2: true"},
@@ -166,53 +165,55 @@ const Key kKeys[] = {
     {"data.valid", list<kData, &DataOptions::valid>(),
      "The same for validation; empty: the part of `data.train` that `data.valid_share` sets "
      "aside."},
-    {"data.tokenizer", tokenizer_field(), "How text becomes tokens; prepared data brings its own."},
+    {"data.tokenizer", tokenizer_field(),
+     "How text becomes tokens; prepared data has its own tokenizer."},
     {"data.valid_share", number<kData, &DataOptions::valid_share>(0.0, 0.5, Ends::kBoth),
-     "Share of the documents set aside for validation, where text is read."},
+     "Share of the documents set aside for validation; not for prepared data."},
     {"data.batch", whole<kData, &DataOptions::batch>(1, kMillion),
      "Sequences per update and replica; a multiple of `pipeline.update_every`."},
     {"data.own_parts", toggle<kData, &DataOptions::own_parts>(),
-     "true: each replica reads a part of the data of its own, the first replica the first part, as "
-     "sites that keep their data do; false: all of them read all of it."},
+     "true: each replica reads only its own part of the data, the first replica the first part, "
+     "like sites that keep their data to themselves; false: all replicas share all of it."},
 
     {"optimizer.name", word<kOptimizer, &OptimizerOptions::name>(),
-     "muon takes the matrices of the blocks and leaves the rest to AdamW; the others take all."},
+     "muon updates the matrices of the blocks and leaves the rest to AdamW; the others update "
+     "everything."},
     {"optimizer.rate", number<kOptimizer, &OptimizerOptions::rate>(0.0, 100.0, Ends::kMaxOnly),
-     "Learning rate at its highest."},
+     "Peak learning rate."},
     {"optimizer.matrix_rate",
      number<kOptimizer, &OptimizerOptions::matrix_rate>(0.0, 100.0, Ends::kMaxOnly),
-     "Muon's learning rate at its highest, for the matrices of the blocks."},
+     "Muon's peak learning rate, for the matrices of the blocks."},
     {"optimizer.beta1", number<kOptimizer, &OptimizerOptions::beta1>(0.0, 1.0, Ends::kMinOnly),
-     "Decay of the gradients' running mean, which is the momentum.",
+     "Decay of the gradients' running mean (the momentum).",
      "muon: 0.95; adamw, sgd: 0.9; nadamw, and adamw with `pipeline.lookahead` nesterov: 0.99"},
     {"optimizer.beta2", number<kOptimizer, &OptimizerOptions::beta2>(0.0, 1.0, Ends::kMinOnly),
-     "Decay of the squared gradients' running mean, where AdamW or NAdamW work.",
+     "Decay of the squared gradients' running mean, for AdamW and NAdamW.",
      "nadamw, and adamw with `pipeline.lookahead` nesterov: 0.999; the others: 0.99"},
     {"optimizer.epsilon", number<kOptimizer, &OptimizerOptions::epsilon>(0.0, 1.0, Ends::kMaxOnly),
-     "Added to the root of the squared gradients' mean before it divides."},
+     "Added to the root of the squared gradients' mean before dividing by it."},
     {"optimizer.decay", number<kOptimizer, &OptimizerOptions::decay>(0.0, 100.0, Ends::kBoth),
-     "Decoupled weight decay of the matrices, times the learning rate."},
+     "Decoupled weight decay of the matrices; multiplied by the learning rate."},
     {"optimizer.clip", number<kOptimizer, &OptimizerOptions::clip>(0.0, 1e9, Ends::kBoth),
-     "Largest norm of the gradient; 0: no clipping."},
+     "Limit on the gradient norm; 0: no clipping."},
     {"optimizer.nesterov", toggle<kOptimizer, &OptimizerOptions::nesterov>(),
-     "Nesterov's form of the momentum, a choice for muon and sgd; nadamw is that form of adamw.",
+     "Nesterov momentum, optional for muon and sgd; nadamw is adamw with it.",
      "adamw: whether `pipeline.lookahead` is nesterov; the others: true"},
     {"optimizer.gradient_share",
      number<kOptimizer, &OptimizerOptions::gradient_share>(0.0, 1.0, Ends::kBoth),
-     "Share k of the newest gradient in the direction k g + (1-k) m, m the momentum without its "
-     "bias; not for nadamw, and matched makes its own.",
-     "0.2 where late gradients meet the look-ahead tentative; else the optimizer's own form"},
+     "Share k of the newest gradient g in the direction k g + (1-k) m, where m is the "
+     "bias-corrected momentum; not for nadamw, and matched sets its own.",
+     "0.2 for late gradients with the look-ahead tentative; else the optimizer's own form"},
     {"optimizer.warmup", whole<kOptimizer, &OptimizerOptions::warmup>(0, kBillion),
-     "Updates over which the rate rises from nothing; at most `run.updates`."},
+     "Updates over which the rate rises from 0; at most `run.updates`."},
     {"optimizer.schedule", word<kOptimizer, &OptimizerOptions::schedule>(),
      "How the rate falls after the warm-up; wsd stays constant and falls at the end."},
     {"optimizer.final", number<kOptimizer, &OptimizerOptions::final>(0.0, 1.0, Ends::kBoth),
-     "Share of the rate that is left at the last update."},
+     "Rate at the last update, as a share of the peak."},
 
     {"mesh.stages", whole<kMesh, &MeshOptions::stages>(1, 4096),
-     "Slices that the layers are cut into; at most `model.layers`."},
+     "Pipeline stages that the layers are split into; at most `model.layers`."},
     {"mesh.replicas", whole<kMesh, &MeshOptions::replicas>(1, 256),
-     "Pipelines that train the same model, each on its own part of the data."},
+     "Pipelines that train the same model, each on different sequences."},
 
     {"pipeline.schedule", word<kPipeline, &PipelineOptions::schedule>(),
      "async: stages never wait, at the price of late gradients; 1f1b and gpipe drain the pipeline "
@@ -222,21 +223,21 @@ const Key kKeys[] = {
      "(`mesh.stages` - 1)(1 + `pipeline.extra_per_hop`) + 1, so that no gradient is more than one "
      "update late"},
     {"pipeline.extra_per_hop", whole<kPipeline, &PipelineOptions::extra_per_hop>(0, 1000),
-     "Microbatches that a stage keeps in flight for every later stage, beyond one: depth that "
-     "hides the latency of links."},
+     "Extra microbatches, beyond one, that a stage keeps in flight for every later stage, to hide "
+     "the latency of links."},
     {"pipeline.lookahead", word<kPipeline, &PipelineOptions::lookahead>(),
-     "What is done about late gradients. tentative: forwards run where an update on the gradients "
-     "so far would lead; matched: momentum and prediction made for the delay; predict: forwards "
-     "run at predicted weights; nesterov: the momentum's Nesterov form, for adamw that of nadamw; "
+     "What to do about late gradients. tentative: run forwards on the weights that an update on "
+     "the gradients so far would give; matched: fit momentum and prediction to the delay; predict: "
+     "run forwards on predicted weights; nesterov: use Nesterov momentum (adamw becomes nadamw); "
      "lr_discount: smaller steps at first; none: nothing.",
      "nadamw: nesterov; the others: none with 1f1b and gpipe, else tentative, or matched where "
      "gradients are more than one update late"},
     {"pipeline.refresh", whole<kPipeline, &PipelineOptions::refresh>(1, 1000),
      "Guesses that tentative makes per update and stage: each costs an optimizer step.", "2"},
     {"pipeline.horizon", number<kPipeline, &PipelineOptions::horizon>(0.0, 10.0, Ends::kBoth),
-     "How far predict and matched look ahead, as a share of the delay; 1: to where the last "
-     "update, repeated, would lead.",
-     "predict: 1; matched: made for the stage's delays"},
+     "How far predict and matched look ahead, as a share of the delay; 1: to where repeating the "
+     "last update would lead.",
+     "predict: 1; matched: fitted to the stage's delays"},
     {"pipeline.discount_updates", whole<kPipeline, &PipelineOptions::discount_updates>(1, kBillion),
      "Updates after which lr_discount's steps have their full size.", "a quarter of the run"},
     {"pipeline.recompute", toggle<kPipeline, &PipelineOptions::recompute>(),
@@ -247,79 +248,81 @@ const Key kKeys[] = {
      "the forward is repeated on the newest weights."},
 
     {"averaging.method", word<kAveraging, &AveragingOptions::method>(),
-     "sparse: another part of the weights in every round; lowbit: all steps, in few bits; "
-     "allreduce: the gradients of every update; weights: all weights; diloco: all weights, seldom, "
-     "with an outer optimizer; none: nothing.",
-     "sparse; with one replica none"},
+     "What replicas exchange. sparse: a different part of the weights in every round; lowbit: all "
+     "steps, in few bits; allreduce: the gradients of every update; weights: all weights; diloco: "
+     "all weights, rarely, with an outer optimizer; none: nothing.",
+     "sparse; none with one replica"},
     {"averaging.fraction",
      number<kAveraging, &AveragingOptions::fraction>(0.0, 1.0, Ends::kMaxOnly),
-     "Share of a stage's weights in a round of sparse: one of n equal parts, n = 1 / fraction "
-     "rounded up.",
+     "Share of a stage's weights in a sparse round: one of n equal parts, n = 1 / fraction rounded "
+     "up.",
      "sparse: 0.05; the others: 1"},
     {"averaging.interval", whole<kAveraging, &AveragingOptions::interval>(1, kBillion),
-     "Updates between two rounds; allreduce has no choice.", "diloco: 50; the others: 1"},
+     "Updates between two rounds; cannot be set for allreduce.", "diloco: 50; the others: 1"},
     {"averaging.correction", word<kAveraging, &AveragingOptions::correction>(),
-     "What sparse and diloco do with the steps that a worker made while the mean was under way. "
-     "none: they are lost; delta: they are added to it; ema: their running mean is added to it.",
+     "What sparse and diloco do with the steps that a worker made before the mean arrived. none: "
+     "they are lost; delta: they are added to the mean; ema: their running mean is added to it.",
      "sparse: ema; diloco: delta; the others: none"},
     {"averaging.ema_start",
      number<kAveraging, &AveragingOptions::ema_start>(0.0, 1.0, Ends::kMinOnly),
-     "Decay of the running mean of the correction ema, for the first 1000 rounds.", "0.5"},
+     "Decay of the running mean in the correction ema, for the first 1000 rounds.", "0.5"},
     {"averaging.ema_end", number<kAveraging, &AveragingOptions::ema_end>(0.0, 1.0, Ends::kMinOnly),
-     "The same for the last round of the run; a cosine leads there.", "0.99"},
+     "The same for the last round of the run; a cosine leads from one to the other.", "0.99"},
     {"averaging.outer_rate",
      number<kAveraging, &AveragingOptions::outer_rate>(0.0, 10.0, Ends::kMaxOnly),
-     "Learning rate of the outer optimizer of sparse and diloco, whose gradient is what the mean "
-     "has moved; 1 without momentum: the mean as it is.",
+     "Learning rate of the outer optimizer of sparse and diloco, whose gradient is how far the "
+     "mean has moved; 1 without momentum takes the mean as it is.",
      "diloco: 0.7; the others: 1"},
     {"averaging.outer_momentum",
      number<kAveraging, &AveragingOptions::outer_momentum>(0.0, 1.0, Ends::kMinOnly),
      "Nesterov momentum of the outer optimizer.", "sparse: 0.5; diloco: 0.9; the others: 0"},
     {"averaging.merge", word<kAveraging, &AveragingOptions::merge>(),
-     "on_arrival: the result of a round is merged at the next update after it has come; fixed_lag: "
-     "exactly `averaging.lag` updates after the worker sent its part, which makes a run "
-     "repeatable to the bit and waits for everybody.",
+     "on_arrival: a round's result is merged at the first update after it arrives; fixed_lag: "
+     "exactly `averaging.lag` updates after the worker sent its part, which waits for all replicas "
+     "and makes a run repeatable to the bit.",
      "sparse, lowbit: on_arrival; the others: fixed_lag"},
     {"averaging.lag", whole<kAveraging, &AveragingOptions::lag>(0, kMillion),
-     "Updates of the worker between sending and merging, for fixed_lag; 0: it waits at once.",
+     "Updates that a worker makes between sending and merging, for fixed_lag; 0: it waits for the "
+     "result right away.",
      "sparse, lowbit: 1; the others: 0"},
     {"averaging.deadline_ms",
      number<kAveraging, &AveragingOptions::deadline_ms>(0.0, 1e7, Ends::kMaxOnly),
-     "Time from the first arrival after which a round goes on without those who have not sent, "
-     "for on_arrival.",
+     "How long after its first arrival a round waits for the missing replicas before it continues "
+     "without them, for on_arrival.",
      "1000"},
     {"averaging.granularity", whole<kAveraging, &AveragingOptions::granularity>(1, kMillion),
-     "Neighbouring weights that sparse takes together; 1: each is drawn for itself.", "64"},
+     "Neighbouring weights that sparse picks together; 1: each is picked separately.", "64"},
     {"averaging.wire", word<kAveraging, &AveragingOptions::wire>(),
      "Number format on the way; int8, int4 and ternary share a scale in blocks, int8_stochastic "
      "rounds at random, and ternary is for lowbit alone.",
      "lowbit: ternary; the others: f32"},
     {"averaging.smoothing",
      number<kAveraging, &AveragingOptions::smoothing>(0.0, 1.0, Ends::kMinOnly),
-     "Share of a merge of lowbit that is left to the merges after it; 0.95 with long lags.", "0"},
+     "Share of a lowbit merge that is left to later merges; use 0.95 with long lags.", "0"},
     {"averaging.gain", number<kAveraging, &AveragingOptions::gain>(0.0, 10.0, Ends::kBoth),
-     "How much of the running mean of the common steps lowbit adds at a merge; 1 with long lags.",
+     "How much of the running mean of the common steps lowbit adds at a merge; use 1 with long "
+     "lags.",
      "0"},
     {"averaging.gain_smoothing",
      number<kAveraging, &AveragingOptions::gain_smoothing>(0.0, 1.0, Ends::kMinOnly),
-     "Decay of that running mean; 0.95 with long lags.", "0"},
+     "Decay of that running mean; use 0.95 with long lags.", "0"},
     {"averaging.repair_every", whole<kAveraging, &AveragingOptions::repair_every>(0, kBillion),
-     "Updates between two rounds of sparse that lowbit has in the background, against what is left "
-     "of offsets; 0: none.",
+     "Updates between two sparse rounds that lowbit runs in the background to remove remaining "
+     "offsets between replicas; 0: none.",
      "lowbit: 50; the others: 0"},
     {"averaging.guard", toggle<kAveraging, &AveragingOptions::guard>(),
-     "Lengthen the interval where merging would be unstable."},
+     "Lengthen the interval if merging would be unstable."},
 
     {"sim.flops", number<kSim, &SimOptions::flops>(0.0, 1e24, Ends::kMaxOnly),
-     "Floating-point operations per second of a worker."},
+     "Floating-point operations per second of each worker."},
     {"sim.speeds", numbers<kSim, &SimOptions::speeds>(0.0, 1e6),
-     "One factor of `sim.flops` for each stage; empty: all are equal."},
+     "One factor on `sim.flops` for each stage; empty: all 1."},
     {"sim.latency_ms", number<kSim, &SimOptions::latency_ms>(0.0, 1e6, Ends::kBoth),
-     "Time that a message is on its way from one stage to the next, beside its bytes."},
+     "Latency of a message from one stage to the next, on top of the time for its bytes."},
     {"sim.bandwidth_mbit", number<kSim, &SimOptions::bandwidth_mbit>(0.0, 1e9, Ends::kBoth),
-     "Megabits per second of a link, each way; 0: no limit."},
+     "Bandwidth of a link in megabits per second, each way; 0: no limit."},
     {"sim.jitter_ms", number<kSim, &SimOptions::jitter_ms>(0.0, 1e6, Ends::kBoth),
-     "Up to so much is added to the latency, drawn for every message."},
+     "Random extra latency of up to this much, drawn for every message."},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The one table of what a recipe may say. Parser, --set, printing, documentation and error messages
-// all read it; a new key is one row in keys.cpp and one field in recipe.h.
+// The table of all keys of a recipe. Parser, --set, printing, documentation and error messages all
+// use it; a new key is one row in keys.cpp and one field in recipe.h.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Access {
   T& (*edit)(Recipe&);
 };
 
-// Which ends of a range belong to it.
+// Which ends of a range are allowed values.
 enum class Ends { kBoth, kMinOnly, kMaxOnly };
 
 struct WholeField {
@@ -47,7 +47,7 @@ struct ListField {
 };
 struct NumbersField {
   Access<std::vector<double>> access;
-  double above;  // every number is, and at most `max`
+  double above;  // every number is above this, and at most `max`
   double max;
 };
 struct WordField {
@@ -63,7 +63,7 @@ struct Key {
   std::string_view path;  // table.name
   Field field;
   std::string_view help;            // one sentence
-  std::string_view automatic = {};  // not empty: the default follows from other keys, like this
+  std::string_view automatic = {};  // not empty: how the default depends on other keys
   bool required = false;
 
   std::string_view table() const { return path.substr(0, path.find('.')); }
@@ -79,20 +79,20 @@ std::span<const Table> tables();
 std::span<const Key> keys();  // in the order of recipe.h, tables together
 const Key* find_key(std::string_view path);
 
-// "auto" on such a key is the same as leaving it out.
+// "auto" for a key with an automatic default is the same as leaving it out.
 inline bool asks_for_automatic(const Key& key, const Value& value) {
   return !key.automatic.empty() && value == Value(std::string("auto"));
 }
 
-// "auto" where an automatic number is below its range: what no other key decides is left to the
-// program, which knows more than a recipe does.
+// Returns "auto" if an automatic number is below its range: no other key decides it, so it is left
+// to the program.
 Value value_of(const Key& key, const Recipe& recipe);
 
-// False when the key does not take this value; the recipe is then unchanged. "auto" puts the field
-// back to what resolve() starts from.
+// False if the key does not take this value; the recipe is then unchanged. "auto" resets the field
+// to what resolve() starts from.
 bool assign(const Key& key, const Value& value, Recipe& recipe);
 
-// What the key takes, to follow "allowed: ".
+// The values that the key takes, to follow "allowed: ".
 std::string allowed_text(const Key& key);
 
 }  // namespace leeway

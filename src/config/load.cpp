@@ -39,7 +39,7 @@ std::string table_needs_a_key(std::string_view table) {
   return "";
 }
 
-// Gives one key its value, or says why not. "auto" is the same as not having been given.
+// Sets one key, or says why it cannot. "auto" is the same as not giving the key.
 Status set_key(const Key& key, const Value& value, const Origin& origin, LoadedRecipe& loaded) {
   if (!assign(key, value, loaded.recipe)) return usage_error(refusal(key, value));
   const std::string path(key.path);
@@ -53,11 +53,11 @@ Status set_key(const Key& key, const Value& value, const Origin& origin, LoadedR
 
 void forget(std::string_view path, LoadedRecipe& loaded) {
   const bool assigned = assign(*find_key(path), value_of(*find_key(path), Recipe{}), loaded.recipe);
-  LEEWAY_CHECK(assigned, "a default that its own key does not allow");
+  LEEWAY_CHECK(assigned, "a key does not allow its own default");
   loaded.origins.erase(std::string(path));
 }
 
-// Of what files said, what the recipe as a whole has no use for.
+// Drops keys from files that have no effect in the recipe as a whole.
 void drop_idle(LoadedRecipe& loaded) {
   const bool flushes = loaded.recipe.pipeline.schedule != PipelineSchedule::kAsync;
   std::vector<std::string_view> idle;
@@ -101,10 +101,10 @@ Result<Override> split(const std::string& set) {
   return Override{.path = set.substr(0, equals), .value = set.substr(equals + 1)};
 }
 
-// Bare words are text: who types --set run.device=cuda:0 does not want to think of quotes. Text
-// keys take numbers and dates as text too, for files may have such names.
+// Bare words are strings, so that --set run.device=cuda:0 needs no quotes. Text keys also take
+// numbers and dates as strings, because files may have such names.
 Result<Value> override_value(const Key& key, const std::string& text) {
-  if (!is_utf8(text)) return usage_error("the value is not UTF-8, which a recipe has to be");
+  if (!is_utf8(text)) return usage_error("the value is not valid UTF-8");
   const bool structured = text.find_first_of("[{\"'") == 0;
   const bool wants_text = std::holds_alternative<TextField>(key.field) ||
                           std::holds_alternative<ListField>(key.field) ||
@@ -113,14 +113,14 @@ Result<Value> override_value(const Key& key, const std::string& text) {
   if (value.ok() && (structured || !wants_text)) return value;
   if (!value.ok() && structured)
     return usage_error(fmt::format(
-        "not a TOML value ({}); did the shell take its quotes? Write --set '{}=...' with single "
-        "quotes around",
+        "not a TOML value ({}); did the shell remove its quotes? Put single quotes around the "
+        "argument: --set '{}=...'",
         value.error().message, key.path));
   return Value(text);
 }
 
-// The run's length has two names, and the last word counts: --set run.updates=50 is meant to win
-// over run.tokens in the file.
+// Two keys set the run's length, and the last one wins: --set run.updates=50 overrides run.tokens
+// in the file.
 void settle_length(std::string_view path, LoadedRecipe& loaded) {
   if (path != "run.updates" && path != "run.tokens") return;
   if (path == "run.tokens" && loaded.recipe.run.tokens == 0) return;
@@ -174,7 +174,7 @@ std::string origin_text(const Origin& origin) {
 
 Result<LoadedRecipe> load_recipe(const Path& path, const std::vector<std::string>& sets) {
   const Result<std::string> text = read_text(path);
-  // The user named the file: a usage error, where a file that we chose would be the world's.
+  // A usage error, because the user named the file.
   if (!text.ok()) return usage_error(text.error().message);
   return parse_recipe(*text, path.string(), sets);
 }
@@ -205,7 +205,8 @@ Result<LoadedRecipe> stack_layers(const std::vector<RecipeLayer>& layers) {
     };
     for (const TomlEntry& entry : layer.entries)
       LEEWAY_TRY(apply_entry(entry, layer.source_name, loaded));
-    // Of the two names of a run's length the later layer's counts; both in one stay to be refused.
+    // If two layers set the run's length by different keys, the later layer wins. Both keys in one
+    // layer are an error, found later.
     if (names("run.updates") && !names("run.tokens")) forget("run.tokens", loaded);
     if (names("run.tokens") && !names("run.updates") && loaded.recipe.run.tokens > 0)
       forget("run.updates", loaded);

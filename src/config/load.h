@@ -1,4 +1,4 @@
-// A recipe from a TOML file and --set: checked, complete, and every value knows where it came from.
+// Loads a recipe from a TOML file and --set: checked, complete, and with the origin of every value.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Origin {
 
 struct LoadedRecipe {
   Recipe recipe;
-  std::map<std::string, Origin, std::less<>> origins;  // by "table.name"; a missing one: default
+  std::map<std::string, Origin, std::less<>> origins;  // by "table.name"; missing: default
 
   Origin origin_of(std::string_view path) const;
   bool is_given(std::string_view path) const {
@@ -36,29 +36,29 @@ struct LoadedRecipe {
 // "default", "recipes/quickstart.toml:12" or "--set".
 std::string origin_text(const Origin& origin);
 
-// `sets` are the arguments of --set, "table.name=value". A later one wins over an earlier one, and
-// any of them over the file. The recipe that comes back has no "auto" left in it and has passed
-// every check. All errors are the user's (exit status 2), an unreadable file included.
+// `sets` are the arguments of --set, "table.name=value". A later one overrides an earlier one, and
+// all of them override the file. The returned recipe has its defaults filled in and has passed
+// every check. All errors are usage errors (exit status 2), even an unreadable file.
 Result<LoadedRecipe> load_recipe(const Path& path, const std::vector<std::string>& sets);
 Result<LoadedRecipe> parse_recipe(std::string_view toml, std::string_view source_name,
                                   const std::vector<std::string>& sets);
 
-// Keys of recipes as they stand in some file, that one or another.
+// The keys that one file sets.
 struct RecipeLayer {
   std::string source_name;
   std::vector<TomlEntry> entries;  // path: "table.name"
 };
 
-// The same in two steps, for recipes that are put together of several files. The first finds what
-// is wrong whatever the rest says (unknown keys, values out of range); later layers win.
+// The same in two steps, for recipes made of several files. The first step finds mistakes in single
+// keys (unknown names, values out of range); later layers override earlier ones.
 Result<LoadedRecipe> stack_layers(const std::vector<RecipeLayer>& layers);
-// The second fills in what was left out and finds values that do not go together.
+// The second step fills in defaults and finds values that do not go together.
 Status complete_recipe(LoadedRecipe& loaded, std::string_view source_name);
 
-// What files may say that the recipe as a whole has no use for.
+// What to do with keys from files that have no effect in the recipe as a whole.
 enum class IdleKeys { kRefused, kDropped };
-// All of it. With kDropped, keys of [averaging] and of the look-ahead that came from a file and
-// have no say are as if they had not been given: for a recipe that is tried with several methods.
+// Both steps. With kDropped, keys of [averaging] and of the look-ahead that came from a file and
+// have no effect are ignored: for trying one recipe with several methods.
 Result<LoadedRecipe> join_recipe(const std::vector<RecipeLayer>& layers,
                                  const std::vector<std::string>& sets, IdleKeys idle);
 

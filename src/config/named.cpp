@@ -8,7 +8,7 @@ namespace leeway {
 
 std::string named(const LoadedRecipe& loaded, std::string_view path) {
   const Key* key = find_key(path);
-  LEEWAY_CHECK(key != nullptr, "checks name keys of the table");
+  LEEWAY_CHECK(key != nullptr, "unknown key");
   return fmt::format("{} = {} ({})", path,
                      shown(toml_text(value_of(*key, loaded.recipe)), kShortBytes),
                      origin_text(loaded.origin_of(path)));

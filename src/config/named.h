@@ -1,4 +1,4 @@
-// Keys as the sentences about them name them: with the value and where it came from.
+// Keys as error messages show them: with the value and where it came from.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace leeway {
 // "model.width = 100 (recipes/quickstart.toml:4)".
 std::string named(const LoadedRecipe& loaded, std::string_view path);
 
-// The run's length, in the words that the user gave it.
+// The run's length, by the key that the user gave.
 std::string named_length(const LoadedRecipe& loaded);
 
 }  // namespace leeway

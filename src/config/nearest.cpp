@@ -8,7 +8,8 @@
 namespace leeway {
 namespace {
 
-// A third of the letters may be wrong, and one always: "widht" is width, "depth" is nothing here.
+// A third of the letters may be wrong, but always at least one: "widht" matches width, "depth" does
+// not.
 int distance_max(std::string_view word) { return std::max(1, static_cast<int>(word.size()) / 3); }
 
 }  // namespace
@@ -38,7 +39,7 @@ std::optional<std::string_view> nearest(std::string_view word,
   std::optional<std::string_view> best;
   int best_distance = distance_max(word) + 1;
   for (const std::string_view candidate : candidates) {
-    // The lengths alone rule most out; a word of a megabyte costs nothing here.
+    // Most candidates are ruled out by length alone, so even a very long word is cheap.
     const size_t longer = std::max(word.size(), candidate.size());
     const size_t shorter = std::min(word.size(), candidate.size());
     if (longer - shorter >= static_cast<size_t>(best_distance)) continue;

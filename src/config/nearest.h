@@ -8,15 +8,15 @@
 
 namespace leeway {
 
-// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
+// Number of insertions, deletions, replacements and swaps of neighbours that turn one word into the
+// other.
 int typing_distance(std::string_view a, std::string_view b);
 
-// The candidate that `word` is most likely a misspelling of; none when nothing is close. The first
-// of equals wins.
+// The candidate closest to `word`; none if nothing is close. The first one wins a tie.
 std::optional<std::string_view> nearest(std::string_view word,
                                         const std::vector<std::string_view>& candidates);
 
-// To follow an unknown word: ", did you mean width?"; `otherwise` when nothing is close.
+// Goes after an unknown word: ", did you mean width?", or `otherwise` if nothing is close.
 std::string did_you_mean(std::string_view word, const std::vector<std::string_view>& candidates,
                          std::string_view otherwise = "");
 

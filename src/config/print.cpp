@@ -14,14 +14,14 @@ namespace {
 constexpr int kCommentColumn = 28;
 
 constexpr std::string_view kIntroduction =
-    "# Every value of the run, with where it came from. This is a recipe itself.\n";
+    "# Every value of the run and where it came from. This file is itself a recipe.\n";
 
-// Why a key is printed as a comment, or nothing: of the two keys for the run's length a recipe
-// holds one, and what the method of averaging has no use for would be refused if it was given.
+// Why a key is printed as a comment; empty if it is not. A recipe may have only one of the two keys
+// for the run's length, and keys that the averaging method ignores would be rejected.
 std::string why_idle(const Key& key, const Recipe& recipe) {
   const bool by_tokens = recipe.run.tokens > 0;
   if (key.path == (by_tokens ? "run.updates" : "run.tokens"))
-    return fmt::format("{} counts", by_tokens ? "run.tokens" : "run.updates");
+    return fmt::format("{} is used", by_tokens ? "run.tokens" : "run.updates");
   const auto idle = idle_averaging(key.path, recipe.averaging);
   if (!idle) return "";
   return fmt::format("idle: {} = {}", idle->decided_by,

@@ -7,11 +7,11 @@
 
 namespace leeway {
 
-// A complete TOML file, every value with its origin in a comment. parse_recipe() makes the same
-// recipe of it.
+// A complete TOML file with the origin of every value in a comment. parse_recipe() reads it back as
+// the same recipe.
 std::string print_recipe(const LoadedRecipe& loaded);
 
-// docs/configuration.md, whole.
+// The whole of docs/configuration.md.
 std::string configuration_markdown();
 
 }  // namespace leeway

@@ -1,6 +1,6 @@
-// A checked recipe: what one run is. The words are those of the TOML file, of --set, of the event
-// log and of the results (docs/configuration.md). Defaults here are the defaults everywhere, but
-// for those that follow from other fields: load_recipe() has put the numbers in their place.
+// A checked recipe: everything that defines a run. TOML files, --set, the event log and the results
+// use the same names (docs/configuration.md). These are the defaults everywhere, except for those
+// that depend on other fields: load_recipe() fills those in.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace leeway {
 
 struct RunOptions {
   int64_t updates = 1000;  // or the number that `tokens` asks for, rounded up
-  int64_t tokens = 0;      // 0: `updates` counts
+  int64_t tokens = 0;      // 0: `updates` sets the length
   int64_t seed = 1;
   DriverName driver = DriverName::kThreads;
   std::string device = "cpu";  // cpu, cuda, cuda:N
   Precision precision = Precision::kFp32;
-  int64_t threads_per_worker = 0;  // 0: one where there are several workers, else all cores
+  int64_t threads_per_worker = 0;  // 0: one if there are several workers, else all cores
   int64_t evaluate_every = 100;    // updates; 0: only at the end
   int64_t evaluate_windows = 64;   // 0: all of the validation data
   int64_t checkpoint_every = 0;    // updates; 0: only at the end
-  int64_t keep = 2;                // newest checkpoints that stay
+  int64_t keep = 2;                // number of newest checkpoints to keep
   bool operator==(const RunOptions&) const = default;
 };
 
@@ -34,7 +34,7 @@ struct ModelOptions {
   int64_t kv_heads = 0;  // 0: as many as heads
   int64_t hidden = 0;    // 0: 4 width (gpt2), 8/3 width rounded up to a multiple of 32 (llama)
   int64_t context = 128;
-  Activation activation = Activation::kSwiglu;  // default follows the architecture
+  Activation activation = Activation::kSwiglu;  // default depends on the architecture
   bool bias = true;                             // gpt2 only
   bool operator==(const ModelOptions&) const = default;
 };
@@ -43,26 +43,26 @@ struct DataOptions {
   std::vector<std::string> train;  // a folder made by `data prepare`, or text files, folders, globs
   std::vector<std::string> valid;  // empty: the validation part of `train`
   std::string tokenizer = "bytes";  // for text: bytes, gpt2:DIR, sentencepiece:FILE, hf:FILE
-  double valid_share = 0.05;        // of the documents, where text is split here
+  double valid_share = 0.05;        // share of the documents; not for prepared data
   int64_t batch = 16;               // sequences per update and replica
-  bool own_parts = false;           // each replica reads a part of its own
+  bool own_parts = false;           // each replica reads only its own part
   bool operator==(const DataOptions&) const = default;
 };
 
 struct OptimizerOptions {
   UpdateRule name = UpdateRule::kMuon;
   double rate = 3e-3;
-  double matrix_rate = 0.02;  // Muon's, for the 2-D weights of the blocks
-  double beta1 = 0.95;        // default follows the optimizer
+  double matrix_rate = 0.02;  // Muon's rate, for the 2-D weights of the blocks
+  double beta1 = 0.95;        // default depends on the optimizer
   double beta2 = 0.999;       // likewise
   double epsilon = 1e-8;
   double decay = 0.0;
   double clip = 1.0;           // 0: no clipping
-  bool nesterov = true;        // default follows the optimizer
-  double gradient_share = -1;  // of the direction; negative: the optimizer's own form
+  bool nesterov = true;        // default depends on the optimizer
+  double gradient_share = -1;  // share of the direction; negative: the optimizer's own form
   int64_t warmup = 0;
   RateSchedule schedule = RateSchedule::kCosine;
-  double final = 0.1;  // share of the rate that is left at the last update
+  double final = 0.1;  // rate at the last update, as a share of the peak
   bool operator==(const OptimizerOptions&) const = default;
 };
 
@@ -76,19 +76,19 @@ struct PipelineOptions {
   PipelineSchedule schedule = PipelineSchedule::kAsync;
   int64_t update_every = 0;                     // microbatches per update, K; 0: auto, W_0 + 1
   int64_t extra_per_hop = 0;                    // W_s = (P-1-s) (1 + extra_per_hop)
-  Lookahead lookahead = Lookahead::kTentative;  // default follows the optimizer and the delays
-  int64_t refresh = 0;                          // of tentative: guesses per update and stage
-  double horizon = -1;                          // negative: as the look-ahead makes it (predict: 1)
+  Lookahead lookahead = Lookahead::kTentative;  // default depends on the optimizer and the delays
+  int64_t refresh = 0;                          // for tentative: guesses per update and stage
+  double horizon = -1;                          // negative: set by the look-ahead (predict: 1)
   int64_t discount_updates = 0;                 // of lr_discount, and 0 for the others
   bool recompute = false;
   bool stash = true;
   bool operator==(const PipelineOptions&) const = default;
 };
 
-// What the replicas of a stage exchange, and what they make of it.
+// What the replicas of a stage exchange, and how they merge it.
 struct AveragingOptions {
   AveragingMethod method = AveragingMethod::kSparse;  // one replica: none
-  double fraction = 0.05;  // of the coordinates in a round; sparse alone has a choice
+  double fraction = 0.05;  // share of the coordinates in a round; only for sparse
   int64_t interval = 1;    // updates between two rounds
   Correction correction = Correction::kEma;
   double ema_start = 0.5;
@@ -96,25 +96,25 @@ struct AveragingOptions {
   double outer_rate = 1;
   double outer_momentum = 0.5;
   MergePolicy merge = MergePolicy::kOnArrival;
-  int64_t lag = 1;            // updates, of fixed_lag
-  double deadline_ms = 1000;  // of on_arrival: how long an owner waits after the first arrival
+  int64_t lag = 1;            // for fixed_lag, in updates
+  double deadline_ms = 1000;  // for on_arrival: how long an owner waits after the first arrival
   int64_t granularity = 64;   // neighbouring coordinates that travel together
   WireFormat wire = WireFormat::kF32;
-  double smoothing = 0;       // of lowbit
-  double gain = 0;            // of lowbit
-  double gain_smoothing = 0;  // of lowbit
-  int64_t repair_every = 0;   // of lowbit: updates between two sparse rounds in the background
-  bool guard = false;         // lengthens the interval where merging would be unstable
+  double smoothing = 0;       // for lowbit
+  double gain = 0;            // for lowbit
+  double gain_smoothing = 0;  // for lowbit
+  int64_t repair_every = 0;   // for lowbit: updates between two sparse rounds in the background
+  bool guard = false;         // lengthens the interval if merging would be unstable
   bool operator==(const AveragingOptions&) const = default;
 };
 
-// What the simulator makes of the machines and the links between stages.
+// The machines and links that the simulator simulates.
 struct SimOptions {
-  double flops = 1e12;         // of every worker, in operations per second
-  std::vector<double> speeds;  // factors of `flops`, one per stage; empty: all 1
-  double latency_ms = 0;       // of every link, one way
-  double bandwidth_mbit = 0;   // of every link and direction; 0: without limit
-  double jitter_ms = 0;        // up to so much is added to the latency, drawn by seed and message
+  double flops = 1e12;         // operations per second of each worker
+  std::vector<double> speeds;  // factors on `flops`, one per stage; empty: all 1
+  double latency_ms = 0;       // each link, one way
+  double bandwidth_mbit = 0;   // each link and direction; 0: no limit
+  double jitter_ms = 0;        // most extra latency, drawn by seed and message
   bool operator==(const SimOptions&) const = default;
 };
 

@@ -11,7 +11,7 @@ namespace {
 // Measured, not derived: docs/decisions/003.
 constexpr double kTentativeShare = 0.2;
 
-// W_0, microbatches that the first stage runs ahead.
+// W_0: how many microbatches the first stage runs ahead.
 int64_t depth(const Recipe& recipe) {
   return (recipe.mesh.stages - 1) * (1 + recipe.pipeline.extra_per_hop);
 }
@@ -20,11 +20,11 @@ int64_t divide_up(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 int64_t automatic_hidden(const ModelOptions& model) {
   if (model.architecture == Architecture::kGpt2) return 4 * model.width;
-  // Three matrices where gpt2 has two, so 2/3 of its width for the same number of parameters.
+  // llama has three matrices to gpt2's two, so 2/3 of the width gives as many parameters.
   return divide_up(divide_up(8 * model.width, 3), 32) * 32;
 }
 
-// AdamW under this look-ahead is NAdamW, by whichever name it was asked for.
+// AdamW with this look-ahead is NAdamW, whatever its name in the recipe.
 bool becomes_nadamw(const Recipe& recipe) {
   const bool adamw = recipe.optimizer.name == UpdateRule::kAdamW;
   return recipe.optimizer.name == UpdateRule::kNAdamW ||
@@ -70,7 +70,7 @@ void resolve_lookahead(const LoadedRecipe& loaded, Recipe& recipe) {
   PipelineOptions& pipeline = recipe.pipeline;
   const bool nadamw = recipe.optimizer.name == UpdateRule::kNAdamW;
   const bool async = pipeline.schedule == PipelineSchedule::kAsync;
-  const bool one_late = pipeline.update_every > depth(recipe);  // at most
+  const bool one_late = pipeline.update_every > depth(recipe);  // at most one update late
   if (!loaded.is_given("pipeline.lookahead"))
     pipeline.lookahead = nadamw     ? Lookahead::kNesterov
                          : !async   ? Lookahead::kNone
@@ -78,26 +78,26 @@ void resolve_lookahead(const LoadedRecipe& loaded, Recipe& recipe) {
                                     : Lookahead::kMatched;
   if (!loaded.is_given("pipeline.refresh") && pipeline.lookahead == Lookahead::kTentative)
     pipeline.refresh = 2;
-  // Where no other key decides, these stay "auto": matched has a horizon of its own for each stage,
-  // and the rest has no use for any of them.
+  // If no other key decides, these stay "auto": matched has its own horizon for each stage, and the
+  // other look-aheads use neither.
   if (!loaded.is_given("pipeline.horizon") && pipeline.lookahead == Lookahead::kPredict)
     pipeline.horizon = 1.0;
   if (!loaded.is_given("pipeline.discount_updates") && pipeline.lookahead == Lookahead::kLrDiscount)
     pipeline.discount_updates = std::max<int64_t>(recipe.run.updates / 4, 1);
 }
 
-// All of the table but the method follows the method; what it has no use for is at rest.
+// The method decides the defaults of the other keys; those it ignores get neutral values.
 void resolve_averaging(const LoadedRecipe& loaded, Recipe& recipe) {
   AveragingMethod& method = recipe.averaging.method;
   if (!loaded.is_given("averaging.method"))
     method = recipe.mesh.replicas == 1 ? AveragingMethod::kNone : AveragingMethod::kSparse;
   Recipe usual;
   usual.averaging = averaging_defaults(method);
-  const bool none = method == AveragingMethod::kNone;  // whatever was given: nobody looks at it
+  const bool none = method == AveragingMethod::kNone;  // then given values are ignored
   for (const Key& key : keys()) {
     if (key.table() != "averaging" || (loaded.is_given(key.path) && !none)) continue;
     const bool assigned = assign(key, value_of(key, usual), recipe);
-    LEEWAY_CHECK(assigned, "a default that its own key does not allow");
+    LEEWAY_CHECK(assigned, "a key does not allow its own default");
   }
 }
 
@@ -112,7 +112,7 @@ void resolve(LoadedRecipe& loaded) {
   const bool both_given = loaded.is_given("run.updates") && loaded.is_given("run.tokens");
   if (recipe.run.tokens > 0 && !both_given)
     recipe.run.updates = divide_up(recipe.run.tokens, tokens_per_update);
-  resolve_lookahead(loaded, recipe);  // after the run's length, before what follows the look-ahead
+  resolve_lookahead(loaded, recipe);  // needs the run's length; the optimizer needs the look-ahead
   resolve_optimizer(loaded, recipe);
   resolve_averaging(loaded, recipe);
 }

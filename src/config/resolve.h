@@ -1,11 +1,11 @@
-// Fills in the defaults that follow from other keys, so that the program sees final numbers only.
+// Fills in the defaults that depend on other keys, so that the program only sees final values.
 #pragma once
 
 #include "config/load.h"
 
 namespace leeway {
 
-// Rules as in the "automatic" column of keys.cpp; values that were given stay as they are.
+// Follows the rules in the "automatic" column of keys.cpp; given values stay as they are.
 void resolve(LoadedRecipe& loaded);
 
 }  // namespace leeway

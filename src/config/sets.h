@@ -1,4 +1,4 @@
-// The arguments of --set, one by one: for commands whose files are more than a recipe.
+// Reads single arguments of --set, for commands whose files are more than a recipe.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-// "table.name=value" as an entry of a recipe, line 0. Errors begin with "--set ...:".
+// "table.name=value" as an entry of a recipe, with line 0. Errors start with "--set ...:".
 Result<TomlEntry> read_set(const std::string& set);
 
 }  // namespace leeway

@@ -21,7 +21,7 @@ CodePoint decode(std::string_view text) {
     if ((byte(index) & 0xc0) != 0x80) return {};
     value = (value << 6) | (byte(index) & 0x3fU);
   }
-  // A longer form of a short code, half of a UTF-16 pair, or past the end of Unicode.
+  // An overlong form, half of a UTF-16 pair, or past the end of Unicode.
   constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
   const bool surrogate = value >= 0xd800 && value < 0xe000;
   if (value < kSmallest[bytes] || surrogate || value > 0x10ffff) return {};
@@ -31,9 +31,9 @@ CodePoint decode(std::string_view text) {
 bool is_control(uint32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
 
 std::string number_text(const double& value) {
-  std::string text = fmt::format("{}", value);  // the shortest that reads back as the same bits
+  std::string text = fmt::format("{}", value);  // the shortest text that reads back exactly
   const bool whole = text.find_first_of(".en") == std::string::npos;  // 'n': inf and nan
-  return whole ? text + ".0" : text;  // without the point TOML would make it an integer
+  return whole ? text + ".0" : text;  // without the point TOML would read an integer
 }
 
 template <class Item>

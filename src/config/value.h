@@ -1,5 +1,5 @@
-// One value as it was written: in a TOML file, after --set, or about to be printed. Knows nothing
-// of keys; the rest of config/ knows nothing of toml++.
+// One value of a recipe: from a TOML file, from --set, or about to be printed. Knows nothing about
+// keys; the rest of config/ knows nothing about toml++.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace leeway {
 
-// Something that TOML allows and no key of ours takes: a table, a date, a list of lists.
+// Something that TOML allows but no key takes: a table, a date, a list of lists.
 struct Foreign {
   std::string description;
   bool operator==(const Foreign&) const = default;
 };
 
-// An empty list is one of texts, for want of a better guess.
+// An empty list counts as a list of strings.
 using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>,
                            std::vector<double>, Foreign>;
 
@@ -27,18 +27,18 @@ struct Overloaded : Lambdas... {
   using Lambdas::operator()...;
 };
 
-// As TOML: parses back to the same value. Foreign values are described instead.
+// As TOML that parses back to the same value. Foreign values are described instead.
 std::string toml_text(const Value& value);
 
 // A TOML basic string with its quotes.
 std::string toml_quoted(std::string_view text);
 
-// For messages and comments, which must stay one readable line of text whatever the user typed:
-// control characters and broken UTF-8 become '?', what goes beyond `bytes_max` becomes "...".
+// For messages and comments, which must stay one readable line whatever the user typed: control
+// characters and broken UTF-8 become '?', and text beyond `bytes_max` becomes "...".
 inline constexpr size_t kShortBytes = 80;
 std::string shown(std::string_view text, size_t bytes_max = SIZE_MAX);
 
-// TOML files hold nothing else; --set can bring any bytes.
+// TOML files are always UTF-8; --set can bring any bytes.
 bool is_utf8(std::string_view text);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// The words of the recipe's choices, and back. Words are listed in the order of the enumerators.
+// Converts between enums and their words in a recipe. Words are in the order of the enumerators.
 #pragma once
 
 #include <array>

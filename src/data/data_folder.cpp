@@ -19,7 +19,7 @@ nlohmann::ordered_json to_json(const DataPart& part) {
           {"text_bytes", part.text_bytes}};
 }
 
-// A missing key or a wrong type throws, which read_data_info() turns into an error.
+// Throws on a missing key or a wrong type; read_data_info() turns that into an error.
 DataPart part_of(const nlohmann::json& json) {
   return {.tokens = json.at("tokens").get<uint64_t>(),
           .markers = json.at("markers").get<uint64_t>(),
@@ -79,7 +79,7 @@ Result<DataInfo> read_data_info(const Path& folder) {
   std::error_code code;
   if (!std::filesystem::exists(folder / kInfoName, code)) {
     return Error{
-        fmt::format("{} is no folder made by `leeway data prepare` (it has no {}); check the "
+        fmt::format("{} is not a folder made by `leeway data prepare` (it has no {}); check the "
                     "path, or prepare it",
                     folder.string(), kInfoName)};
   }
@@ -89,9 +89,9 @@ Result<DataInfo> read_data_info(const Path& folder) {
                              (folder / kInfoName).string(), why)};
   };
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return damaged("no JSON object");
-  if (!json.contains("format") || json["format"] != kFormat) return damaged("another format");
-  if (!json.contains("version") || json["version"] != kVersion) return damaged("another version");
+  if (!json.is_object()) return damaged("not a JSON object");
+  if (!json.contains("format") || json["format"] != kFormat) return damaged("unknown format");
+  if (!json.contains("version") || json["version"] != kVersion) return damaged("unknown version");
   try {
     return info_of(json);
   } catch (const nlohmann::json::exception& error) {

@@ -1,5 +1,5 @@
-// A folder made by `leeway data prepare`: train.tokens, valid.tokens (where there is a validation
-// part), tokenizer/ and data.json, which says what they are.
+// A folder made by `leeway data prepare`: train.tokens, valid.tokens (if there is a validation
+// part), tokenizer/ and data.json, which describes them.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace leeway {
 // One of the two parts of a corpus.
 struct DataPart {
   uint64_t tokens = 0;     // without document markers
-  uint64_t markers = 0;    // written after documents, where the tokenizer has a marker
-  uint64_t documents = 0;  // with some text
+  uint64_t markers = 0;    // written after documents, if the tokenizer has a marker
+  uint64_t documents = 0;  // those with some text
   uint64_t text_bytes = 0;
 };
 
@@ -27,11 +27,11 @@ struct DataInfo {
   std::string tokenizer_hash;
   int64_t vocabulary = 0;
   std::vector<std::string> inputs;  // as given
-  uint64_t files = 0;               // that they led to
+  uint64_t files = 0;               // number of files found
   std::string documents;            // the rule that found the documents
-  double valid_share = 0.0;         // as asked for
+  double valid_share = 0.0;         // as given
   uint64_t seed = 0;
-  std::string fingerprint;  // of the inputs' names, sizes and times, the tokenizer and the rules
+  std::string fingerprint;  // hash of the inputs' names, sizes and times, the tokenizer, the rules
 };
 
 inline constexpr const char* kTrainName = "train.tokens";

@@ -13,10 +13,10 @@ namespace leeway {
 namespace fs = std::filesystem;
 namespace {
 
-// What one side (train or valid) of a recipe leads to.
+// The data of one side (train or valid) of a recipe.
 struct Side {
-  std::optional<TokenFile> file;  // what was asked for
-  std::optional<TokenFile> held;  // of `train`: the validation part that lies beside it
+  std::optional<TokenFile> file;  // the data itself
+  std::optional<TokenFile> held;  // for `train`: the validation part next to it
   std::unique_ptr<Tokenizer> tokenizer;
 };
 
@@ -53,7 +53,7 @@ Result<std::unique_ptr<Tokenizer>> load_beside(const TokenFile& file) {
                   folder.string(), file.path().string())};
 }
 
-// Without `with_held` the validation part is not touched: hashing it would be for nothing.
+// Without `with_held` the validation part is not opened, which saves hashing it.
 Result<Side> open_folder(const Path& folder, bool with_held) {
   Side side;
   LEEWAY_ASSIGN(TokenFile train, TokenFile::open_hashed(folder / kTrainName));
@@ -81,13 +81,13 @@ Result<Side> open_text(const PrepareOptions& options, const Tokenizer& tokenizer
                        const PrepareProgress& progress) {
   if (std::find(options.inputs.begin(), options.inputs.end(), "-") != options.inputs.end()) {
     return usage_error(
-        "a recipe cannot read standard input, as it may have to read twice; prepare "
+        "a recipe cannot read standard input, because it may have to read it twice; prepare "
         "it with `leeway data prepare -`");
   }
   LEEWAY_ASSIGN(const std::string fingerprint, prepare_fingerprint(options, tokenizer));
   const Path folder = cache / fingerprint;
   const bool with_held = options.valid_share > 0.0;
-  // A cached folder that someone damaged is made again, not complained about.
+  // A damaged cached folder is made again without an error.
   const auto cached = [&]() -> std::optional<Side> {
     const auto known = read_data_info(folder);
     if (!known.ok() || known->fingerprint != fingerprint) return std::nullopt;
@@ -138,14 +138,14 @@ Result<Side> open_valid(const std::vector<std::string>& valid, const Tokenizer* 
 Status check_same_tokenizer(const TokenFile& train, const TokenFile& valid) {
   const uint64_t ours = train.info().tokenizer_hash;
   const uint64_t theirs = valid.info().tokenizer_hash;
-  if (ours == 0 || theirs == 0 || ours == theirs) return {};  // 0: a foreign file does not say.
+  if (ours == 0 || theirs == 0 || ours == theirs) return {};  // 0: unknown (a foreign file).
   return Error{
       fmt::format("{} (tokenizer {}) and {} (tokenizer {}) come from different tokenizers; "
                   "prepare both with the same one",
                   train.path().string(), hash_hex(ours), valid.path().string(), hash_hex(theirs))};
 }
 
-// The ids of both files decide where nothing else does.
+// If nothing else tells the size of the vocabulary, the largest id in both files does.
 uint64_t vocabulary_of(const Tokenizer* tokenizer, const TokenFile& train,
                        const std::optional<TokenFile>& valid) {
   if (tokenizer != nullptr) return static_cast<uint64_t>(tokenizer->vocabulary());
@@ -159,7 +159,7 @@ uint64_t vocabulary_of(const Tokenizer* tokenizer, const TokenFile& train,
 Result<Dataset> open_dataset(const DataSpec& spec, const Path& cache,
                              const PrepareProgress& progress) {
   LEEWAY_ASSIGN(Side train, open_train(spec, cache, progress));
-  // "bytes" is what a recipe says by saying nothing, and no .bin that we know of holds bytes.
+  // "bytes" is the default, so it may not have been meant; no known .bin format contains bytes.
   if (train.file->info().tokenizer_hash == 0 && spec.tokenizer != "bytes") {
     LEEWAY_ASSIGN(train.tokenizer, load_tokenizer(spec.tokenizer));
   }
@@ -190,12 +190,12 @@ Status check_windows(const TokenFile& file, int64_t context) {
   if (count >= needed) return {};
   const std::string name = file.path().string();
   if (count < 2) {
-    return Error{fmt::format("{} holds {}, too little to learn from; prepare it from more text",
-                             name, count == 0 ? "no tokens" : "one token")};
+    return Error{fmt::format("{} has {}, too little to learn from; prepare it from more text", name,
+                             count == 0 ? "no tokens" : "one token")};
   }
   return Error{
-      fmt::format("{} holds {} tokens, fewer than the {} of one window (model.context {} and "
-                  "one more); add text, or set model.context to {} or less",
+      fmt::format("{} has {} tokens, fewer than the {} of one window (model.context {} plus "
+                  "one); add text, or set model.context to {} or less",
                   name, count, needed, context, count - 1)};
 }
 

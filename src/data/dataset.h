@@ -1,4 +1,4 @@
-// What a recipe's data.train and data.valid name, opened and checked.
+// Opens and checks what a recipe's data.train and data.valid name.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +16,36 @@
 namespace leeway {
 
 struct DataSpec {
-  std::vector<std::string> train = {};  // a data folder, a token file, or any inputs of text
+  std::vector<std::string> train = {};  // a data folder, a token file, or any text inputs
   std::vector<std::string> valid = {};  // the same; empty: the validation part of `train`
-  std::string tokenizer = "bytes";      // for text; other than bytes, also of a .bin without one
-  double valid_share = 0.05;            // of the documents, where text is split here
+  std::string tokenizer = "bytes";      // for text; unless bytes, also for a .bin without one
+  double valid_share = 0.05;            // share of the documents; only for text
 };
 
 struct Dataset {
   TokenFile train;
   std::optional<TokenFile> valid;
   std::unique_ptr<Tokenizer> tokenizer;  // null for a token file that came without one
-  int64_t vocabulary = 0;  // where unknown (a foreign .bin): one more than the largest id
+  int64_t vocabulary = 0;  // if unknown (a foreign .bin): one more than the largest id
 };
 
-// A data folder opens as it is; its valid.tokens is the validation data unless `valid` names some
-// (of a data folder named there, valid.tokens is used, or train.tokens where that is all). A .bin
-// or .tokens file opens as it is. Text is prepared into a folder under `cache`, once: as long as
-// its files (names, sizes, times) and the tokenizer stay the same, that folder is used again.
-// Train and validation data must come from the same tokenizer, and all ids must be in its
-// vocabulary. Every file is hashed (TokenFile::open_hashed): a damaged one is an error, and the
-// hash in info() tells a resumed run whether it goes on with the same data.
+// A data folder opens as it is; its valid.tokens is the validation data unless `valid` names some.
+// If `valid` names a data folder, its valid.tokens is used, or else its train.tokens. A .bin or
+// .tokens file opens as it is. Text is prepared once into a folder under `cache`, which is reused
+// as long as its files (names, sizes, times) and the tokenizer stay the same. Train and validation
+// data must come from the same tokenizer, and all ids must be in its vocabulary. Every file is
+// hashed (TokenFile::open_hashed): a damaged one is an error, and the hash in info() tells a
+// resumed run whether its data is still the same.
 Result<Dataset> open_dataset(const DataSpec& spec, const Path& cache,
                              const PrepareProgress& progress);
 
-// Text to measure a trained model on, named as `valid` above; text is encoded with the model's own
-// tokenizer (null: it has none, and only token files will do).
+// Opens data to evaluate a trained model on, named like `valid` above. Text is encoded with the
+// model's own tokenizer (null: it has none, so only token files work).
 Result<TokenFile> open_held_out(const std::string& name, const Tokenizer* tokenizer,
                                 const Path& cache, const PrepareProgress& progress);
 
-// One window of `context` inputs and its targets fits; otherwise what is there, what is needed.
+// Fails unless one window of `context` inputs and its targets fits; the error says what is there
+// and what is needed.
 Status check_windows(const TokenFile& file, int64_t context);
 
 }  // namespace leeway

@@ -10,10 +10,10 @@ constexpr std::string_view kEndOfText = "<|endoftext|>";
 constexpr std::string_view kOpenTag = "<doc ";
 constexpr std::string_view kCloseTag = "</doc>";
 constexpr std::string_view kWhite = " \t\r\n\f\v";
-// White space beyond this counts as text, so that no file of spaces can fill the memory.
+// White space beyond this counts as text, so that a file of spaces cannot fill the memory.
 constexpr size_t kBlankBytesMax = 4096;
 
-// How many bytes of line break stand at `position`; -1 where the next block must tell.
+// The size of the line break at `position` in bytes; -1: the next block decides.
 int line_break_at(std::string_view text, size_t position, bool at_end) {
   if (position == text.size()) return at_end ? 0 : -1;
   if (text[position] == '\n') return 1;
@@ -55,8 +55,8 @@ Result<DocumentOptions> parse_documents(const std::string& text) {
   }
   if (separator.empty()) {
     return usage_error(
-        "the separator of documents is empty; give auto, file, line, blank-line or "
-        "a string that stands between documents");
+        "the document separator is empty; give auto, file, line, blank-line or "
+        "a string that separates documents");
   }
   return DocumentOptions{DocumentRule::kSeparator, std::move(separator)};
 }
@@ -100,7 +100,7 @@ void DocumentSplitter::add(std::string_view block) {
 
 void DocumentSplitter::end_file() {
   const size_t used = scan(unused_, true);
-  LEEWAY_CHECK(used == unused_.size(), "at the end of a file all is decided");
+  LEEWAY_CHECK(used == unused_.size(), "all text is used at the end of a file");
   unused_.clear();
   close_document();
   start_file();
@@ -124,7 +124,7 @@ size_t DocumentSplitter::scan(std::string_view text, bool at_end) {
   return text.size();
 }
 
-// The first word of a file says whether WikiExtractor made it.
+// The start of a file tells whether WikiExtractor made it.
 bool DocumentSplitter::decide(std::string_view text, bool at_end) {
   const size_t first = std::min(text.find_first_not_of(kWhite), text.size());
   const std::string_view word = text.substr(first, kOpenTag.size());
@@ -140,7 +140,7 @@ size_t DocumentSplitter::scan_literal(std::string_view text, bool at_end) {
   while (true) {
     const size_t found = text.find(separator, begin);
     if (found == text.npos) {
-      // The last bytes may be the first of a separator.
+      // The last bytes may be the start of a separator.
       const size_t keep = at_end ? 0 : std::min(separator.size() - 1, text.size() - begin);
       emit(text.substr(begin, text.size() - keep - begin));
       return text.size() - keep;
@@ -148,7 +148,7 @@ size_t DocumentSplitter::scan_literal(std::string_view text, bool at_end) {
     emit(text.substr(begin, found - begin));
     size_t after = found + separator.size();
     if (options_.rule == DocumentRule::kAuto) {
-      // <|endoftext|> often has a line of its own: the line break is the separator's then.
+      // <|endoftext|> is often on its own line: then the line break belongs to the separator.
       const int line_break = line_break_at(text, after, at_end);
       if (line_break < 0) return found;
       after += static_cast<size_t>(line_break);
@@ -163,7 +163,7 @@ size_t DocumentSplitter::scan_lines(std::string_view text, bool at_end) {
   while (true) {
     const size_t end = text.find('\n', begin);
     std::string_view line = text.substr(begin, std::min(end, text.size()) - begin);
-    const bool returns = line.ends_with('\r');  // half of a Windows line break, perhaps
+    const bool returns = line.ends_with('\r');  // perhaps half of a Windows line break
     if (end == text.npos) {
       if (returns && !at_end) line.remove_suffix(1);
       emit(line);
@@ -187,7 +187,7 @@ DocumentSplitter::LineKind DocumentSplitter::classify(std::string_view line, boo
   return complete ? LineKind::kBoundary : LineKind::kUndecided;
 }
 
-// Lines that are boundaries by what they begin with. A line may be longer than memory: its kind is
+// Scans for lines whose start makes them boundaries. A line may be longer than memory: its kind is
 // decided at its start and kept until its end.
 size_t DocumentSplitter::scan_marked_lines(std::string_view text, bool at_end) {
   size_t begin = 0;

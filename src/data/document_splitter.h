@@ -1,4 +1,4 @@
-// Finds the documents in a stream of text. Blocks may end anywhere, also inside a separator.
+// Finds the documents in a stream of text. Blocks may end anywhere, even inside a separator.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 namespace leeway {
 
 enum class DocumentRule {
-  kAuto,       // <doc ...> tag lines if the file begins with one, else <|endoftext|>
-  kFile,       // a file is a document
-  kLine,       // a line is one, without its line break
-  kBlankLine,  // blank lines separate them
-  kSeparator,  // a string of the user's own does
+  kAuto,       // <doc ...> tag lines if the file starts with one, else <|endoftext|>
+  kFile,       // each file is a document
+  kLine,       // each line is a document, without its line break
+  kBlankLine,  // blank lines separate documents
+  kSeparator,  // a string of the user's choice separates documents
 };
 
 struct DocumentOptions {
   DocumentRule rule = DocumentRule::kAuto;
-  std::string separator;  // of kSeparator
+  std::string separator;  // for kSeparator
 };
 
-// auto | file | line | blank-line | a separator, in which \n, \t, \r and \\ may be written.
+// auto | file | line | blank-line | a separator, which may contain \n, \t, \r and \\.
 Result<DocumentOptions> parse_documents(const std::string& text);
 
 class DocumentSink {
@@ -31,8 +31,8 @@ class DocumentSink {
   virtual void end_document() = 0;
 };
 
-// A file's end ends its last document. Separators and tag lines are no part of any document; a
-// document of white space alone is none. All other bytes reach the sink as they are.
+// The end of a file ends its last document. Separators and tag lines are not part of any document;
+// white space alone is not a document. All other bytes reach the sink unchanged.
 class DocumentSplitter {
  public:
   DocumentSplitter(DocumentOptions options, DocumentSink& sink);
@@ -43,8 +43,8 @@ class DocumentSplitter {
   enum class Scan { kUndecided, kWhole, kLiteral, kLines, kBlankLines, kTags };
   enum class LineKind { kText, kBoundary, kUndecided };
 
-  // Each looks at all text that was not used yet and returns how much of it is used now; the rest
-  // comes again with more behind it. `at_end`: nothing more will come, use all.
+  // Each one gets all text that is not used yet and returns how much it used; the rest comes again
+  // with more text after it. `at_end`: no more text follows, use all of it.
   size_t scan(std::string_view text, bool at_end);
   size_t scan_literal(std::string_view text, bool at_end);
   size_t scan_lines(std::string_view text, bool at_end);
@@ -58,9 +58,9 @@ class DocumentSplitter {
   DocumentOptions options_;
   DocumentSink& sink_;
   Scan scan_ = Scan::kUndecided;
-  std::string unused_;     // what no scan could decide about yet: short
+  std::string unused_;     // text that no scan could decide on yet; short
   std::string blank_;      // white space at the start of a document, kept until text follows
-  bool has_text_ = false;  // of the current document, some has gone to the sink
+  bool has_text_ = false;  // some of the current document has gone to the sink
   bool line_starts_ = true;
   bool skipping_line_ = false;
 };

@@ -23,7 +23,7 @@ bool matches(const std::string& pattern, const std::string& name) {
   return ::fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0;
 }
 
-// "*.py" means Python text, however it is packed.
+// "*.py" also matches compressed Python files.
 bool included(const std::vector<std::string>& include, const Path& path) {
   if (include.empty()) return true;
   return std::any_of(include.begin(), include.end(), [&](const std::string& pattern) {
@@ -48,7 +48,7 @@ Result<std::vector<fs::directory_entry>> entries_of(const Path& folder) {
   return entries;
 }
 
-// Links to files are followed, links to folders are not: they may lead back up.
+// Follows links to files, but not to folders: they may lead back up.
 bool is_real_folder(const fs::directory_entry& entry) {
   std::error_code code;
   return entry.is_directory(code) && !entry.is_symlink(code);
@@ -63,7 +63,7 @@ Status walk_folder(const Path& folder, const std::vector<std::string>& include,
                    std::vector<Path>& found) {
   LEEWAY_ASSIGN(const auto entries, entries_of(folder));
   for (const fs::directory_entry& entry : entries) {
-    if (is_hidden(entry.path()) || is_data_folder(entry.path())) continue;  // Those are no text.
+    if (is_hidden(entry.path()) || is_data_folder(entry.path())) continue;  // Not text.
     if (is_real_folder(entry)) {
       LEEWAY_TRY(walk_folder(entry.path(), include, found));
     } else if (is_file(entry) && included(include, entry.path())) {
@@ -73,8 +73,8 @@ Status walk_folder(const Path& folder, const std::vector<std::string>& include,
   return {};
 }
 
-// Matches the parts of a pattern from `part` on against what is under `base`. Only a base that
-// cannot be read is an error: a pattern that finds nothing is reported by the caller.
+// Matches the parts of a pattern from `part` on against the files under `base`. Only an unreadable
+// base is an error: the caller reports a pattern that finds nothing.
 Status expand(const Path& base, const std::vector<std::string>& parts, size_t part,
               std::vector<Path>& found) {
   const bool last = part + 1 == parts.size();
@@ -113,10 +113,10 @@ Status expand_pattern(const std::string& pattern, std::vector<Path>& found) {
   if (found.size() == before) {
     return Error{
         fmt::format("no file matches {} (check the pattern; * stays within one folder, ** "
-                    "goes through all)",
+                    "also searches subfolders)",
                     pattern)};
   }
-  // "**" reaches the files of one folder in several steps; by path they are in one order.
+  // "**" finds the files of one folder in several steps; sorting by path fixes their order.
   std::sort(found.begin() + static_cast<std::ptrdiff_t>(before), found.end());
   found.erase(std::unique(found.begin() + static_cast<std::ptrdiff_t>(before), found.end()),
               found.end());
@@ -160,7 +160,7 @@ Result<std::vector<InputFile>> find_inputs(const std::vector<std::string>& input
     } else if (is_pattern(input) && !fs::exists(input, code)) {
       LEEWAY_TRY(expand_pattern(input, found));
     } else {
-      found.push_back(input);  // Named by hand: taken as it is, also a pipe.
+      found.push_back(input);  // Named explicitly: taken as it is, even a pipe.
     }
     for (const Path& path : found) {
       LEEWAY_ASSIGN(InputFile file, describe(path));

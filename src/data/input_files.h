@@ -1,4 +1,4 @@
-// Which files a user means: files, folders, patterns and "-", in an order that is always the same.
+// Finds the files that a user means by files, folders, patterns and "-", always in the same order.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace leeway {
 struct InputFile {
   Path path;                // "-": standard input
   uint64_t bytes = 0;       // as stored
-  bool size_known = false;  // standard input and pipes do not tell
-  int64_t modified_ns = 0;  // with path and size: whether the file is still the same
+  bool size_known = false;  // false for standard input and pipes
+  int64_t modified_ns = 0;  // with path and size, tells whether the file is still the same
 
   bool is_stdin() const { return path == "-"; }
 };
 
-// Expands what was given, in the order given. A folder is walked in the order of its names, hidden
-// files and folders left out; `include` patterns, if any, choose among the files of folders by name
-// ("*.py" also finds x.py.gz). Patterns know * ? [abc] within a name and ** for any depth of
-// folders. A file that is named twice comes twice: that is how one gives it more weight.
+// Expands the inputs in the order given. Folders are walked in name order, without hidden files and
+// folders; `include` patterns, if any, select the files of folders by name ("*.py" also finds
+// x.py.gz). Patterns support * ? [abc] within a name and ** for any depth of folders. A file that
+// is named twice comes twice, to give it more weight.
 Result<std::vector<InputFile>> find_inputs(const std::vector<std::string>& inputs,
                                            const std::vector<std::string>& include);
 
-// Of paths, sizes and times: changes when any of the files does.
+// Hash of paths, sizes and times: changes if any of the files does.
 uint64_t hash_inputs(const std::vector<InputFile>& files);
 
 }  // namespace leeway

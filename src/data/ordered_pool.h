@@ -1,8 +1,8 @@
-// Work done on many threads, results taken in the order in which the work was given.
+// Does work on many threads and returns the results in the order in which the work was pushed.
 //
-// Threads are the drivers' business everywhere else in this project. Preparing text is the one
-// job outside a run that needs all cores, and this file is all it knows of them: nothing is shared
-// but the queue below, and the owner alone pushes, pops and thus reads and writes files.
+// Everywhere else in this project only drivers use threads. Preparing text is the one job outside a
+// run that needs all cores, and this file has all of its threading: only the queue below is shared,
+// and only the owner pushes and pops, so it alone reads and writes files.
 #pragma once
 
 #include <condition_variable>
@@ -31,11 +31,11 @@ class OrderedPool {
         threads_.emplace_back([this] { serve(); });
       } catch (const std::system_error&) {
         if (threads_.empty()) throw;
-        return;  // The system gives no more; those that it gave do the work.
+        return;  // The system gives no more threads; the ones we have do the work.
       }
     }
   }
-  // Work that nobody has begun is dropped; what is under way is waited for.
+  // Drops work that has not started and waits for work that has.
   ~OrderedPool() {
     {
       const std::lock_guard guard(mutex_);
@@ -47,7 +47,7 @@ class OrderedPool {
   OrderedPool(const OrderedPool&) = delete;
   OrderedPool& operator=(const OrderedPool&) = delete;
 
-  // Never blocks: the owner bounds what is in flight, because it knows how large a piece is.
+  // Never blocks: the owner limits the work in flight, because it knows how large a piece is.
   void push(In in) {
     {
       const std::lock_guard guard(mutex_);
@@ -59,7 +59,7 @@ class OrderedPool {
 
   bool empty() const { return jobs_.empty(); }  // jobs_ changes only in push() and pop()
 
-  // The oldest result, if it is there already.
+  // The oldest result, if it is ready.
   std::optional<Out> try_pop() {
     std::unique_lock lock(mutex_);
     if (jobs_.empty() || !jobs_.front()->out) return std::nullopt;
@@ -94,7 +94,7 @@ class OrderedPool {
       waiting_.pop_front();
       lock.unlock();
       Out out = work_(job->in);  // The job stays in jobs_ until it has a result.
-      job->in = In();            // Results that wait for their turn do not keep it.
+      job->in = In();            // Waiting results need not keep their input.
       lock.lock();
       job->out.emplace(std::move(out));
       if (job == jobs_.front().get()) result_came_.notify_one();
@@ -106,7 +106,7 @@ class OrderedPool {
   std::condition_variable work_came_;
   std::condition_variable result_came_;
   std::deque<std::unique_ptr<Job>> jobs_;  // in the order of push(), until popped
-  std::deque<Job*> waiting_;               // not yet begun
+  std::deque<Job*> waiting_;               // not started yet
   bool stopping_ = false;
   std::vector<std::thread> threads_;  // last: they use all of the above
 };

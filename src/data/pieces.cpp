@@ -12,13 +12,13 @@ namespace {
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
 
-// A cut that the tokenizer does not vouch for, in the last half of the text if possible.
+// A cut that the tokenizer does not guarantee to be safe, in the last half of the text if possible.
 size_t forced_cut(std::string_view text) {
   const size_t half = text.size() / 2;
   if (const size_t at = text.rfind('\n'); at != text.npos && at >= half) return at + 1;
   if (const size_t at = text.rfind(' '); at != text.npos && at >= half) return at;
   size_t at = text.size();
-  // The last character may be incomplete; bytes that are no UTF-8 may be cut anywhere.
+  // The last character may be incomplete; bytes that are not UTF-8 may be cut anywhere.
   for (int back = 1; back <= 3; ++back) {
     const char byte = text[text.size() - static_cast<size_t>(back)];
     if (continues_character(byte)) continue;
@@ -36,10 +36,10 @@ uint64_t run_begin(double share, uint64_t run) {
 }  // namespace
 
 bool ValidationSplit::holds(uint64_t document) const {
-  LEEWAY_CHECK(share >= 0.0 && share <= 0.5, "the share was checked where it came in");
+  LEEWAY_CHECK(share >= 0.0 && share <= 0.5, "the share must be between 0 and 0.5");
   if (share == 0.0) return false;
   auto run = static_cast<uint64_t>(static_cast<double>(document) * share);
-  while (run_begin(share, run) > document) --run;  // What rounding may have moved.
+  while (run_begin(share, run) > document) --run;  // Corrects rounding.
   while (run_begin(share, run + 1) <= document) ++run;
   const uint64_t first = run == 0 ? 1 : run_begin(share, run);
   const uint64_t count = run_begin(share, run + 1) - first;
@@ -65,7 +65,7 @@ EncodedPiece encode_piece(const Tokenizer& tokenizer, const TextPiece& piece) {
       ++part.counts.markers;
     }
   }
-  LEEWAY_CHECK(rest.empty(), "the segments are the text");
+  LEEWAY_CHECK(rest.empty(), "the segments must add up to the text");
   return result;
 }
 
@@ -74,7 +74,7 @@ PieceBuilder::PieceBuilder(const Tokenizer& tokenizer, ValidationSplit split,
     : tokenizer_(tokenizer), split_(split), submit_(std::move(submit)) {}
 
 void PieceBuilder::add_text(std::string_view text) {
-  // In steps that end exactly at cut_at_, so that the cuts do not depend on how the text arrives.
+  // Steps end exactly at cut_at_, so that the cuts do not depend on how the text arrives.
   while (!text.empty()) {
     const size_t step = std::min(text.size(), cut_at_ - text_.size());
     text_.append(text.substr(0, step));
@@ -90,23 +90,23 @@ void PieceBuilder::end_document() {
 }
 
 void PieceBuilder::finish() {
-  LEEWAY_CHECK(open_begin_ == text_.size(), "the last document was ended");
+  LEEWAY_CHECK(open_begin_ == text_.size(), "the last document must have ended");
   if (!segments_.empty()) submit();
 }
 
 void PieceBuilder::cut() {
   const std::string_view open = std::string_view(text_).substr(open_begin_);
   size_t at = tokenizer_.last_safe_cut(open);
-  LEEWAY_CHECK(at <= open.size(), "a cut lies in the text");
+  LEEWAY_CHECK(at <= open.size(), "a cut must be inside the text");
   if (at == 0 && open.size() >= kUncutBytesMax) at = forced_cut(open);
   if (at > 0) close_segment(at, false);
   if (!segments_.empty()) submit();  // Keeps the open segment.
-  // Without any cut the open segment grows by another piece before the next look.
+  // If there was no cut, the open segment grows by another piece before the next try.
   cut_at_ = text_.size() + kPieceBytes;
 }
 
 void PieceBuilder::close_segment(size_t bytes, bool ends) {
-  // The end of a document may fall on a cut: an empty last segment still carries its marker.
+  // A document may end on a cut: an empty last segment still carries its marker.
   segments_.push_back({.bytes = bytes, .valid = split_.holds(document_), .ends = ends});
   open_begin_ += bytes;
 }

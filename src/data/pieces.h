@@ -1,4 +1,4 @@
-// Documents cut into pieces of text that can be encoded apart from each other, on any core.
+// Cuts documents into pieces of text that can be encoded independently, on any core.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace leeway {
 
-// Which documents are held back for validation: a pure function of the document's number. Every
-// run of 1/share documents gives one, drawn at random. The first document always trains.
+// Which documents are set aside for validation: a pure function of the document's number. One
+// document of every 1/share in a row is drawn at random. The first document is always for training.
 struct ValidationSplit {
   double share = 0.0;  // 0: none; at most 0.5
   uint64_t seed = 0;
@@ -33,7 +33,7 @@ struct TextPiece {
   std::string text;
   std::vector<Segment> segments;  // their bytes add up to the text
 
-  // Of memory: where documents are a few bytes long, most of it is segments.
+  // Memory used: if documents are a few bytes long, most of it is segments.
   size_t bytes() const { return text.size() + segments.size() * sizeof(Segment); }
 };
 
@@ -49,10 +49,10 @@ struct EncodedPiece {
 
 EncodedPiece encode_piece(const Tokenizer& tokenizer, const TextPiece& piece);
 
-// Collects about 64 KB a piece. A longer document is cut where the tokenizer allows it; where it
-// allows no cut in 256 KB (one word without an end, say), behind a line break, before a space or
-// at least between two characters: there, and only there, ids may differ from those of the
-// document encoded whole. Where the cuts fall depends on the text alone.
+// Collects about 64 KB per piece. A longer document is cut where the tokenizer allows it. If it
+// allows no cut in 256 KB (in one endless word, say), the cut is after a line break, before a space
+// or at least between two characters: only there may ids differ from those of the document encoded
+// whole. The cuts depend only on the text.
 class PieceBuilder final : public DocumentSink {
  public:
   static constexpr size_t kPieceBytes = 64 * 1024;
@@ -62,7 +62,7 @@ class PieceBuilder final : public DocumentSink {
                std::function<void(TextPiece)> submit);
   void add_text(std::string_view text) override;
   void end_document() override;
-  void finish();  // submits what is left
+  void finish();  // submits the rest
   uint64_t document_count() const { return document_; }
 
  private:
@@ -75,7 +75,7 @@ class PieceBuilder final : public DocumentSink {
   std::function<void(TextPiece)> submit_;
   std::string text_;               // complete segments, then the open one
   std::vector<Segment> segments_;  // the complete ones
-  size_t open_begin_ = 0;          // of the open segment in text_
+  size_t open_begin_ = 0;          // where the open segment starts in text_
   size_t cut_at_ = kPieceBytes;    // the length of text_ at which to look for a cut
   uint64_t document_ = 0;
 };

@@ -21,9 +21,9 @@ namespace {
 
 constexpr size_t kReadBytes = 256 * 1024;
 constexpr int kThreadsMax = 1024;
-// Text handed to the encoders and not yet written, per encoder: one piece in work, one waiting,
-// and slack for slow ones. Ids take up to four times that, so there is a limit for all together,
-// and no more encoders than it gives two pieces each: memory does not grow with the cores.
+// Limits on text that is being encoded and not yet written. Per encoder: one piece in work, one
+// waiting, and slack for slow ones. Ids take up to four times as much, so there is also a total
+// limit, and only as many encoders as get two pieces each: memory does not grow with the cores.
 constexpr size_t kInFlightPieces = 4;
 constexpr size_t kInFlightBytesMax = 512 * 1024;
 constexpr int kEncodersMax = kInFlightBytesMax / (2 * PieceBuilder::kPieceBytes);
@@ -53,14 +53,14 @@ Status check_target(const Path& out) {
   }
   if (std::filesystem::is_empty(out, code) || is_data_folder(out)) return {};
   return usage_error(
-      fmt::format("{} holds other files and is left as it is; name a new folder for "
+      fmt::format("{} contains other files and is left as it is; name a new folder for "
                   "the data",
                   out.string()));
 }
 
 std::string fingerprint_of(const PrepareOptions& options, const Tokenizer& tokenizer,
                            const std::vector<InputFile>& files) {
-  constexpr int kRules = 1;  // Raise when the same text would give other ids or another split.
+  constexpr int kRules = 1;  // Raise if the same text gives other ids or another split.
   const std::string rules = fmt::format("{} {} {} {} {}", kRules, hash_hex(tokenizer.hash()),
                                         options.valid_share, options.seed, options.documents);
   return hash_hex(hash_text(rules, hash_inputs(files)));
@@ -88,7 +88,7 @@ struct PartWriter {
   }
 };
 
-// The reader and the writer are the calling thread; the encoders are the pool's.
+// The calling thread reads and writes; the pool's threads encode.
 class Preparation {
  public:
   Preparation(const PrepareOptions& options, const Tokenizer& tokenizer, DocumentOptions documents,
@@ -124,12 +124,13 @@ class Preparation {
   DocumentSplitter splitter_;
   PartWriter train_;
   PartWriter valid_;
-  Status written_;  // the first thing that went wrong in writing
+  Status written_;  // the first write error
   uint64_t bytes_before_ = 0;
   uint64_t bytes_total_ = 0;
   size_t in_flight_bytes_ = 0;
   std::vector<char> block_ = std::vector<char>(kReadBytes);
-  OrderedPool<TextPiece, EncodedPiece> pool_;  // last: its threads end before what they use
+  OrderedPool<TextPiece, EncodedPiece>
+      pool_;  // last: its threads end before the members that they use
 };
 
 Status Preparation::open_writers(const Path& folder) {
@@ -161,7 +162,7 @@ void Preparation::write(const EncodedPiece& piece) {
 
 Status Preparation::read_file(const InputFile& file) {
   const auto opened = TextSource::open(file);
-  // A signal shows as a failed read: whoever asked for the stop knows better what it was.
+  // Before the error: a signal makes a read fail, and then the stop is what to report.
   LEEWAY_TRY(tell(bytes_before_));
   if (!opened) return opened.error();
   TextSource* source = opened->get();
@@ -196,7 +197,8 @@ Status Preparation::run(const std::vector<InputFile>& files, const Path& folder)
   }
   LEEWAY_TRY(train_.commit());
   if (valid_.counts.documents > 0) LEEWAY_TRY(valid_.commit());
-  valid_.file.reset();  // Never committed: removes its temporary before the folder is complete.
+  valid_.file
+      .reset();  // Never committed: removes its temporary file before the folder is complete.
   return {};
 }
 
@@ -215,7 +217,7 @@ Result<DataInfo> prepare(const PrepareOptions& options, const Tokenizer& tokeniz
   LEEWAY_ASSIGN(const auto files, find_inputs(options.inputs, options.include));
   LEEWAY_ASSIGN(AtomicFolder folder, AtomicFolder::create(out));
 
-  release_freed_memory();  // Loading a vocabulary leaves some 10 MB of holes behind.
+  release_freed_memory();  // Loading a vocabulary leaves about 10 MB of holes.
   Preparation work(options, tokenizer, documents, progress);
   LEEWAY_TRY(work.run(files, folder.path()));
   DataInfo info{.train = work.train(),

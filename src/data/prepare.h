@@ -1,8 +1,8 @@
-// Text to a data folder, in one pass: read, find documents, encode on several cores, write in
-// order. Memory grows neither with the input nor with the cores: LibTorch alone takes 115 MB; with
-// the gpt2 tokenizer 143 MB were seen for plain text, and 196 MB at most, with four encoders (the
-// most there are), a .zst window of 64 MiB (the largest that is read) and documents of single
-// letters. The output is the same whatever the number of threads.
+// Turns text into a data folder in one pass: read, find documents, encode on several cores, write
+// in order. Memory grows neither with the input nor with the cores: LibTorch alone takes 115 MB;
+// with the gpt2 tokenizer we measured 143 MB for plain text and at most 196 MB, with four encoders
+// (the most that are used), a .zst window of 64 MiB (the largest that is accepted) and documents of
+// single letters. The output does not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,24 @@
 
 namespace leeway {
 
-// Called now and then with stored bytes read and their total (0: unknown). Returns whether to go
-// on; false ends the work with an error and leaves nothing behind.
+// Called regularly with the stored bytes read and their total (0: unknown). Returns whether to
+// continue; false stops with an error and leaves nothing behind.
 using PrepareProgress = std::function<bool(uint64_t done, uint64_t total)>;
 
 struct PrepareOptions {
   std::vector<std::string> inputs = {};   // files, folders, patterns, "-"
-  std::vector<std::string> include = {};  // of the files in folders, only these names
+  std::vector<std::string> include = {};  // only files in folders with these names
   std::string documents = "auto";         // see parse_documents()
-  double valid_share = 0.05;              // of the documents; none of a single document
-  uint64_t seed = 0;                      // of the split
-  int threads = 0;                        // 0: all cores; 4 at most are used
+  double valid_share = 0.05;              // share of the documents; a single one is never split
+  uint64_t seed = 0;                      // for the split
+  int threads = 0;                        // 0: all cores; at most 4 are used
 };
 
-// Replaces a data folder of ours at `out`; anything else that is there is refused.
+// Replaces a data folder at `out`; anything else there is an error.
 Result<DataInfo> prepare(const PrepareOptions& options, const Tokenizer& tokenizer, const Path& out,
                          const PrepareProgress& progress);
 
-// What prepare() would note as its fingerprint: equal if inputs, tokenizer and rules are.
+// The fingerprint that prepare() would record: equal if inputs, tokenizer and rules are.
 Result<std::string> prepare_fingerprint(const PrepareOptions& options, const Tokenizer& tokenizer);
 
 }  // namespace leeway

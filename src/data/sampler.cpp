@@ -13,16 +13,17 @@ uint64_t window_count_of(uint64_t tokens, int64_t context) {
 }
 
 uint64_t window_at(const SamplerOptions& options, MicrobatchId m, ReplicaId r, int64_t i) {
-  LEEWAY_CHECK(options.window_count > 0, "the data has no window: check_windows() comes first");
+  LEEWAY_CHECK(options.window_count > 0, "the data has no window: call check_windows() first");
   LEEWAY_CHECK(m.value >= 0, "microbatches are counted from 0");
   LEEWAY_CHECK(r.value >= 0 && r.value < options.replicas, "a replica outside the mesh");
   LEEWAY_CHECK(i >= 0 && i < options.microbatch, "a sequence outside the microbatch");
-  // One line of sequences for all replicas, or one each; an epoch is a stretch of `windows` of it.
+  // All replicas share one line of sequences, or each has its own; an epoch is `windows` sequences
+  // of it.
   const auto replicas = static_cast<uint64_t>(options.replicas);
   const auto replica = static_cast<uint64_t>(r.value);
   const uint64_t windows =
       options.own_parts ? options.window_count / replicas : options.window_count;
-  LEEWAY_CHECK(windows > 0, "check_windows() wants one for each replica");
+  LEEWAY_CHECK(windows > 0, "every replica needs a window: call check_windows() first");
   const int64_t line = options.own_parts ? m.value : m.value * options.replicas + r.value;
   const auto position = static_cast<uint64_t>(line * options.microbatch + i);
   const uint64_t epoch = position / windows;

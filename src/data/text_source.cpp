@@ -28,7 +28,7 @@ constexpr size_t kStoredBlockBytes = 128 * 1024;
   return Error{fmt::format("{} is {}; get the file again, or unpack it by hand", name, what)};
 }
 
-// The bytes as they are stored, with a look at the first ones before they are read.
+// The bytes as they are stored; the first ones can be looked at before they are consumed.
 class StoredBytes {
  public:
   StoredBytes(std::string name, int descriptor)
@@ -39,7 +39,7 @@ class StoredBytes {
   StoredBytes(const StoredBytes&) = delete;
   StoredBytes& operator=(const StoredBytes&) = delete;
 
-  // What comes next; empty at the end. consume() moves on.
+  // The next bytes; empty at the end. consume() moves past them.
   Result<std::span<const char>> peek() {
     if (begin_ == end_) {
       pollfd ready = {.fd = descriptor_, .events = POLLIN, .revents = 0};
@@ -66,7 +66,7 @@ class StoredBytes {
   uint64_t total_ = 0;
 };
 
-// Fills `out` from a function that gives some bytes, or none at the end.
+// Fills `out` from a function that returns some bytes, or none at the end.
 template <class Some>
 Result<size_t> fill(std::span<char> out, Some some) {
   size_t done = 0;
@@ -101,7 +101,8 @@ class PlainSource final : public TextSource {
 class GzipSource final : public TextSource {
  public:
   explicit GzipSource(std::unique_ptr<StoredBytes> stored) : stored_(std::move(stored)) {
-    LEEWAY_CHECK(::inflateInit2(&stream_, 16 + MAX_WBITS) == Z_OK, "zlib starts");  // 16: gzip
+    LEEWAY_CHECK(::inflateInit2(&stream_, 16 + MAX_WBITS) == Z_OK,
+                 "zlib cannot start");  // 16: gzip
   }
   ~GzipSource() override { ::inflateEnd(&stream_); }
 
@@ -111,7 +112,7 @@ class GzipSource final : public TextSource {
   uint64_t stored_bytes_read() const override { return stored_->consumed_total(); }
 
  private:
-  // Also called when the stored bytes are used up: zlib may hold text that had no room before.
+  // Also called after the last stored bytes: zlib may still have text that did not fit before.
   Result<size_t> some(std::span<char> out) {
     size_t got = 0;
     while (got == 0) {
@@ -128,7 +129,7 @@ class GzipSource final : public TextSource {
         return damaged(stored_->name(), "a gzip file that ends too early");
       }
       if (result != Z_OK && result != Z_STREAM_END) {
-        return damaged(stored_->name(), "no gzip file, or a damaged one");
+        return damaged(stored_->name(), "not a gzip file, or a damaged one");
       }
       between_members_ = result == Z_STREAM_END;  // Files made by `cat a.gz b.gz` have several.
       if (between_members_) ::inflateReset(&stream_);
@@ -143,14 +144,14 @@ class GzipSource final : public TextSource {
 #endif
 
 #ifdef LEEWAY_ZSTD
-// Half of what `zstd -d` allows: with more, preparing would not stay below 200 MB.
+// Half of what `zstd -d` allows: with more, `data prepare` would not stay below 200 MB.
 constexpr int kWindowLogMax = 26;
 
 class ZstdSource final : public TextSource {
  public:
   explicit ZstdSource(std::unique_ptr<StoredBytes> stored)
       : stored_(std::move(stored)), stream_(::ZSTD_createDStream()) {
-    LEEWAY_CHECK(stream_ != nullptr, "zstd starts");
+    LEEWAY_CHECK(stream_ != nullptr, "zstd cannot start");
     ::ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, kWindowLogMax);
   }
   ~ZstdSource() override { ::ZSTD_freeDStream(stream_); }
@@ -163,7 +164,7 @@ class ZstdSource final : public TextSource {
   uint64_t stored_bytes_read() const override { return stored_->consumed_total(); }
 
  private:
-  // Also called when the stored bytes are used up: zstd may hold text that had no room before.
+  // Also called after the last stored bytes: zstd may still have text that did not fit before.
   Result<size_t> some(std::span<char> out) {
     ZSTD_outBuffer into = {out.data(), out.size(), 0};
     while (into.pos == 0) {
@@ -184,11 +185,11 @@ class ZstdSource final : public TextSource {
   Error refused(size_t result) const {
     if (::ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge) {
       return Error{
-          fmt::format("{} needs more than {} MiB of memory to unpack, more than is taken here; "
+          fmt::format("{} needs more than {} MiB of memory to unpack, which is the limit here; "
                       "unpack it first with `zstd -d --long=31`",
                       stored_->name(), 1 << (kWindowLogMax - 20))};
     }
-    return damaged(stored_->name(), fmt::format("no Zstandard file, or a damaged one ({})",
+    return damaged(stored_->name(), fmt::format("not a Zstandard file, or a damaged one ({})",
                                                 ::ZSTD_getErrorName(result)));
   }
 
@@ -203,7 +204,7 @@ enum class Packing { kPlain, kGzip, kZstd };
 Packing packing_of(const Path& path, std::span<const char> begin) {
   if (path.extension() == ".gz") return Packing::kGzip;
   if (path.extension() == ".zst") return Packing::kZstd;
-  // Neither magic is the beginning of valid UTF-8 text.
+  // Valid UTF-8 text starts with neither magic number.
   const std::string_view text(begin.data(), begin.size());
   if (text.starts_with("\x1f\x8b\x08")) return Packing::kGzip;
   if (text.starts_with("\x28\xb5\x2f\xfd")) return Packing::kZstd;

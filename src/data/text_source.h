@@ -12,14 +12,14 @@ namespace leeway {
 
 class TextSource {
  public:
-  // Packed or plain is decided by the name (.gz, .zst), or else by the first bytes.
+  // The name (.gz, .zst), or else the first bytes, decide whether the file is compressed.
   static Result<std::unique_ptr<TextSource>> open(const InputFile& input);
   virtual ~TextSource() = default;
 
   // Fills `out` and returns its size; less only at the end of the text, 0 after it. A signal that
-  // breaks off a read is an error, so that Ctrl-C works while standard input is silent.
+  // interrupts a read is an error, so that Ctrl-C works while standard input is silent.
   virtual Result<size_t> read(std::span<char> out) = 0;
-  // Stored bytes read so far: what the progress of a packed file is measured in.
+  // Stored bytes read so far, for the progress; for a compressed file, its compressed bytes.
   virtual uint64_t stored_bytes_read() const = 0;
 };
 

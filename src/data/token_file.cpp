@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "token files are mappe
 constexpr char kMagic[8] = {'L', 'E', 'E', 'W', 'A', 'Y', 'T', 'K'};
 constexpr uint32_t kVersion = 1;
 
-// As on disk. 64 bytes, so that the ids behind it are aligned for every vector width.
+// The header on disk. 64 bytes, so that the ids after it are aligned for every vector width.
 struct Header {
   char magic[8] = {};
   uint32_t version = 0;
@@ -30,7 +30,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64);
 
-// llm.c: 256 int32, of which the first three are magic, version and count.
+// llm.c's header: 256 int32, the first three are magic, version and count.
 constexpr size_t kLlmcHeaderBytes = 1024;
 struct LlmcKind {
   int32_t magic;
@@ -46,8 +46,9 @@ struct Layout {
 };
 
 Error promise_broken(const Path& path, uint64_t held, uint64_t promised) {
-  return Error{fmt::format("{} holds {} of the {} ids that its header promises; prepare it again",
-                           path.string(), held, promised)};
+  return Error{
+      fmt::format("{} has only {} of the {} ids that its header declares; prepare it again",
+                  path.string(), held, promised)};
 }
 
 Result<Layout> parse_own(const Path& path, std::span<const std::byte> bytes) {
@@ -58,7 +59,7 @@ Result<Layout> parse_own(const Path& path, std::span<const std::byte> bytes) {
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.version != kVersion) {
     return Error{
-        fmt::format("{} has version {} of the token format, this program reads {}; "
+        fmt::format("{} has version {} of the token format, but this program reads {}; "
                     "prepare it again with this program",
                     path.string(), header.version, kVersion)};
   }
@@ -106,14 +107,14 @@ Result<Layout> parse_foreign(const Path& path, std::span<const std::byte> bytes)
   }
   if (bytes.size() % 2 != 0) {
     return Error{
-        fmt::format("{} has an odd number of bytes ({}), so it is no file of 16-bit ids; "
+        fmt::format("{} has an odd number of bytes ({}), so it is not a file of 16-bit ids; "
                     "make it again, or use `leeway data prepare`",
                     path.string(), bytes.size())};
   }
   return Layout{{.count = bytes.size() / 2, .token_bytes = 2}, 0};
 }
 
-// Both loops are plain so that the compiler turns them into vector code.
+// Both loops are simple so that the compiler vectorizes them.
 template <class Id>
 uint64_t largest_of(const Id* ids, uint64_t count) {
   Id largest = 0;
@@ -165,8 +166,8 @@ bool TokenFile::is_own() const { return payload_ == sizeof(Header); }
 uint64_t TokenFile::hash_ids() const { return hash_bytes(file_.bytes().subspan(payload_)); }
 
 void TokenFile::read(uint64_t begin, std::span<int64_t> out) const {
-  LEEWAY_CHECK(begin <= info_.count, "reading starts behind the last id");
-  LEEWAY_CHECK(out.size() <= info_.count - begin, "reading ends behind the last id");
+  LEEWAY_CHECK(begin <= info_.count, "reading starts past the last id");
+  LEEWAY_CHECK(out.size() <= info_.count - begin, "reading ends past the last id");
   const std::byte* ids = file_.bytes().data() + payload_;
   if (info_.token_bytes == 2) {
     widen(reinterpret_cast<const uint16_t*>(ids) + begin, out);
@@ -183,7 +184,7 @@ uint64_t TokenFile::largest_id() const {
 
 Status TokenFile::check_ids(uint64_t vocabulary) const {
   if (info_.count == 0 || largest_id() < vocabulary) return {};
-  // Something is wrong, so the time to find out where no longer matters.
+  // Something is wrong, so the time to find it no longer matters.
   int64_t id = 0;
   for (uint64_t position = 0; position < info_.count; ++position) {
     read(position, {&id, 1});
@@ -198,7 +199,7 @@ Status TokenFile::check_ids(uint64_t vocabulary) const {
 }
 
 Status TokenFile::check_content() const {
-  if (!is_own() || hash_ids() == info_.content_hash) return {};  // Foreign files carry no hash.
+  if (!is_own() || hash_ids() == info_.content_hash) return {};  // Foreign files have no hash.
   return Error{
       fmt::format("{} was changed after it was written (its ids do not match the hash in "
                   "its header); prepare it again",
@@ -214,7 +215,7 @@ Result<TokenFileWriter> TokenFileWriter::create(const Path& path, const Tokenize
   const TokenFileInfo info{.token_bytes = vocabulary <= 65536 ? 2U : 4U,
                            .vocabulary = vocabulary,
                            .tokenizer_hash = tokenizer.hash()};
-  const Header empty;  // Without the magic: a file that was never finished is never taken for ours.
+  const Header empty;  // No magic yet: an unfinished file must not pass for a token file.
   LEEWAY_TRY(file.write(std::as_bytes(std::span(&empty, 1))));
   return TokenFileWriter(std::move(file), info);
 }

@@ -1,4 +1,4 @@
-// A memory-mapped file of token ids, 16 or 32 bit, with a header that says what they are.
+// A memory-mapped file of token ids, 16 or 32 bit, with a header that describes them.
 #pragma once
 
 #include <cstdint>
@@ -19,30 +19,30 @@ struct TokenFileInfo {
   uint64_t vocabulary = 0;      // 0: unknown (a foreign .bin)
   uint64_t tokenizer_hash = 0;  // 0: unknown
   uint64_t documents = 0;
-  uint64_t text_bytes = 0;    // of the text that the ids came from: bits per byte need it
-  uint64_t content_hash = 0;  // of the ids; 0: a foreign .bin that was not hashed
+  uint64_t text_bytes = 0;    // size of the text that the ids came from, for bits per byte
+  uint64_t content_hash = 0;  // hash of the ids; 0: a foreign .bin that was not hashed
 };
 
-// Whether the file begins as our own format does (so that text named *.tokens stays text).
+// Whether the file starts like our own format (so that text named *.tokens stays text).
 bool is_token_file(const Path& path);
 
 class TokenFile {
  public:
-  // Our own format, or nanoGPT's headerless uint16 and llm.c's headed .bin (known by magic; a
-  // headerless file only where its name ends in .bin).
+  // Reads our own format, llm.c's .bin with a header (recognized by its magic number), and
+  // nanoGPT's headerless uint16 (only if the name ends in .bin).
   static Result<TokenFile> open(const Path& path);
-  // open(), and every id is hashed: one of ours must be what it was when it was written, and of a
-  // foreign file, which carries no hash, info() has one from here on.
+  // Like open(), and hashes every id. A file of ours must match the hash in its header; a foreign
+  // file, which has none, gets its hash in info().
   static Result<TokenFile> open_hashed(const Path& path);
 
   const TokenFileInfo& info() const { return info_; }
   const Path& path() const { return path_; }
-  // Copies ids [begin, begin + out.size()) widened to 64 bits, as the model wants them.
+  // Copies ids [begin, begin + out.size()) widened to 64 bits, as the model needs them.
   void read(uint64_t begin, std::span<int64_t> out) const;
   uint64_t largest_id() const;  // 0 for an empty file
-  // Every id against `vocabulary`: an error that names the first one outside and its position.
+  // Checks every id against `vocabulary`; the error names the first one outside and its position.
   Status check_ids(uint64_t vocabulary) const;
-  // Hashes the ids and compares with the header.
+  // Hashes the ids and compares with the hash in the header.
   Status check_content() const;
 
  private:

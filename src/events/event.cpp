@@ -24,13 +24,13 @@ Json to_json(const Event::Value& value) {
       value);
 }
 
-// Takes the values of one flat object as the parser meets them. A log has millions of lines, and
-// building a tree of each would cost more than all the rest of reading it.
+// Collects the values of one flat object while the parser runs. A log has millions of lines;
+// building a tree for each would cost more than the rest of reading it.
 class FlatObject {
  public:
   using Values = std::vector<std::pair<std::string, Event::Value>>;
 
-  FlatObject() { values.reserve(16); }  // a piece of work has fewer
+  FlatObject() { values.reserve(16); }  // more than a piece of work has
 
   bool null() { return take({}); }
   bool boolean(bool value) { return take(value); }
@@ -53,12 +53,12 @@ class FlatObject {
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) { return false; }
 
   Values values = {};
-  std::string foreign = {};  // the first name with a value that no event has
+  std::string foreign = {};  // the first name whose value has a type that events do not have
 
  private:
   bool take(Event::Value value) {
     if (depth_ == 1) values.emplace_back(std::move(name_), std::move(value));
-    return depth_ > 0;  // a bare number is JSON, but no object
+    return depth_ > 0;  // a bare number is JSON, but not an object
   }
   bool refuse() {
     if (depth_ == 1 && foreign.empty()) foreign = name_;
@@ -81,7 +81,7 @@ class FlatObject {
 }  // namespace
 
 Event& Event::put(std::string_view name, Value value) {
-  LEEWAY_CHECK(name != kKind, "the kind is given to the constructor");
+  LEEWAY_CHECK(name != kKind, "the constructor sets the kind");
   const auto found = std::find_if(values_.begin(), values_.end(),
                                   [&](const auto& pair) { return pair.first == name; });
   if (found != values_.end()) {
@@ -148,7 +148,7 @@ Result<Event> Event::parse(std::string_view line) {
       has_kind = true;
     }
   }
-  if (!has_kind) return Error{"no text under \"event\""};
+  if (!has_kind) return Error{"\"event\" is missing or not text"};
   if (!object.foreign.empty()) {
     return Error{"\"" + object.foreign + "\" is neither text, number, bool nor null"};
   }

@@ -17,34 +17,34 @@ namespace leeway {
 
 class Event {
  public:
-  // monostate: null, which is what a double that is not finite becomes (JSON has no NaN).
+  // monostate: null. Doubles that are not finite become null, because JSON has no NaN.
   using Value = std::variant<std::monostate, bool, int64_t, double, std::string>;
 
   explicit Event(std::string_view kind) : kind_(kind) {}
 
-  // Adding under a name that is there already replaces the value.
+  // Adding a name again replaces its value.
   Event& add(std::string_view name, std::string_view value);
-  Event& add(std::string_view name, const char* value);  // else a literal would become a bool
+  Event& add(std::string_view name, const char* value);  // or a literal would become a bool
   Event& add(std::string_view name, double value);
   template <std::integral Integer>
   Event& add(std::string_view name, Integer value) {
     if constexpr (std::is_same_v<Integer, bool>) {
       return put(name, value);
     } else {
-      LEEWAY_CHECK(std::in_range<int64_t>(value), "64 unsigned bits go into the log as text");
+      LEEWAY_CHECK(std::in_range<int64_t>(value), "log 64-bit unsigned values as text");
       return put(name, static_cast<int64_t>(value));
     }
   }
 
   const std::string& kind() const { return kind_; }
-  // nullptr: there is no such name.
+  // nullptr: no such name.
   const Value* find(std::string_view name) const;
-  // nullopt: there is no such name, or its value is of another type.
+  // nullopt: no such name, or its value has another type.
   std::optional<int64_t> integer(std::string_view name) const;
-  std::optional<double> number(std::string_view name) const;  // an integer too
+  std::optional<double> number(std::string_view name) const;  // also takes integers
   std::optional<std::string> text(std::string_view name) const;
 
-  // {"event":KIND,NAME:VALUE,...} without a line end. Text that is not UTF-8 loses those bytes.
+  // {"event":KIND,NAME:VALUE,...} without a line end. Bytes that are not UTF-8 become U+FFFD.
   std::string line() const;
   static Result<Event> parse(std::string_view line);
 

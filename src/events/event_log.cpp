@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kPendingBytesMax = size_t{1} << 16;
 
-// The length of the file up to and with its last line end.
+// The length of the file up to and including its last line end.
 Result<int64_t> whole_lines_size(const Path& path) {
   LEEWAY_ASSIGN(const MappedFile file, MappedFile::open(path));
   const auto bytes = file.bytes();
@@ -43,7 +43,7 @@ Result<EventLog> EventLog::open(const Path& path, bool append) {
   const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (append ? 0 : O_TRUNC);
   const int descriptor = ::open(path.c_str(), flags, 0644);
   if (descriptor < 0) return file_error("write", path, errno);
-  EventLog log(path, descriptor, 0);  // closes the descriptor on every way out
+  EventLog log(path, descriptor, 0);  // closes the descriptor on every return
   if (!append) return log;
   LEEWAY_ASSIGN(log.size_, whole_lines_size(path));
   if (::ftruncate(descriptor, log.size_) != 0) return file_error("write", path, errno);
@@ -65,8 +65,8 @@ Status EventLog::flush() {
     if (wrote < 0) {
       failed_ = true;
       const Error error = file_error("write", path_, errno);
-      // Whatever part of a line got through would read as garbage. If this fails too, the reader
-      // leaves out half a line at the end.
+      // Removes a partly written line, which would read as garbage. If this fails too, the reader
+      // ignores an incomplete last line.
       if (::ftruncate(descriptor_, size_) != 0) return error;
       return error;
     }

@@ -1,4 +1,4 @@
-// events.jsonl, the diary of a run: written as it happens, read by console, report and replay.
+// events.jsonl, the log of a run: written as it happens; console, report and replay read it.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@
 
 namespace leeway {
 
-// One owner, no lock. Lines gather in memory until flush(), or until there are many.
+// One owner, no lock. Lines collect in memory until flush() is called or there are many.
 class EventLog {
  public:
-  // append: goes on after the last whole line of an earlier run; half a line at the end, left by
-  // a crash, is taken off. Otherwise the file starts empty.
+  // append: continues after the last whole line of an earlier run and cuts off an incomplete line
+  // that a crash left. Otherwise the file starts empty.
   static Result<EventLog> open(const Path& path, bool append);
   EventLog(EventLog&& other) noexcept;
   EventLog& operator=(EventLog&&) = delete;
-  ~EventLog();  // flushes; who wants to know about a failure calls flush() before
+  ~EventLog();  // flushes; call flush() first to see errors
 
-  // A failed write (full disk) is reported once, by whichever call meets it; the file then ends
-  // with its last whole line, and later events are dropped without a word. Whether the run goes
-  // on is the caller's decision.
+  // A failed write (full disk) is reported once, by the call that hits it. The file then ends with
+  // its last whole line, and later events are dropped silently. The caller decides whether the run
+  // continues.
   Status write(const Event& event);
   Status flush();
   bool failed() const { return failed_; }
@@ -39,18 +39,18 @@ class EventLog {
 
 struct EventHistory {
   std::vector<Event> events;
-  bool cut = false;  // the last line was half a line and is left out
+  bool cut = false;  // the last line was incomplete and is left out
 };
 
-// Garbage anywhere but in an unfinished last line is an error that names the line.
+// Anything that is not an event is an error that names the line, except an incomplete last line.
 Result<EventHistory> read_events(const Path& path);
 
-// Whether the session that began with `resumed` did again what this line written before it says:
-// that of an `update` after the one where it went on. Replicas that were stopped apart go on from
-// their own, `update_0`, `update_1` and so on. Lines without `update` stay.
+// Whether the session that started with `resumed` repeated what `earlier` records: its `update` is
+// after the one that the session resumed from. Replicas that stopped at different updates resume
+// from their own, `update_0`, `update_1` and so on. Events without `update` stay.
 bool supersedes(const Event& resumed, const Event& earlier);
 
-// The lines that no later session did again.
+// The events that no later session repeated.
 std::vector<Event> drop_superseded(std::vector<Event> events);
 
 }  // namespace leeway

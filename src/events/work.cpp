@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, kWorkKinds> kKindWords = {
     "contribute", "reduce",   "merge",  "await", "repeat"};
 constexpr std::array<std::string_view, kLanes> kLaneWords = {"main", "repair", "evaluation"};
 
-// What the index counts; empty: nothing beside the update.
+// What the index counts; empty: only the update.
 std::string_view index_word(WorkKind kind) {
   switch (kind) {
     case WorkKind::kForward:
@@ -34,10 +34,10 @@ std::string_view index_word(WorkKind kind) {
     case WorkKind::kRepeat:
       return "round";
   }
-  LEEWAY_UNREACHABLE("all kinds of work are above");
+  LEEWAY_UNREACHABLE("unknown kind of work");
 }
 
-// The place of a word in a list of them.
+// The enumerator of a word in a list.
 template <class Enum, size_t kCount>
 std::optional<Enum> enum_of(const std::array<std::string_view, kCount>& words,
                             std::string_view word) {
@@ -110,7 +110,7 @@ Result<WorkRecord> work_of(const Event& event) {
   const std::optional<WorkKind> found_kind =
       enum_of<WorkKind>(kKindWords, event.text("kind").value_or(""));
   if (event.kind() != kWorkEvent || !found_kind) {
-    return Error{"not a piece of work of this version"};
+    return Error{"not a kind of work that this version knows"};
   }
   const WorkKind kind = found_kind.value();
   WorkRecord record;
@@ -134,7 +134,8 @@ Result<WorkRecord> work_of(const Event& event) {
   if (is_of_round(kind)) {
     const auto lane = enum_of<Lane>(kLaneWords, event.text("lane").value_or(""));
     const auto replicas = replicas_of(event.text("replicas").value_or("?"));
-    if (!lane || !replicas) return Error{"a piece of a round does not say whose it is"};
+    if (!lane || !replicas)
+      return Error{"a piece of a round has no valid \"lane\" and \"replicas\""};
     record.work.lane = *lane;
     record.work.replicas = *replicas;
     read("chunk", record.work.chunk);

@@ -30,7 +30,7 @@ void Bpe::encode(std::string_view word, std::vector<TokenId>& ids) const {
 }
 
 void Bpe::encode_short(std::string_view word, std::vector<TokenId>& ids) const {
-  // ranks[i] and merged[i] are of the pair that begins at token i; the last token begins none.
+  // ranks[i] and merged[i] belong to the pair that starts at token i; the last token starts none.
   std::array<TokenId, kShort> tokens;
   std::array<uint32_t, kShort> ranks;
   std::array<TokenId, kShort> merged;
@@ -63,16 +63,16 @@ void Bpe::encode_short(std::string_view word, std::vector<TokenId>& ids) const {
 
 namespace {
 
-// The tokens of a long word as a list in arrays: merging leaves holes, nothing moves.
+// The tokens of a long word as a linked list in arrays: merging leaves holes, nothing moves.
 struct TokenList {
   static constexpr uint32_t kEnd = UINT32_MAX;
   std::vector<TokenId> token;
   std::vector<uint32_t> next;
   std::vector<uint32_t> previous;
-  std::vector<uint32_t> rank;  // of this token and the next one; kNoRank: none, or merged away
+  std::vector<uint32_t> rank;  // rank of the pair that starts here; kNoRank: none, or merged away
 };
 
-// Orders by rank, then by position: what the heap gives first is merged first.
+// Orders by rank, then by position: the smallest key is merged first.
 uint64_t heap_key(uint32_t rank, uint32_t position) { return uint64_t{rank} << 32 | position; }
 
 using Heap = std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>>;
@@ -80,7 +80,7 @@ using Heap = std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>
 }  // namespace
 
 void Bpe::encode_long(std::string_view word, std::vector<TokenId>& ids) const {
-  LEEWAY_CHECK(word.size() < TokenList::kEnd, "a word of 4 GiB must be cut before it is encoded");
+  LEEWAY_CHECK(word.size() < TokenList::kEnd, "a word of 4 GiB must be split before it is encoded");
   const auto count = static_cast<uint32_t>(word.size());
   TokenList list;
   list.token.resize(count);
@@ -109,7 +109,7 @@ void Bpe::encode_long(std::string_view word, std::vector<TokenId>& ids) const {
     const uint64_t key = heap.top();
     heap.pop();
     const auto left = static_cast<uint32_t>(key);
-    // A key whose pair has changed since is stale; the changed pair has a key of its own.
+    // A key is stale if its pair has changed since; the changed pair has its own key.
     if (list.rank[left] != static_cast<uint32_t>(key >> 32)) continue;
     const uint32_t right = list.next[left];
     list.token[left] = pairs_.find(list.token[left], list.token[right]).merged;

@@ -1,5 +1,5 @@
-// Byte-pair encoding of one word: start from its bytes, always merge the pair of lowest rank (the
-// leftmost of equals) until no neighbours can be merged.
+// Byte-pair encoding of one word: start from its bytes and keep merging the pair of lowest rank
+// (the leftmost on a tie) until no neighbours can be merged.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ struct Merge {
   TokenId merged = 0;
 };
 
-// (left, right) -> (rank, merged): open addressing in one array, because looking up a pair is what
-// encoding spends its time on.
+// (left, right) -> (rank, merged): open addressing in one array, because encoding spends most of
+// its time looking up pairs.
 class PairTable {
  public:
   struct Entry {
@@ -29,7 +29,7 @@ class PairTable {
   };
   static constexpr uint32_t kNoRank = UINT32_MAX;
 
-  // The rank of a merge is its index; of two merges of one pair the later counts.
+  // The rank of a merge is its index; if a pair has two merges, the later one wins.
   explicit PairTable(std::span<const Merge> merges);
   // The entry of the pair, or one with rank kNoRank.
   const Entry& find(TokenId left, TokenId right) const {
@@ -55,11 +55,11 @@ class Bpe {
   // byte_ids[b] is the token of the single byte b.
   Bpe(const std::array<TokenId, 256>& byte_ids, std::span<const Merge> merges);
 
-  // Appends the ids of `word` (below 4 GiB): n log n steps whatever its length.
+  // Appends the ids of `word` (below 4 GiB) in O(n log n) steps.
   void encode(std::string_view word, std::vector<TokenId>& ids) const;
 
  private:
-  // Up to here, searching all pairs for the best one beats keeping them in a heap.
+  // Up to this length, searching all pairs for the best one is faster than a heap.
   static constexpr size_t kShort = 64;
 
   void encode_short(std::string_view word, std::vector<TokenId>& ids) const;

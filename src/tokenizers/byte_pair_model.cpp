@@ -11,14 +11,14 @@
 namespace leeway {
 namespace {
 
-// Far above any vocabulary in use; a damaged id must not make a table of gigabytes.
+// Far above any vocabulary in use, so that a damaged id cannot allocate gigabytes.
 constexpr uint64_t kIdLimit = uint64_t{1} << 24;
 
 bool is_printable(int byte) {
   return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
 }
 
-// GPT-2's alphabet: a printable byte is written as itself, the others as U+0100 and on.
+// GPT-2's alphabet: printable bytes are written as themselves, the others as U+0100 and up.
 std::array<char32_t, 256> make_alphabet() {
   std::array<char32_t, 256> alphabet{};
   char32_t spare = 256;
@@ -93,8 +93,8 @@ Status set_tokens(const TokenNames& names, const std::string& where, BytePairMod
   for (int byte = 0; byte < 256; ++byte) {
     if (names.contains(to_byte_alphabet(std::string(1, static_cast<char>(byte))))) continue;
     return Error{fmt::format(
-        "{}: the vocabulary lacks byte 0x{:02X}, so some text has no ids; train it with the whole "
-        "byte alphabet",
+        "{}: the vocabulary lacks byte 0x{:02X}, so some text cannot be encoded; train it with the "
+        "whole byte alphabet",
         where, byte)};
   }
   return {};

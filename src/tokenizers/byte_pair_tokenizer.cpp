@@ -53,7 +53,7 @@ BytePairTokenizer::BytePairTokenizer(BytePairModel model, std::unique_ptr<Splitt
       words_(model_.tokens, one_token_words()),
       hash_(hash_model(model_)) {}
 
-// A token that its own merges do not lead back to is never the encoding of its bytes.
+// Leaves out tokens that the merges do not produce from their own bytes: encoding never gives them.
 std::vector<TokenId> BytePairTokenizer::one_token_words() const {
   std::vector<TokenId> words;
   std::vector<TokenId> encoded;
@@ -98,7 +98,7 @@ Status BytePairTokenizer::save(const Path& folder) const {
 
 size_t BytePairTokenizer::last_safe_cut(std::string_view text) const {
   size_t cut = splitter_->last_safe_cut(text);
-  // The second part must begin with a space, or it would get another.
+  // The second part must start with a space, or it would get an extra one.
   while (model_.add_prefix_space && cut > 0 && text[cut] != ' ') {
     cut = splitter_->last_safe_cut(text.substr(0, cut));
   }

@@ -14,12 +14,12 @@
 
 namespace leeway {
 
-// Text is plain text: "<|endoftext|>" in a corpus becomes the ids of its characters, never the
-// special token, so that no document can end another. Special tokens decode to their names, ids
+// Input is plain text: "<|endoftext|>" in a corpus becomes the ids of its characters, never the
+// special token, so that text cannot end a document. Special tokens decode to their names, ids
 // outside the vocabulary to U+FFFD.
 class BytePairTokenizer final : public Tokenizer {
  public:
-  // An error only where the model's split pattern cannot be had.
+  // Fails only if the model's split pattern is not supported.
   static Result<std::unique_ptr<Tokenizer>> create(BytePairModel model);
 
   void encode(std::string_view text, std::vector<TokenId>& ids) const override;

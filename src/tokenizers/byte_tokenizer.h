@@ -1,4 +1,4 @@
-// Every byte is its own id; nothing to learn, nothing to lose.
+// Every byte is its own id.
 #pragma once
 
 #include "tokenizers/tokenizer.h"
@@ -7,7 +7,8 @@ namespace leeway {
 
 class ByteTokenizer final : public Tokenizer {
  public:
-  // Between documents. It decodes to nothing; an id outside the vocabulary decodes to U+FFFD.
+  // Stands between documents and decodes to nothing; an id outside the vocabulary decodes to
+  // U+FFFD.
   static constexpr TokenId kDocumentMarker = 256;
 
   void encode(std::string_view text, std::vector<TokenId>& ids) const override;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kDocumentMarker = "<|endoftext|>";
 
-// The file is published under two names.
+// The same file is published under two names.
 Result<Path> first_present(const Path& folder, std::string_view name, std::string_view other) {
   for (const std::string_view candidate : {name, other}) {
     std::error_code ignored;
@@ -25,7 +25,7 @@ Result<Path> first_present(const Path& folder, std::string_view name, std::strin
                            folder.string(), name, other)};
 }
 
-// One merge a line, "left right", best first; the first line may be a version.
+// One merge per line, "left right", best first; the first line may be a version.
 Result<std::vector<NamedMerge>> read_merges(const Path& path) {
   LEEWAY_ASSIGN(const std::string text, read_text(path));
   std::vector<NamedMerge> merges;
@@ -59,7 +59,7 @@ Result<BytePairModel> read_gpt2_folder(const Path& folder) {
   LEEWAY_ASSIGN(const std::vector<NamedMerge> merges, read_merges(merges_path));
   const std::string where = ids_path.string();
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded()) return Error{where + " is not JSON: fetch it again"};
+  if (json.is_discarded()) return Error{where + " is not JSON: download it again"};
   LEEWAY_ASSIGN(const TokenNames names, read_token_names(json, where));
 
   BytePairModel model;

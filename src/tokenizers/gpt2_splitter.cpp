@@ -20,7 +20,7 @@ class Gpt2Cursor final : public PieceCursor {
   size_t position_ = 0;
 };
 
-// The length of 's 't 're 've 'm 'll 'd at `begin`, which holds the apostrophe; 0: none of them.
+// The length of 's 't 're 've 'm 'll 'd at `begin`, where the apostrophe is; 0: none of them.
 size_t contraction_size(std::string_view text, size_t begin) {
   const std::string_view after = text.substr(begin + 1, 2);
   if (after.empty()) return 0;
@@ -65,7 +65,7 @@ size_t Gpt2Splitter::run_end(std::string_view text, size_t begin, CharClass kind
   return end;
 }
 
-// \s+(?!\S)|\s+ : a run before a non-space leaves its last space to the word, unless it has but
+// \s+(?!\S)|\s+ : a run before a non-space leaves its last space to the word, unless it has only
 // one.
 size_t Gpt2Splitter::space_end(std::string_view text, size_t begin) const {
   size_t last = begin;
@@ -91,7 +91,7 @@ size_t Gpt2Splitter::piece_end(std::string_view text, size_t begin) const {
 size_t Gpt2Splitter::last_safe_cut(std::string_view text) const {
   for (size_t cut = text.size(); cut-- > 1;) {
     if (text[cut] != ' ' && text[cut] != '\n') continue;
-    // Back to where the character before the cut begins: a lead byte always begins one.
+    // Back to the start of the character before the cut, which is a lead byte.
     size_t begin = cut - 1;
     const size_t earliest = cut > 4 ? cut - 4 : 0;
     while (begin > earliest && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;

@@ -1,8 +1,8 @@
-// GPT-2's split pattern by hand, an order of magnitude faster than a regex engine:
+// GPT-2's split pattern, written by hand: an order of magnitude faster than a regex engine.
 //
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 //
-// A byte that is no part of a UTF-8 character counts as one symbol, so any bytes can be split.
+// A byte that is not part of a UTF-8 character counts as one symbol, so any bytes can be split.
 #pragma once
 
 #include <array>
@@ -20,14 +20,14 @@ class Gpt2Splitter final : public Splitter {
   Gpt2Splitter();
   std::unique_ptr<PieceCursor> walk(std::string_view text) const override;
 
-  // Before a ' ' or '\n' that follows a non-space. Why it is safe: a piece with a space in it is
+  // Cuts before a ' ' or '\n' that follows a non-space. This is safe: a piece with a space in it is
   // either all spaces or has one ' ' in front, so no piece goes from a non-space into a space. The
-  // first part ends in a run of non-spaces that the space would end too, its earlier `(?!\S)` look
-  // at characters inside it, and the second part starts where a piece starts; the pattern never
-  // looks back.
+  // first part ends with a run of non-spaces that the space would also end, its earlier `(?!\S)`
+  // look at characters inside it, and the second part starts where a piece starts; the pattern
+  // never looks back.
   size_t last_safe_cut(std::string_view text) const override;
 
-  // Where the piece that begins at `begin` ends; `begin` is inside `text`.
+  // The end of the piece that starts at `begin`, which is inside `text`.
   size_t piece_end(std::string_view text, size_t begin) const;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of a key that may be absent: null then.
+// The value of a key, null if absent.
 const Json& at(const Json& json, const char* key) {
   static const Json null;
   const auto found = json.is_object() ? json.find(key) : json.end();
@@ -35,7 +35,7 @@ Error refuse(const std::string& where, const std::string& what) {
 
 Status check_model(const Json& model, const std::string& where) {
   const std::string type = text_at(model, "type");
-  // Files of before 2021 leave the type out; a list of merges is BPE's alone.
+  // Files from before 2021 leave the type out; only BPE has a list of merges.
   if (type != "BPE" && !(type.empty() && model.contains("merges"))) {
     return refuse(where, fmt::format("a tokenizer model of type '{}' (only BPE)", type));
   }
@@ -125,9 +125,9 @@ Status read_added_tokens(const Json& json, const std::string& where, BytePairMod
     const std::string name = text_at(added, "content");
     const Json& id = at(added, "id");
     if (name.empty() || !id.is_number_unsigned()) {
-      return Error{fmt::format("{}: an added token lacks its content or its id", where)};
+      return Error{fmt::format("{}: an added token has no content or no id", where)};
     }
-    // Text would have to be searched for it; without that, ids would silently be others.
+    // It would have to be searched for in the text; without that, ids would silently differ.
     if (!flag_at(added, "special")) {
       return refuse(where, fmt::format("added token '{}', which is not special,", name));
     }
@@ -151,7 +151,7 @@ Result<TokenNames> read_token_names(const Json& json, const std::string& where) 
   TokenNames names;
   for (const auto& [name, id] : json.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() > UINT32_MAX) {
-      return Error{fmt::format("{}: the id of token '{}' is not a number of 32 bits", where, name)};
+      return Error{fmt::format("{}: the id of token '{}' is not a 32-bit number", where, name)};
     }
     names.emplace(name, id.get<TokenId>());
   }
@@ -160,7 +160,7 @@ Result<TokenNames> read_token_names(const Json& json, const std::string& where) 
 
 Result<BytePairModel> parse_hf(const std::string& text, const std::string& where) {
   const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) return Error{where + " is not JSON: fetch it again"};
+  if (json.is_discarded()) return Error{where + " is not JSON: download it again"};
   const Json& bpe = at(json, "model");
   if (!bpe.is_object()) return Error{where + " has no 'model': it is not a tokenizer.json"};
   LEEWAY_TRY(check_model(bpe, where));
@@ -189,7 +189,8 @@ Result<BytePairModel> read_hf_file(const Path& path) {
 }
 
 std::string format_hf(const BytePairModel& model) {
-  LEEWAY_CHECK(model.split == SplitKind::kGpt2, "other splits come from a file, which is kept");
+  LEEWAY_CHECK(model.split == SplitKind::kGpt2,
+               "other splits come from a file, whose text is kept");
   Json vocabulary = Json::object();
   for (size_t id = 0; id < model.tokens.size(); ++id) {
     if (!model.tokens[id].empty()) vocabulary[to_byte_alphabet(model.tokens[id])] = id;

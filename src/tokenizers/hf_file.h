@@ -1,9 +1,9 @@
-// Hugging Face's tokenizer.json, where its model is byte-level BPE.
+// Hugging Face's tokenizer.json, if its model is byte-level BPE.
 //
-// Understood: pre_tokenizer ByteLevel, or a Sequence of at most one Split (a regular expression,
-// Isolated) and ByteLevel; added tokens that are special; ignore_merges. Left aside, because `data
-// prepare` sets document markers itself: post_processor, truncation, padding. What would change
-// ids and is not understood (a normalizer, dropout, Metaspace, ...) is refused by name.
+// Supported: pre_tokenizer ByteLevel, or a Sequence of at most one Split (a regular expression,
+// Isolated) and ByteLevel; added tokens that are special; ignore_merges. Ignored, because `data
+// prepare` sets document markers itself: post_processor, truncation, padding. Anything else that
+// would change ids (a normalizer, dropout, Metaspace, ...) is an error that names it.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,7 +19,7 @@ Result<BytePairModel> read_hf_file(const Path& path);
 // `where` names the file in messages.
 Result<BytePairModel> parse_hf(const std::string& text, const std::string& where);
 
-// A tokenizer.json that read_hf_file and the `tokenizers` package read as this model.
+// Formats a tokenizer.json that read_hf_file and the `tokenizers` package read as this model.
 std::string format_hf(const BytePairModel& model);
 
 // {"token": id, ...}

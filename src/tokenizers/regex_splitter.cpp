@@ -31,7 +31,7 @@ using Code = std::unique_ptr<pcre2_code, FreeCode>;
 using Match = std::unique_ptr<pcre2_match_data, FreeMatch>;
 using Context = std::unique_ptr<pcre2_match_context, FreeContext>;
 
-// PCRE2's \s also holds U+180E, which Unicode took out of White_Space.
+// PCRE2's \s also matches U+180E, which Unicode removed from White_Space.
 std::string with_unicode_spaces(std::string_view pattern) {
   std::string out;
   for (size_t i = 0; i < pattern.size(); ++i) {
@@ -52,10 +52,10 @@ std::string with_unicode_spaces(std::string_view pattern) {
   return out;
 }
 
-// Valid UTF-8 with the pieces of another text: each broken byte became the three of U+FFFD.
+// Valid UTF-8 that splits like the original text: each broken byte became the three of U+FFFD.
 struct Repaired {
   std::string text;
-  std::vector<size_t> replaced;  // where in `text`, ascending
+  std::vector<size_t> replaced;  // positions in `text`, ascending
 };
 
 std::optional<Repaired> repair(std::string_view text) {
@@ -89,7 +89,7 @@ class RegexCursor final : public PieceCursor {
         match_(pcre2_match_data_create(1, nullptr)),
         context_(pcre2_match_context_create(nullptr)) {
     LEEWAY_CHECK(match_ && context_, "out of memory for PCRE2");
-    // A long run of one class is one long match, not an attack.
+    // No limits: a long run of one class is one long match, not an attack.
     pcre2_set_match_limit(context_.get(), UINT32_MAX);
   }
 
@@ -98,7 +98,7 @@ class RegexCursor final : public PieceCursor {
       if (position_ == subject_.size()) return {};
       find_match();
     }
-    // First what no match covers, then the match.
+    // First the text before the match, then the match.
     const size_t end = position_ < pending_begin_ ? pending_begin_ : pending_end_;
     if (end == pending_end_) pending_begin_ = pending_end_;
     position_ = end;
@@ -106,7 +106,7 @@ class RegexCursor final : public PieceCursor {
   }
 
  private:
-  // Sets the pending range to the next match that is not empty, or to nothing at the end.
+  // Sets the pending range to the next non-empty match, or to nothing at the end.
   void find_match() {
     const auto* subject = reinterpret_cast<PCRE2_SPTR>(subject_.data());
     const uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
@@ -123,7 +123,7 @@ class RegexCursor final : public PieceCursor {
     pending_end_ = found >= 0 ? range[1] : subject_.size();
   }
 
-  // The next piece of the original text, up to `end` of the subject.
+  // The next piece of the original text, up to position `end` of the subject.
   std::string_view original(size_t end) {
     if (repaired_) {
       while (replaced_seen_ < repaired_->replaced.size() &&
@@ -142,8 +142,8 @@ class RegexCursor final : public PieceCursor {
   std::string_view subject_;  // what PCRE2 sees
   Match match_;
   Context context_;
-  size_t position_ = 0;       // in the subject: everything before is handed out
-  size_t pending_begin_ = 0;  // a match found, not handed out yet
+  size_t position_ = 0;       // in the subject: everything before was returned
+  size_t pending_begin_ = 0;  // a match found but not returned yet
   size_t pending_end_ = 0;
   size_t text_position_ = 0;  // in the original text
   size_t replaced_seen_ = 0;
@@ -179,7 +179,7 @@ class RegexSplitter final : public Splitter {
     return out;
   }
 
-  // Tries the rule of last_safe_cut on all short texts over a small alphabet around the cut.
+  // Tests the rule of last_safe_cut on all short texts over a small alphabet around the cut.
   bool cuts_hold() const {
     uint32_t lookbehind = 0;
     pcre2_pattern_info(code_.get(), PCRE2_INFO_MAXLOOKBEHIND, &lookbehind);
@@ -221,7 +221,7 @@ Result<std::unique_ptr<Splitter>> make_regex_splitter(const std::string& pattern
     return Error{fmt::format("PCRE2 cannot read the split pattern '{}': {}", pattern,
                              reinterpret_cast<const char*>(text.data()))};
   }
-  // Without a just-in-time compiler for this machine, matching is slower and the same.
+  // Without a just-in-time compiler for this machine, matching is slower but gives the same result.
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
   return std::unique_ptr<Splitter>(std::make_unique<RegexSplitter>(std::move(code)));
 }

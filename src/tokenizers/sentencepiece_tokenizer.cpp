@@ -31,7 +31,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   void encode(std::string_view text, std::vector<TokenId>& ids) const override {
     std::vector<int> found;
     const auto status = processor_->Encode(absl::string_view(text.data(), text.size()), &found);
-    LEEWAY_CHECK(status.ok(), status.ToString());  // it refuses no text
+    LEEWAY_CHECK(status.ok(), status.ToString());  // it accepts any text
     ids.insert(ids.end(), found.begin(), found.end());
   }
 
@@ -45,7 +45,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     }
     std::string text;
     const auto status = processor_->Decode(known, &text);
-    LEEWAY_CHECK(status.ok(), status.ToString());  // all ids are its own
+    LEEWAY_CHECK(status.ok(), status.ToString());  // all ids are in its vocabulary
     return text;
   }
 
@@ -60,9 +60,9 @@ class SentencePieceTokenizer final : public Tokenizer {
     return save_tokenizer(*this, folder, kSavedSentencePiece, content_);
   }
 
-  // Before a single space between letters. The usual normalizer drops the space at the start of
-  // the second part and puts its own in front, which is the space of the whole; and no piece
-  // crosses from a word into a space. A model that does otherwise gets no cuts.
+  // Cuts before a single space between letters. The usual normalizer drops the space at the start
+  // of the second part and adds its own in front, which gives the space of the whole; and no piece
+  // crosses from a word into a space. A model that behaves differently gets no cuts.
   size_t last_safe_cut(std::string_view text) const override {
     if (!cuts_) return 0;
     for (size_t cut = text.size(); cut-- > 1;) {
@@ -79,7 +79,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     return ids;
   }
 
-  // Tries the rule, and looks for pieces that would cross a cut.
+  // Tests the rule, and looks for pieces that would cross a cut.
   bool cuts_hold() const {
     constexpr std::string_view kSpace = "\xE2\x96\x81";  // how a piece writes a space
     for (int id = 0; id < processor_->GetPieceSize(); ++id) {

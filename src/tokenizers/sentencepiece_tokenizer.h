@@ -1,5 +1,6 @@
-// SentencePiece models, through the library. Not exact: a model's normalizer may fold characters
-// and spaces, and broken UTF-8 becomes U+FFFD; ids are those of the `sentencepiece` package.
+// SentencePiece models, through the library, with the ids of the `sentencepiece` package. Decoding
+// is not exact: a model's normalizer may fold characters and spaces, and broken UTF-8 becomes
+// U+FFFD.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace leeway {
 
-// An error where this build has no SentencePiece.
+// Fails if this build has no SentencePiece.
 Result<std::unique_ptr<Tokenizer>> load_sentencepiece(const Path& path);
 
 }  // namespace leeway

@@ -1,5 +1,5 @@
-// The first half of a byte-level BPE tokenizer: text is cut into pieces, and no token crosses from
-// one piece into the next.
+// The first half of a byte-level BPE tokenizer: splits text into pieces. No token crosses from one
+// piece into the next.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace leeway {
 
-// Walks through one text. Lives no longer than its text and its Splitter.
+// Walks through one text. The text and the Splitter must outlive it.
 class PieceCursor {
  public:
   virtual ~PieceCursor() = default;
@@ -20,8 +20,8 @@ class Splitter {
  public:
   virtual ~Splitter() = default;
   virtual std::unique_ptr<PieceCursor> walk(std::string_view text) const = 0;
-  // The largest position where a piece ends whatever follows `text`, so that the pieces of the two
-  // parts are the pieces of the whole; 0: none.
+  // The largest position where a piece ends no matter what follows `text`, so that the pieces of
+  // the two parts are the pieces of the whole; 0: none.
   virtual size_t last_safe_cut(std::string_view text) const = 0;
 };
 

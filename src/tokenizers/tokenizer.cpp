@@ -31,7 +31,7 @@ Result<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& spec) {
   }
   if (place.empty()) {
     const bool folder = kind == "gpt2" || kind == "saved";
-    return usage_error("tokenizer '" + spec + "' needs a place: " + kind +
+    return usage_error("tokenizer '" + spec + "' needs a path: " + kind +
                        (folder ? ":DIR" : ":FILE"));
   }
   if (kind == "gpt2") return with_tables(read_gpt2_folder(place));

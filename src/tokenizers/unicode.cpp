@@ -9,11 +9,11 @@ unsigned char byte_at(std::string_view text, size_t position) {
   return static_cast<unsigned char>(text[position]);
 }
 
-// What a first byte promises. size 0: no character begins with it.
+// What a first byte says about its character. size 0: no character starts with it.
 struct Lead {
   size_t size = 0;
   char32_t bits = 0;
-  char32_t smallest = 0;  // a smaller code in this many bytes is an overlong form
+  char32_t smallest = 0;  // a smaller code of this many bytes is an overlong form
 };
 
 Lead read_lead(unsigned char byte) {

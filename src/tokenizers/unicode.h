@@ -1,5 +1,5 @@
-// UTF-8 and the three character classes that split patterns ask for. The classes come from a table
-// of our own, not from a library: ids must not change with the machine's Unicode version.
+// UTF-8 and the three character classes that split patterns use. The classes come from our own
+// table, not from a library: ids must not change with the machine's Unicode version.
 #pragma once
 
 #include <cstddef>
@@ -24,16 +24,16 @@ struct ClassRange {
   CharClass kind = CharClass::kOther;
 };
 
-// Ascending; what no range holds is kOther.
+// Ascending; everything outside the ranges is kOther.
 std::span<const ClassRange> class_ranges();
 
-inline constexpr char32_t kReplacement = 0xFFFD;  // an "other symbol", stands for a broken byte
+inline constexpr char32_t kReplacement = 0xFFFD;  // an "other symbol" in place of a broken byte
 inline constexpr std::string_view kReplacementUtf8 = "\xEF\xBF\xBD";
 
 struct DecodedChar {
   char32_t code = 0;
   size_t size = 1;    // bytes
-  bool valid = true;  // false: one byte that is no part of a character; its code is kReplacement
+  bool valid = true;  // false: a byte that is not part of a character; its code is kReplacement
 };
 
 // The character at `position`. Strict: no surrogates, no overlong forms, nothing above 10FFFF.

@@ -1,6 +1,6 @@
-// Words that are one token, known at load: the common case of encoding, without a single merge.
-// It is constant after that, so that all threads share it; a cache of seen words would need a
-// bound, an owner and a lock, and finds little more.
+// Words that are a single token: the common case of encoding, which needs no merges. The table is
+// constant after loading, so all threads share it; a cache of seen words would need a limit, an
+// owner and a lock, and would find little more.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class WordTable {
   }
 
  private:
-  // Most words fit into the first eight bytes: then an entry is compared without leaving it.
+  // Most words fit into the first eight bytes, so comparing them touches only the entry.
   static constexpr size_t kFirst = 8;
   struct Entry {
     uint64_t first = 0;
@@ -48,8 +48,8 @@ class WordTable {
     std::memcpy(&number, bytes, sizeof number);
     return number;
   }
-  // All bytes of a word of up to eight, one value for each word of a size. Two loads that overlap:
-  // a copy of unknown size would be a call.
+  // All bytes of a word of up to eight bytes, unique among words of the same size. Uses overlapping
+  // loads, because a copy of unknown size would be a function call.
   static uint64_t first_bytes(std::string_view word) {
     const char* bytes = word.data();
     const size_t size = word.size();
@@ -69,7 +69,7 @@ class WordTable {
   const std::vector<std::string>& tokens_;
   std::vector<Entry> entries_;
   size_t mask_ = 0;
-  size_t size_max_ = 0;  // of the longest word
+  size_t size_max_ = 0;  // size of the longest word
 };
 
 }  // namespace leeway

@@ -105,7 +105,7 @@ def test_wrong_values_name_what_is_allowed(place):
      ["pipeline.update_every = 1", 'choose "matched"']),
     (dict(pipeline__lookahead="none", pipeline__refresh=3), ["pipeline.refresh = 3"]),
     (dict(pipeline__lookahead="matched", optimizer__gradient_share=0.1),
-     ["optimizer.gradient_share = 0.1", "which makes its own"]),
+     ["optimizer.gradient_share = 0.1", "which sets its own"]),
     (dict(pipeline__stash="false"), ["pipeline.recompute = false", "the forward again"]),
     (dict(run__driver="sim", run__device="cuda"), ["run.driver", "run.device", "on the cpu"]),
     (dict(sim__speeds="[1, 2]"), ["sim.speeds = [1.0, 2.0]", "mesh.stages = 1"]),
@@ -144,7 +144,7 @@ def test_no_gpu(place):
 def test_unwritable_folder(place):
     (place.folder / "file").write_text("in the way")
     sentence = place.refused(1, "train", "tiny.toml", "--out", "file/run")
-    assert "file" in sentence and "a file stands where a folder is needed" in sentence
+    assert "file" in sentence and "there is a file where a folder is needed" in sentence
     assert (place.folder / "file").read_text() == "in the way"
     sentence = place.refused(1, "train", "tiny.toml", "--out", "x" * 300)
     assert "File name too long" in sentence and "filesystem error" not in sentence

@@ -42,7 +42,7 @@ RC_GTEST_PROP(RngProperty, IsAFunctionOfItsArguments, ()) {
   const RandomKey key = any_key();
   const auto counter = *rc::gen::arbitrary<uint64_t>();
   const uint64_t bits = random_bits(key, counter);
-  RC_ASSERT(random_bits(key, counter ^ 1) != bits);  // one key never repeats within its counters
+  RC_ASSERT(random_bits(key, counter ^ 1) != bits);  // a key never gives the same number twice
   RC_ASSERT(random_bits(key, counter) == bits);
 }
 

@@ -1,4 +1,4 @@
-// Over random recipes and random bytes: what is printed parses back, and nothing crashes.
+// With random recipes and random bytes: what is printed parses back, and nothing crashes.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -21,7 +21,7 @@ Enum any_of() {
 
 int64_t between(int64_t min, int64_t max) { return *rc::gen::inRange<int64_t>(min, max + 1); }
 
-// In [0, 1), with all the bits that a double has.
+// In [0, 1), using all the bits of a double.
 double share() { return static_cast<double>(between(0, (1LL << 53) - 1)) * 0x1p-53; }
 
 std::string utf8(uint32_t code) {
@@ -32,7 +32,7 @@ std::string utf8(uint32_t code) {
   return {static_cast<char>(0xf0 | (code >> 18)), tail(12), tail(6), tail(0)};
 }
 
-// Any Unicode text but the empty one: quotes, control characters and line breaks included.
+// Any non-empty Unicode text, including quotes, control characters and line breaks.
 std::string any_text() {
   std::string text = utf8(static_cast<uint32_t>(between(0, 0x7f)));
   const int64_t more = between(0, 8);
@@ -83,7 +83,7 @@ OptimizerOptions any_optimizer() {
   return optimizer;
 }
 
-// What only some look-aheads take is "auto" for the others, as resolve() leaves it.
+// Keys that only some look-aheads take are "auto" for the others, as resolve() leaves them.
 void draw_lookahead(Recipe& recipe) {
   OptimizerOptions& optimizer = recipe.optimizer;
   PipelineOptions& pipeline = recipe.pipeline;
@@ -139,7 +139,7 @@ SimOptions any_sim(int64_t stages) {
   return sim;
 }
 
-// What the method looks at is drawn, in the order in which keys decide over each other.
+// Draws the keys that the method uses, after the keys that they depend on.
 void draw_averaging(Recipe& recipe) {
   AveragingOptions& averaging = recipe.averaging;
   averaging = averaging_defaults(any_of<AveragingMethod>());
@@ -169,7 +169,7 @@ void draw_averaging(Recipe& recipe) {
   if (used("averaging.wire") && (few_bits || wire != WireFormat::kTernary)) averaging.wire = wire;
 }
 
-// A recipe that passes every check; independent fields are drawn from all of their range.
+// A recipe that passes every check; independent fields are drawn from their whole range.
 Recipe any_recipe() {
   Recipe recipe;
   recipe.model = any_model();
@@ -217,7 +217,7 @@ RC_GTEST_PROP(PrintedRecipe, ParsesBackToTheSame, ()) {
   RC_ASSERT(print_recipe({.recipe = again->recipe, .origins = {}}) == text);
 }
 
-// Every value of a good recipe may come through --set instead.
+// Every value of a valid recipe may come from --set instead.
 RC_GTEST_PROP(PrintedRecipe, SetsBackToTheSame, ()) {
   const Recipe recipe = any_recipe();
   std::vector<std::string> sets;
@@ -231,7 +231,7 @@ RC_GTEST_PROP(PrintedRecipe, SetsBackToTheSame, ()) {
   RC_ASSERT(again->recipe == recipe);
 }
 
-// Good or one line of complaint; and what is good prints and parses back.
+// A recipe is valid or gives a one-line error; a valid one prints and parses back.
 void must_survive(std::string_view toml, const std::vector<std::string>& sets) {
   const auto loaded = parse_recipe(toml, "random.toml", sets);
   if (!loaded.ok()) {
@@ -249,7 +249,7 @@ RC_GTEST_PROP(RandomBytes, NeverCrashTheParser, (const std::string& bytes)) {
   must_survive(bytes, {});
 }
 
-// Random bytes seldom get past the first line; a good file with a few bytes changed does.
+// Random bytes rarely get past the first line; a valid file with a few changed bytes does.
 RC_GTEST_PROP(DamagedRecipe, NeverCrashesTheParser, ()) {
   std::string text = print_recipe({.recipe = any_recipe(), .origins = {}});
   const int64_t changes = between(1, 4);

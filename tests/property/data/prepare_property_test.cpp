@@ -20,7 +20,7 @@ class Collected final : public DocumentSink {
   std::string all;
 };
 
-// Made of what the rules look for, so that near misses are common.
+// Made of the parts that the rules look for, so that near misses are common.
 std::string any_text() {
   const auto word = rc::gen::element<std::string>(
       "<|endoftext|>", "<|endo", "|>", "<doc ", "</doc>", "</do", "\n", "\r\n", "\r", "\n\n", " ",
@@ -75,13 +75,13 @@ RC_GTEST_PROP(OrderedPoolProperty, ResultsComeInTheOrderOfTheWork, ()) {
   }
 }
 
-RC_GTEST_PROP(OrderedPoolProperty, WorkThatNobodyWantsIsDropped, ()) {
+RC_GTEST_PROP(OrderedPoolProperty, UnwantedWorkIsDropped, ()) {
   OrderedPool<int, int> pool(*rc::gen::inRange(1, 4), [](int in) { return in; });
   const auto count = *rc::gen::inRange(0, 50);
   for (int i = 0; i < count; ++i) pool.push(i);
-}  // The destructor must end, whatever is still under way.
+}  // The destructor must return, whatever is still running.
 
-// A packed file with flipped bytes gives text or an error, never a crash or an endless loop.
+// A compressed file with flipped bytes gives text or an error, never a crash or an endless loop.
 RC_GTEST_PROP(TextSourceProperty, DamageNeverCrashes, (std::string text)) {
   const TemporaryFolder folder;
   std::vector<Path> paths;

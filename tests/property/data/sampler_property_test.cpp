@@ -45,7 +45,7 @@ RC_GTEST_PROP(SamplerProperty, ReplicasAreDisjointWithinAnEpoch, ()) {
   }
 }
 
-RC_GTEST_PROP(SamplerProperty, PartsAreOfOneReplicaAndEachWindowComesOncePerEpoch, ()) {
+RC_GTEST_PROP(SamplerProperty, OwnPartsDoNotOverlapAndEachWindowComesOncePerEpoch, ()) {
   SamplerOptions options = any_options();
   options.own_parts = true;
   options.window_count += static_cast<uint64_t>(options.replicas);

@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-// Whatever opens must be readable to its last id.
+// A file that opens must be readable to its last id.
 void use(const Path& path) {
   const auto file = TokenFile::open(path);
   if (!file.ok()) {
@@ -20,7 +20,7 @@ void use(const Path& path) {
   }
   std::vector<int64_t> ids(file->info().count);
   file->read(0, ids);
-  // The answers may be anything; giving them must not touch a byte outside the file.
+  // The results may be anything, but must not touch a byte outside the file.
   static_cast<void>(file->check_ids(file->info().vocabulary));
   static_cast<void>(file->check_content());
 }
@@ -35,7 +35,7 @@ std::string written(const Path& path, const std::vector<std::vector<TokenId>>& p
   return *read_text(path);
 }
 
-// A good file to damage, made once: writing one waits for the disk.
+// A valid file to damage, made once, because writing one waits for the disk.
 const std::string& good_file() {
   static const std::string bytes = [] {
     const TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// Over random pieces of work and random events: what is written reads back, and nothing crashes.
+// With random pieces of work and random events: what is written reads back, and nothing crashes.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -40,13 +40,13 @@ RC_GTEST_PROP(Work, AnyRecordSurvivesItsLine, ()) {
   RC_ASSERT(back->bytes_sent == record.bytes_sent);
 }
 
-RC_GTEST_PROP(Work, AFieldOfAnotherTypeIsRefusedAndNeverCrashes, ()) {
+RC_GTEST_PROP(Work, AFieldOfAnotherTypeIsRejectedAndNeverCrashes, ()) {
   Event event = to_event(any_record());
   const auto name = *rc::gen::element<std::string>("replica", "stage", "update", "version", "delay",
                                                    "begin", "end", "bytes", "kind");
   event.add(name, *rc::gen::arbitrary<std::string>());
   const auto back = work_of(event);
-  RC_ASSERT(!back.ok() || name == "kind");  // a random word may be a kind
+  RC_ASSERT(!back.ok() || name == "kind");  // a random word may be a valid kind
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace leeway {
 namespace {
 
-// One of each kind, loaded once. The patterns are those of GPT-2 (by hand) and of Llama 3.
+// One tokenizer of each kind, loaded once. The patterns are GPT-2's (handwritten) and Llama 3's.
 std::vector<std::unique_ptr<Tokenizer>> load_exact_tokenizers() {
   const TemporaryFolder folder;
   std::vector<std::unique_ptr<Tokenizer>> tokenizers;
@@ -45,7 +45,7 @@ const std::vector<std::unique_ptr<Tokenizer>>& exact_tokenizers() {
 
 std::string any_bytes() { return *rc::gen::string<std::string>(); }
 
-// Text that a tokenizer meets, and what it does not hope to: parts of both, in any order.
+// Mixes usual text and nasty bytes in any order.
 std::string any_text() {
   const auto parts = *rc::gen::container<std::vector<std::string>>(rc::gen::oneOf(
       rc::gen::element<std::string>("the", " the", " ", "  ", "\n", "\r\n", "\t", "a", "aaaa", "bc",
@@ -74,7 +74,7 @@ RC_GTEST_PROP(TokenizerProperty, SafeCutsGiveTheIdsOfTheWhole, ()) {
   const std::string text = any_text() + any_text();
   const auto seen = *rc::gen::inRange<size_t>(0, text.size() + 1);
   for (const auto& tokenizer : exact_tokenizers()) {
-    // The tokenizer sees only the beginning: what follows must not matter.
+    // The tokenizer sees only the start: what follows must not matter.
     const size_t cut = tokenizer->last_safe_cut(std::string_view(text).substr(0, seen));
     RC_ASSERT(cut <= seen);
     std::vector<TokenId> joined = ids_of(*tokenizer, text.substr(0, cut));
@@ -91,7 +91,7 @@ RC_GTEST_PROP(TokenizerProperty, AnyIdsDecode, ()) {
   }
 }
 
-// The plainest form of the definition, to hold the fast ones against.
+// The simplest form of the definition, to compare the fast ones with.
 std::vector<TokenId> merge_slowly(std::string_view word, const std::vector<Merge>& merges) {
   std::vector<TokenId> tokens;
   for (const char byte : word) tokens.push_back(static_cast<unsigned char>(byte));
@@ -114,7 +114,7 @@ std::vector<TokenId> merge_slowly(std::string_view word, const std::vector<Merge
 RC_GTEST_PROP(BpeProperty, ShortAndLongWordsFollowTheDefinition, ()) {
   std::array<TokenId, 256> bytes;
   for (TokenId byte = 0; byte < 256; ++byte) bytes[byte] = byte;
-  // Each merge joins two letters or earlier merges; a pair that comes again is left out.
+  // Each merge joins two letters or earlier merges; repeated pairs are left out.
   std::vector<Merge> merges;
   const auto symbol = [&] {
     return *rc::gen::oneOf(

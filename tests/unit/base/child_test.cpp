@@ -21,7 +21,7 @@ Child::End end_of(Child& child) {
   }
 }
 
-TEST(Child, WordsAndStatusComeBack) {
+TEST(Child, OutputAndStatusComeBack) {
   const TemporaryFolder folder;
   const Path log = folder.path() / "log";
   auto child = Child::start("/bin/sh", {"sh", "-c", "echo out; echo err >&2; exit 3"}, log);
@@ -42,15 +42,15 @@ TEST(Child, EndsWhenAsked) {
   EXPECT_EQ(end_of(*child).signal, SIGTERM);
 }
 
-TEST(Child, OneThatIsForgottenIsKilled) {
+TEST(Child, IsKilledByItsDestructor) {
   auto child = Child::start("/bin/cat", {"cat", "/dev/zero"}, "/dev/null");
   ASSERT_TRUE(child.ok());
-  Child other = std::move(*child);  // its end is this scope's
+  Child other = std::move(*child);  // destroyed with this scope
   EXPECT_FALSE(other.ended());
 }
 
 TEST(Child, IsKilledWithItsParent) {
-  int ends[2];  // the writing one is open for as long as one of the two lives
+  int ends[2];  // the write end stays open while either process lives
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t parent = ::fork();
   if (parent == 0) {
@@ -67,7 +67,7 @@ TEST(Child, IsKilledWithItsParent) {
   ::close(ends[0]);
 }
 
-TEST(Child, AProgramThatIsNotThereIsAnError) {
+TEST(Child, AMissingProgramIsAnError) {
   const auto child = Child::start("/nowhere/program", {"program"}, "/dev/null");
   ASSERT_FALSE(child.ok());
   EXPECT_NE(child.error().message.find("cannot start /nowhere/program"), std::string::npos);

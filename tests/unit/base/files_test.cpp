@@ -44,7 +44,7 @@ TEST(ReadText, ReadsMoreThanOnePiece) {
   EXPECT_EQ(*read_text(folder / "a"), text);
 }
 
-TEST(ReadText, MissingFileAndFolderAreSentences) {
+TEST(ReadText, AMissingFileOrAFolderIsAClearError) {
   const TemporaryFolder folder;
   EXPECT_EQ(read_text("no/such").error().message,
             "cannot read no/such: No such file or directory (check the path)");
@@ -92,7 +92,7 @@ TEST(WriteAtomically, FullDiskKeepsTheOldContent) {
   EXPECT_EQ(folder.entry_count(), 1u);
 }
 
-TEST(WriteAtomically, TargetThatIsAFolderStaysAndNoTemporaryIsLeft) {
+TEST(WriteAtomically, AFolderAtTheTargetStaysAndNoTemporaryFileIsLeft) {
   const TemporaryFolder folder;
   ASSERT_TRUE(make_folder(folder / "a/b").ok());
   const Status status = write_atomically(folder / "a", "x");
@@ -101,7 +101,7 @@ TEST(WriteAtomically, TargetThatIsAFolderStaysAndNoTemporaryIsLeft) {
   EXPECT_EQ(folder.entry_count(), 1u);
 }
 
-TEST(WriteAtomically, MissingFolderIsASentence) {
+TEST(WriteAtomically, AMissingFolderIsAClearError) {
   EXPECT_EQ(write_atomically("no/such/file", "x").error().message,
             "cannot write no/such/file: No such file or directory (check the path)");
 }
@@ -143,11 +143,11 @@ TEST(AtomicFile, TwoWritersOfOneTargetDoNotMix) {
   EXPECT_EQ(*read_text(folder / "a"), "first");
 }
 
-TEST(AtomicFileDeath, WriteAtOnlyFillsIn) {
+TEST(AtomicFileDeath, WriteAtOnlyOverwrites) {
   const TemporaryFolder folder;
   auto file = AtomicFile::create(folder / "a");
   ASSERT_TRUE(file->write(as_bytes("1234")).ok());
-  EXPECT_DEATH(static_cast<void>(file->write_at(3, as_bytes("xx"))), "fills in what write");
+  EXPECT_DEATH(static_cast<void>(file->write_at(3, as_bytes("xx"))), "only overwrites what write");
 }
 
 TEST(MappedFile, ShowsTheContent) {
@@ -175,14 +175,14 @@ TEST(MappedFile, OldContentStaysMappedWhenReplaced) {
   EXPECT_EQ(text_of(*file), "old");
 }
 
-TEST(MappedFile, FoldersPipesAndDevicesAreSentences) {
+TEST(MappedFile, FoldersPipesAndDevicesAreClearErrors) {
   const TemporaryFolder folder;
   EXPECT_THAT(MappedFile::open(folder.path()).error().message, HasSubstr("not a folder"));
   EXPECT_THAT(MappedFile::open("/dev/null").error().message, HasSubstr("a pipe or a device"));
   EXPECT_THAT(MappedFile::open(folder / "none").error().message, HasSubstr("check the path"));
 }
 
-TEST(MakeFolder, MakesTheWholeWayAndMayExist) {
+TEST(MakeFolder, MakesParentsAndMayExist) {
   const TemporaryFolder folder;
   EXPECT_TRUE(make_folder("").ok());  // the parent of a plain name
   EXPECT_TRUE(make_folder(folder / "a/b/c").ok());
@@ -190,16 +190,16 @@ TEST(MakeFolder, MakesTheWholeWayAndMayExist) {
   EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b/c"));
 }
 
-TEST(MakeFolder, FileInTheWayIsASentence) {
+TEST(MakeFolder, AFileInTheWayIsAClearError) {
   const TemporaryFolder folder;
   ASSERT_TRUE(write_atomically(folder / "a", "").ok());
   EXPECT_THAT(make_folder(folder / "a").error().message,
-              HasSubstr("a file stands where a folder is needed"));
+              HasSubstr("there is a file where a folder is needed"));
   EXPECT_THAT(make_folder(folder / "a/b").error().message,
-              HasSubstr("a file stands where a folder is needed"));
+              HasSubstr("there is a file where a folder is needed"));
 }
 
-TEST(SyncFolder, MissingFolderIsASentence) {
+TEST(SyncFolder, AMissingFolderIsAClearError) {
   EXPECT_THAT(sync_folder("no/such").error().message, HasSubstr("cannot open the folder no/such"));
 }
 

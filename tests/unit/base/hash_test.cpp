@@ -7,7 +7,8 @@
 namespace leeway {
 namespace {
 
-// XXH3's own published values. Token files and checkpoints hold such numbers, so none may change.
+// XXH3's published values. Token files and checkpoints contain these hashes, so they must not
+// change.
 TEST(Hash, IsXxh3) {
   EXPECT_EQ(hash_hex(hash_text("")), "2d06800538d394c2");
   EXPECT_EQ(hash_hex(hash_text("abc")), "78af5f94892f3950");
@@ -32,7 +33,7 @@ TEST(Hash, HexHasSixteenDigits) {
 
 TEST(StreamingHash, EmptyEqualsEmpty) { EXPECT_EQ(StreamingHash().digest(), hash_text("")); }
 
-TEST(StreamingHash, GoesOnAfterADigestAndAMove) {
+TEST(StreamingHash, ContinuesAfterADigestAndAMove) {
   StreamingHash first;
   first.add(as_bytes("one "));
   EXPECT_EQ(first.digest(), hash_text("one "));

@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-TEST(PlainName, NeedsNoQuotesAndHidesNothing) {
+TEST(PlainName, NeedsNoQuotesAndIsNotHidden) {
   EXPECT_EQ(plain_name("async + sparse", "x"), "async_sparse");
   EXPECT_EQ(plain_name("k = 0.2, lag 1", "x"), "k_=_0.2_lag_1");
   EXPECT_EQ(plain_name("../../etc", "x"), "_.._etc");
@@ -15,7 +15,7 @@ TEST(PlainName, NeedsNoQuotesAndHidesNothing) {
   EXPECT_EQ(plain_name("", "x"), "x");
 }
 
-TEST(WithoutSlash, AFolderHasAName) {
+TEST(WithoutSlash, RemovesTheFinalSlash) {
   EXPECT_EQ(without_slash("out/r1/"), Path("out/r1"));
   EXPECT_EQ(without_slash("out/r1"), Path("out/r1"));
 }

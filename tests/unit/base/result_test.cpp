@@ -32,7 +32,7 @@ Result<std::string> checked_text(int number, int& calls) {
   return std::to_string(number);
 }
 
-TEST(Result, HoldsAValueOrAnError) {
+TEST(Result, IsAValueOrAnError) {
   const Result<int> good = half_of(8);
   ASSERT_TRUE(good.ok());
   EXPECT_TRUE(static_cast<bool>(good));
@@ -57,25 +57,25 @@ TEST(Result, ValueCanBeChangedInPlace) {
 }
 
 TEST(Result, AnErrorMayItselfBeTheValue) {
-  // A variant by type would mix the two up; by index it does not.
+  // A variant accessed by type would mix the two up; by index it does not.
   const Result<std::string> text = std::string("not an error");
   EXPECT_TRUE(text.ok());
 }
 
-TEST(Status, IsGoodUnlessItHoldsAnError) {
+TEST(Status, IsOkUnlessItHasAnError) {
   EXPECT_TRUE(Status().ok());
   const Status bad = usage_error("no such flag");
   EXPECT_FALSE(bad.ok());
   EXPECT_EQ(bad.error().kind, ErrorKind::kUsage);
 }
 
-TEST(Macros, AssignLeavesAtTheFirstError) {
+TEST(Macros, AssignReturnsTheFirstError) {
   EXPECT_EQ(*quarter_of(12), 3);
   EXPECT_EQ(quarter_of(5).error().message, "5 is odd");
   EXPECT_EQ(quarter_of(6).error().message, "3 is odd");
 }
 
-TEST(Macros, TryEvaluatesOnceAndLeaves) {
+TEST(Macros, TryEvaluatesOnceAndReturns) {
   int calls = 0;
   EXPECT_EQ(*checked_text(4, calls), "4");
   EXPECT_EQ(calls, 2);
@@ -83,10 +83,10 @@ TEST(Macros, TryEvaluatesOnceAndLeaves) {
   EXPECT_EQ(calls, 3);
 }
 
-TEST(ResultDeath, ValueOfAnErrorIsABugAndSaysTheError) {
+TEST(ResultDeath, ValueOfAnErrorStopsWithItsMessage) {
   EXPECT_DEATH(half_of(7).value(), "internal error.*7 is odd");
-  EXPECT_DEATH(half_of(8).error(), "asked a good result for its error");
-  EXPECT_DEATH(Status().error(), "asked a good status for its error");
+  EXPECT_DEATH(half_of(8).error(), "called on a successful result");
+  EXPECT_DEATH(Status().error(), "called on a successful status");
 }
 
 TEST(CheckDeath, NamesFileConditionAndReason) {

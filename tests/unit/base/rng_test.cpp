@@ -13,8 +13,8 @@ namespace {
 constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kDraws = 200'000;
 
-// From a second implementation, in Python. Weights, windows and splits of every run follow from
-// this function: a change of it changes all of them, so it must never happen by accident.
+// From a second implementation, in Python. The weights, windows and splits of every run depend on
+// this function, so it must never change by accident.
 TEST(Rng, GoldenValues) {
   const RandomKey zero = {.seed = 0, .stream = Stream::kWeights, .name = 0};
   const RandomKey small = {.seed = 1, .stream = Stream::kSampler, .name = 3};
@@ -51,7 +51,7 @@ TEST(Rng, UniformHasTheMomentsOfUniform) {
     sum += x;
     squares += x * x;
   }
-  // Five standard errors: 0.289 and 0.298 over the root of the count.
+  // Five standard errors, which are 0.289 and 0.298 over the root of the count.
   const double error = 5.0 * 0.3 / std::sqrt(static_cast<double>(kDraws));
   EXPECT_NEAR(sum / kDraws, 1.0 / 2.0, error);
   EXPECT_NEAR(squares / kDraws, 1.0 / 3.0, error);
@@ -102,7 +102,7 @@ TEST(Rng, NeighbouringKeysAndCountersAreIndependent) {
   EXPECT_NEAR(correlation(key, {.seed = 4, .stream = Stream::kWeights, .name = 8}, 0), 0, error);
   EXPECT_NEAR(correlation(key, {.seed = 3, .stream = Stream::kSampler, .name = 8}, 0), 0, error);
   EXPECT_NEAR(correlation(key, {.seed = 3, .stream = Stream::kWeights, .name = 9}, 0), 0, error);
-  // The three parts of a key are not added up somewhere: moving one unit from one to another.
+  // Moving one unit between the parts of a key changes the sequence: they are not just summed.
   EXPECT_NEAR(correlation(key, {.seed = 4, .stream = Stream::kWeights, .name = 7}, 0), 0, error);
   EXPECT_NEAR(correlation(key, key, 0), 1.0, std::sqrt(2.0) * error);  // the test can fail
 }
@@ -122,7 +122,7 @@ TEST(KeyedPermutation, EpochsAreShuffledDifferently) {
   }
   EXPECT_LT(same, 10u);                    // one is expected
   EXPECT_LT(fixed, 10u);                   // likewise
-  EXPECT_NEAR(distance, 1.0 / 3.0, 0.02);  // of two uniform numbers
+  EXPECT_NEAR(distance, 1.0 / 3.0, 0.02);  // as for two uniform numbers
 }
 
 TEST(KeyedPermutation, OneElement) {
@@ -136,10 +136,10 @@ TEST(KeyedPermutation, LargestCount) {
   EXPECT_LT(huge((uint64_t{1} << 62) - 1), uint64_t{1} << 62);
 }
 
-TEST(KeyedPermutationDeath, RefusesWhatIsOutside) {
+TEST(KeyedPermutationDeath, RejectsArgumentsOutOfRange) {
   const KeyedPermutation ten({.seed = 1}, 10);
   EXPECT_DEATH(ten(10), "position outside");
-  EXPECT_DEATH(KeyedPermutation({.seed = 1}, 0), "permutation of nothing");
+  EXPECT_DEATH(KeyedPermutation({.seed = 1}, 0), "empty permutation");
   EXPECT_DEATH(KeyedPermutation({.seed = 1}, (uint64_t{1} << 62) + 1), "at most 31 bits");
 }
 

@@ -103,7 +103,7 @@ TEST(CheckpointFolder, FolderThatCannotBeMadeIsOneSentence) {
   ASSERT_TRUE(write_atomically(folder / "file", "in the way").ok());
   const auto failed = write_checkpoint(folder / "file/checkpoints", 1, files_of("{}"), 1);
   ASSERT_FALSE(failed.ok());
-  EXPECT_THAT(failed.error().message, HasSubstr("a file stands where a folder is needed"));
+  EXPECT_THAT(failed.error().message, HasSubstr("there is a file where a folder is needed"));
 }
 
 TEST(CheckpointFolder, RemovesLeftoversOfDeadProcessesOnly) {

@@ -1,4 +1,4 @@
-// [averaging]: what follows from the method, and what does not go with it.
+// [averaging]: what the method decides, and what does not go with it.
 #include <gtest/gtest.h>
 
 #include "config/averaging_rules.h"
@@ -21,12 +21,12 @@ TEST(Averaging, MethodFollowsTheReplicas) {
   EXPECT_EQ(options_of({"averaging.method=auto"}).method, AveragingMethod::kSparse);
   EXPECT_EQ(options_of({"averaging.method=none"}).method, AveragingMethod::kNone);
   const AveragingOptions alone = loaded_from("averaging.method = 'sparse'").recipe.averaging;
-  EXPECT_EQ(alone, averaging_defaults(AveragingMethod::kSparse)) << "as given, and it does nothing";
+  EXPECT_EQ(alone, averaging_defaults(AveragingMethod::kSparse)) << "kept as given, without effect";
 }
 
 TEST(Averaging, SparseHasItsDefaults) {
   const AveragingOptions sparse = options_of({});
-  EXPECT_EQ(sparse, AveragingOptions{}) << "recipe.h has those of sparse";
+  EXPECT_EQ(sparse, AveragingOptions{}) << "recipe.h has the defaults of sparse";
   EXPECT_EQ(sparse.fraction, 0.05);
   EXPECT_EQ(sparse.interval, 1);
   EXPECT_EQ(sparse.correction, Correction::kEma);
@@ -70,7 +70,7 @@ TEST(Averaging, DilocoHasItsDefaults) {
   EXPECT_EQ(diloco.gain, 0);
 }
 
-TEST(Averaging, TheRestTakesTheMeanAsItIs) {
+TEST(Averaging, OtherMethodsTakeTheMeanAsItIs) {
   for (const std::string method : {"allreduce", "weights", "none"}) {
     const AveragingOptions options = options_of({"averaging.method=" + method});
     EXPECT_EQ(options.fraction, 1) << method;
@@ -86,7 +86,7 @@ TEST(Averaging, TheRestTakesTheMeanAsItIs) {
   }
 }
 
-TEST(Averaging, WhatIsGivenStays) {
+TEST(Averaging, GivenValuesStay) {
   const AveragingOptions options =
       options_of({"averaging.method=diloco", "averaging.interval=20", "averaging.outer_rate=0.5",
                   "averaging.lag=5", "averaging.wire=bf16", "averaging.correction=ema",
@@ -99,8 +99,8 @@ TEST(Averaging, WhatIsGivenStays) {
   EXPECT_EQ(options.ema_start, 0.25);
 }
 
-// A recipe for many must also do for one, and for a comparison with nothing.
-TEST(Averaging, NoneIsAtRestWhateverWasGiven) {
+// A recipe for several replicas must also run with one, or without averaging.
+TEST(Averaging, NoneIgnoresGivenValues) {
   const std::string rest =
       "averaging.merge = 'fixed_lag'\naveraging.lag = 5000\naveraging.fraction = 0.5\n"
       "averaging.wire = 'ternary'\naveraging.gain = 3\naveraging.deadline_ms = 5\n";
@@ -110,7 +110,7 @@ TEST(Averaging, NoneIsAtRestWhateverWasGiven) {
   EXPECT_EQ(loaded_from(two + rest).recipe.averaging, none);
 }
 
-TEST(Averaging, AutoTakesBackWhatTheFileSays) {
+TEST(Averaging, AutoResetsWhatTheFileSays) {
   const LoadedRecipe loaded =
       loaded_from("mesh.replicas = 2\naveraging.merge = 'fixed_lag'\naveraging.lag = 9",
                   {"averaging.method=allreduce", "averaging.merge=auto", "averaging.lag=auto"});
@@ -157,24 +157,24 @@ const Misfit kUnused[] = {
      "which exchanges weights: leave averaging.gain out, or choose \"lowbit\""},
     {{"averaging.lag=1"},
      "averaging.lag = 1 (--set) does not go with averaging.merge = \"on_arrival\" (default), "
-     "which merges whenever a round is done: leave averaging.lag out, or choose \"fixed_lag\""},
+     "which merges as soon as a round is done: leave averaging.lag out, or choose \"fixed_lag\""},
     {{"averaging.merge=fixed_lag", "averaging.deadline_ms=1000"},
      "averaging.deadline_ms = 1000.0 (--set) does not go with averaging.merge = \"fixed_lag\" "
-     "(--set), which waits for everybody: leave averaging.deadline_ms out, or choose "
+     "(--set), which waits for all replicas: leave averaging.deadline_ms out, or choose "
      "\"on_arrival\""},
     {{"averaging.correction=delta", "averaging.ema_end=0.9"},
      "averaging.ema_end = 0.9 (--set) does not go with averaging.correction = \"delta\" (--set), "
      "which has no running mean: leave averaging.ema_end out, or choose \"ema\""},
     {{"averaging.fraction=1", "averaging.granularity=8"},
      "averaging.granularity = 8 (--set) does not go with averaging.fraction = 1.0 (--set), which "
-     "takes all there is: leave averaging.granularity out, or choose a smaller fraction"}};
+     "exchanges all weights: leave averaging.granularity out, or choose a smaller fraction"}};
 INSTANTIATE_TEST_SUITE_P(Unused, AveragingMisfit, testing::ValuesIn(kUnused));
 
 const Misfit kNumbers[] = {
     {{"averaging.wire=ternary"},
      "averaging.wire = \"ternary\" (--set) does not go with averaging.method = \"sparse\" "
-     "(default): only lowbit makes up later for what so few bits leave out; choose another wire, "
-     "or averaging.method = \"lowbit\""},
+     "(default): only lowbit makes up for what so few bits lose; choose another wire, or "
+     "averaging.method = \"lowbit\""},
     {{"averaging.merge=fixed_lag", "averaging.lag=1000"},
      "averaging.lag = 1000 (--set) is not less than run.updates = 1000 (default), so no round "
      "would be merged: shorten the lag"},
@@ -192,12 +192,12 @@ const Misfit kNumbers[] = {
      "diloco would overlap: lengthen the interval, or shorten the lag"}};
 INSTANTIATE_TEST_SUITE_P(Numbers, AveragingMisfit, testing::ValuesIn(kNumbers));
 
-// Every key and every method: refused where the method has no use for it, and nowhere else.
-TEST(Averaging, EveryMethodRefusesWhatItHasNoUseFor) {
+// Every key with every method: rejected exactly if the method ignores the key.
+TEST(Averaging, EveryMethodRejectsKeysItIgnores) {
   struct Uses {
     std::string key;
     std::string value;
-    std::string methods;  // that take it
+    std::string methods;  // those that take it
   };
   const Uses all[] = {{"fraction", "0.5", "sparse"},
                       {"interval", "7", "sparse lowbit weights diloco"},
@@ -225,17 +225,17 @@ TEST(Averaging, EveryMethodRefusesWhatItHasNoUseFor) {
   }
 }
 
-TEST(Averaging, NamesTheLineOfTheFileAndTheWayAroundIt) {
+TEST(Averaging, NamesTheLineOfTheFileAndTheWayOut) {
   const std::string rest = "mesh.replicas = 2\n[averaging]\nlag = 3";
   EXPECT_EQ(error_of(rest),
             "averaging.lag = 3 (test.toml:4) does not go with averaging.merge = \"on_arrival\" "
-            "(default), which merges whenever a round is done: leave averaging.lag out (--set "
+            "(default), which merges as soon as a round is done: leave averaging.lag out (--set "
             "averaging.lag=auto), or choose \"fixed_lag\"");
   loaded_from(rest, {"averaging.lag=auto"});
 }
 
-// So that --set can take back from a file what another method has no use for.
-TEST(Averaging, AllKeysThatAMethodMayRefuseTakeAuto) {
+// So that --set can undo keys of a file that another method ignores.
+TEST(Averaging, AllKeysThatAMethodMayRejectTakeAuto) {
   for (const Key& key : keys()) {
     for (size_t index = 0; index < kWords<AveragingMethod>.size(); ++index) {
       const AveragingOptions usual = averaging_defaults(static_cast<AveragingMethod>(index));
@@ -245,7 +245,7 @@ TEST(Averaging, AllKeysThatAMethodMayRefuseTakeAuto) {
   }
 }
 
-TEST(Averaging, LetsThroughWhatFits) {
+TEST(Averaging, AcceptsValuesThatFit) {
   const std::string fixed = "averaging.merge=fixed_lag", diloco = "averaging.method=diloco";
   options_of({fixed, "averaging.lag=999"});
   options_of({fixed, "averaging.lag=0", "run.updates=1"});
@@ -257,7 +257,7 @@ TEST(Averaging, LetsThroughWhatFits) {
   options_of({diloco, "averaging.merge=on_arrival", "averaging.deadline_ms=5"});
   options_of({diloco, "averaging.merge=on_arrival", "averaging.interval=1"});
   options_of({"averaging.method=lowbit", fixed, "averaging.lag=10", "averaging.wire=int8"});
-  // One replica is never too short of time to average with itself.
+  // With one replica there is nothing to average, so no interval is too long.
   loaded_from("", {"averaging.method=diloco", "run.updates=5"});
   loaded_from("", {"averaging.method=sparse", fixed, "averaging.lag=5", "run.updates=5"});
 }

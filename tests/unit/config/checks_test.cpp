@@ -1,4 +1,4 @@
-// Values that do not fit each other, and what looks like it and does.
+// Values that do not fit together, and similar ones that do.
 #include "config/checks.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,9 @@ struct Misfit {
 
 class Together : public testing::TestWithParam<Misfit> {};
 
-TEST_P(Together, MisfitsAreNamed) { EXPECT_EQ(error_of("", GetParam().sets), GetParam().message); }
+TEST_P(Together, MismatchesAreNamed) {
+  EXPECT_EQ(error_of("", GetParam().sets), GetParam().message);
+}
 
 const Misfit kModel[] = {
     {{"model.width=100", "model.heads=3"},
@@ -23,14 +25,14 @@ const Misfit kModel[] = {
      "of them"},
     {{"model.kv_heads=3"},
      "model.heads = 4 (default) is not a multiple of model.kv_heads = 3 (--set): each "
-     "key and value head serves the same number of heads"},
+     "key and value head must serve the same number of heads"},
     {{"model.architecture=gpt2", "model.kv_heads=2"},
      "model.kv_heads = 2 (--set) differs from model.heads = 4 (default), but "
-     "model.architecture = \"gpt2\" (--set) has no grouped queries: leave model.kv_heads "
+     "model.architecture = \"gpt2\" (--set) has no grouped-query attention: leave model.kv_heads "
      "out"},
     {{"model.width=12"},
-     "model.width = 12 (--set) over model.heads = 4 (default) leaves 3 numbers a head, "
-     "but llama's rotary positions need an even number: change one of them"},
+     "model.width = 12 (--set) over model.heads = 4 (default) gives a head size of 3, "
+     "but llama's rotary positions need an even one: change one of them"},
     {{"model.activation=gelu"},
      "model.activation = \"gelu\" (--set) does not go with model.architecture = "
      "\"llama\" (default): choose \"swiglu\""},
@@ -57,7 +59,7 @@ const Misfit kRest[] = {
      "(--set): shorten the warm-up"},
     {{"optimizer.name=adamw", "optimizer.nesterov=true"},
      "optimizer.nesterov = true (--set) does not go with optimizer.name = \"adamw\" "
-     "(--set): optimizer.name = \"nadamw\" is that form of AdamW"},
+     "(--set): optimizer.name = \"nadamw\" is AdamW with it"},
     {{"optimizer.name=nadamw", "optimizer.nesterov=false"},
      "optimizer.nesterov = false (--set) does not go with optimizer.name = \"nadamw\" "
      "(--set): optimizer.name = \"adamw\" is the form without it"},
@@ -82,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Rest, Together, testing::ValuesIn(kRest));
 const Misfit kPipeline[] = {
     {{"optimizer.name=nadamw", "pipeline.lookahead=matched"},
      "pipeline.lookahead = \"matched\" (--set) does not go with optimizer.name = "
-     "\"nadamw\" (--set): nadamw is the look-ahead nesterov; choose optimizer.name = "
+     "\"nadamw\" (--set): nadamw implies the look-ahead nesterov; choose optimizer.name = "
      "\"adamw\" for another one"},
     {{"optimizer.nesterov=false", "pipeline.lookahead=nesterov"},
      "pipeline.lookahead = \"nesterov\" (--set) does not go with optimizer.nesterov = "
@@ -104,20 +106,20 @@ const Misfit kPipeline[] = {
      "\"lr_discount\""},
     {{"mesh.stages=4", "pipeline.update_every=2", "pipeline.lookahead=tentative"},
      "pipeline.lookahead = \"tentative\" (--set) does not go with pipeline.update_every = "
-     "2 (--set): with 4 microbatches in flight some late forwards have no part of an "
-     "update to go by; choose \"matched\", or pipeline.update_every = 4 or more"},
+     "2 (--set): with 4 microbatches in flight some late forwards start before any gradient "
+     "of the update is known; choose \"matched\", or pipeline.update_every = 4 or more"},
     {{"pipeline.lookahead=none", "pipeline.refresh=3"},
      "pipeline.refresh = 3 (--set) does not go with pipeline.lookahead = \"none\" (--set): "
      "leave pipeline.refresh out, or choose \"tentative\""},
     {{"pipeline.lookahead=matched", "optimizer.gradient_share=0.1"},
      "optimizer.gradient_share = 0.1 (--set) does not go with pipeline.lookahead = "
-     "\"matched\" (--set), which makes its own: leave optimizer.gradient_share out"},
+     "\"matched\" (--set), which sets its own: leave optimizer.gradient_share out"},
     {{"optimizer.name=nadamw", "optimizer.gradient_share=0.1"},
      "optimizer.gradient_share = 0.1 (--set) does not go with pipeline.lookahead = "
-     "\"nesterov\" (default), which makes its own: leave optimizer.gradient_share out"},
+     "\"nesterov\" (default), which sets its own: leave optimizer.gradient_share out"},
     {{"pipeline.stash=false"},
      "pipeline.stash = false (--set) does not go with pipeline.recompute = false "
-     "(default): a backward needs the weights of its forward, or the forward again; set "
+     "(default): a backward needs the weights of its forward, or must repeat the forward; set "
      "pipeline.recompute = true"}};
 INSTANTIATE_TEST_SUITE_P(Pipeline, Together, testing::ValuesIn(kPipeline));
 
@@ -154,11 +156,11 @@ const Misfit kSim[] = {
      "run.driver = \"sim\" (--set) does not go with run.device = \"cuda\" (--set): the "
      "simulator computes on the cpu"},
     {{"sim.speeds=[1, 2]"},
-     "sim.speeds = [1.0, 2.0] (--set) has 2 numbers, but mesh.stages = 1 (default) asks "
-     "for one each: change one of them"},
+     "sim.speeds = [1.0, 2.0] (--set) has 2 numbers, but mesh.stages = 1 (default) needs "
+     "one per stage: change one of them"},
     {{"sim.speeds=[0.5]", "mesh.stages=2"},
-     "sim.speeds = [0.5] (--set) has 1 number, but mesh.stages = 2 (--set) asks for one "
-     "each: change one of them"}};
+     "sim.speeds = [0.5] (--set) has 1 number, but mesh.stages = 2 (--set) needs one "
+     "per stage: change one of them"}};
 INSTANTIATE_TEST_SUITE_P(Sim, Together, testing::ValuesIn(kSim));
 
 TEST(Checks, NameTheLineOfTheFile) {
@@ -170,8 +172,8 @@ TEST(Checks, NameTheLineOfTheFile) {
             "the run: keep one of them");
 }
 
-// What looks like the misfits above and is none.
-TEST(Checks, LetThroughWhatFits) {
+// Values that look like the mismatches above but fit.
+TEST(Checks, AcceptValuesThatFit) {
   loaded_from("", {"model.kv_heads=2"});
   loaded_from("", {"model.architecture=gpt2", "model.width=12"});
   loaded_from("", {"model.architecture=gpt2", "model.activation=relu", "model.bias=false"});

@@ -30,7 +30,7 @@ TEST(Compare, DrivingDoesNotMatter) {
   EXPECT_TRUE(differences(recipe_of({}), recipe_of({"pipeline.recompute=true"})).empty());
 }
 
-TEST(Compare, CheckpointsMatterWhereTheyEmptyThePipeline) {
+TEST(Compare, CheckpointsMatterIfTheyDrainThePipeline) {
   const auto change = [](const std::string& stages, const std::string& schedule) {
     const std::string mesh = "mesh.stages=" + stages, order = "pipeline.schedule=" + schedule;
     return differences(recipe_of({mesh, order, "run.checkpoint_every=3"}),
@@ -39,10 +39,10 @@ TEST(Compare, CheckpointsMatterWhereTheyEmptyThePipeline) {
   EXPECT_TRUE(change("1", "async").empty());
   EXPECT_TRUE(change("4", "1f1b").empty());
   ASSERT_EQ(change("4", "async").size(), 1U);
-  EXPECT_TRUE(change("4", "async")[0].may_change) << "it is said, and the run goes on";
+  EXPECT_TRUE(change("4", "async")[0].may_change) << "reported, but the run may continue";
 }
 
-TEST(Compare, EveryKeyOfTheSimulatorIsOneThatDoesNotMatter) {
+TEST(Compare, NoKeyOfTheSimulatorMatters) {
   for (const Key& key : keys()) {
     if (key.table() != "sim") continue;
     Recipe other = recipe_of({});
@@ -53,7 +53,7 @@ TEST(Compare, EveryKeyOfTheSimulatorIsOneThatDoesNotMatter) {
   }
 }
 
-TEST(Compare, WhatDecidesDelaysAndWhatBecomesOfThemMustStay) {
+TEST(Compare, KeysOfDelaysAndLookaheadMustStay) {
   struct Change {
     std::string lookahead;
     std::string set;
@@ -80,8 +80,8 @@ TEST(Compare, WhatDecidesDelaysAndWhatBecomesOfThemMustStay) {
             1U);
 }
 
-// Nothing is late there, so the cut is nobody's business.
-TEST(Compare, SynchronousPipelinesMayBeCutAnew) {
+// No gradient is late there, so the number of stages does not matter.
+TEST(Compare, SynchronousPipelinesMayChangeTheirStages) {
   const std::string none = "pipeline.lookahead=none";
   const Recipe two = recipe_of({"pipeline.schedule=1f1b", "mesh.stages=2"});
   const Recipe four = recipe_of({"pipeline.schedule=gpipe", "mesh.stages=4",
@@ -96,12 +96,12 @@ TEST(Compare, SynchronousPipelinesMayBeCutAnew) {
   EXPECT_EQ(found[1].key, "pipeline.schedule");
 }
 
-TEST(Compare, ReplicasAndWhatTheyMakeOfEachOtherMustStay) {
+TEST(Compare, ReplicasAndAveragingMustStay) {
   const auto replicas = differences(recipe_of({"mesh.replicas=2"}), recipe_of({"mesh.replicas=4"}));
   ASSERT_EQ(replicas.size(), 1U);
   EXPECT_EQ(replicas[0].key, "mesh.replicas");
   EXPECT_FALSE(replicas[0].may_change);
-  EXPECT_EQ(replicas[0].reason, "it decides who reads which data");
+  EXPECT_EQ(replicas[0].reason, "it decides which replica reads which data");
   for (const Key& key : keys()) {
     if (key.table() != "averaging") continue;
     const Recipe begun = recipe_of({"mesh.replicas=2"});
@@ -115,14 +115,14 @@ TEST(Compare, ReplicasAndWhatTheyMakeOfEachOtherMustStay) {
     ASSERT_EQ(found.size(), no_matter ? 0U : 1U) << key.path;
     if (no_matter) continue;
     EXPECT_FALSE(found[0].may_change);
-    EXPECT_EQ(found[0].reason, "it decides what replicas make of each other's weights");
+    EXPECT_EQ(found[0].reason, "it decides how replicas merge their weights");
     Recipe alone = begun, other_alone = other;
     alone.mesh.replicas = other_alone.mesh.replicas = 1;
-    EXPECT_TRUE(differences(alone, other_alone).empty()) << "one replica has no others";
+    EXPECT_TRUE(differences(alone, other_alone).empty()) << "one replica does not average";
   }
 }
 
-TEST(Compare, CheckpointsMatterWhereTheyEndRounds) {
+TEST(Compare, CheckpointsMatterIfTheyEndRounds) {
   const auto changes = [](const std::vector<std::string>& sets) {
     std::vector<std::string> often = sets, seldom = sets;
     often.push_back("run.checkpoint_every=3");
@@ -139,7 +139,7 @@ TEST(Compare, CheckpointsMatterWhereTheyEndRounds) {
 
 TEST(Compare, NamesTheKeyAndBothValues) {
   const auto found = differences(recipe_of({}), recipe_of({"model.width=64", "run.seed=2"}));
-  ASSERT_EQ(found.size(), 3U);  // model.hidden follows the width
+  ASSERT_EQ(found.size(), 3U);  // model.hidden depends on the width
   EXPECT_EQ(found[0].key, "run.seed");
   EXPECT_EQ(found[1].key, "model.width");
   EXPECT_EQ(found[1].first, "128");

@@ -58,12 +58,12 @@ TEST(Words, GoBothWays) {
   EXPECT_EQ(enum_of<UpdateRule>("adam"), std::nullopt);
 }
 
-TEST(Keys, AreDifferentAndInKnownTablesAndExplained) {
+TEST(Keys, AreUniqueAndInKnownTablesAndHaveHelp) {
   std::set<std::string_view> table_names;
   for (const Table& table : tables()) table_names.insert(table.name);
   std::set<std::string_view> paths;
   for (const Key& key : keys()) {
-    EXPECT_TRUE(paths.insert(key.path).second) << key.path << " is there twice";
+    EXPECT_TRUE(paths.insert(key.path).second) << key.path << " is listed twice";
     EXPECT_TRUE(table_names.contains(key.table())) << key.path;
     EXPECT_TRUE(key.help.ends_with('.')) << key.path << ": help is a sentence";
     EXPECT_EQ(find_key(key.path), &key);
@@ -72,8 +72,8 @@ TEST(Keys, AreDifferentAndInKnownTablesAndExplained) {
   EXPECT_EQ(find_key("width"), nullptr);
 }
 
-// Two rows that point to one field would show here: the second would overwrite the first.
-TEST(Keys, EachHasAFieldOfItsOwn) {
+// Fails if two rows point to one field: the second would overwrite the first.
+TEST(Keys, EachHasItsOwnField) {
   const LoadedRecipe start = loaded_from("");
   for (const Key& key : keys()) {
     Recipe recipe = start.recipe;
@@ -113,15 +113,15 @@ TEST(Keys, SayWhatTheyAllow) {
   EXPECT_EQ(allowed("optimizer.nesterov"), "true or false, or \"auto\"");
   EXPECT_EQ(allowed("optimizer.name"), "\"muon\", \"adamw\", \"nadamw\" or \"sgd\"");
   EXPECT_EQ(allowed("run.device"), "\"cpu\", \"cuda\" or \"cuda:N\"");
-  EXPECT_EQ(allowed("data.train"), "a text or a list of texts, none empty");
+  EXPECT_EQ(allowed("data.train"), "a string or a list of strings, none empty");
   EXPECT_EQ(allowed("mesh.replicas"), "a whole number from 1 to 256");
   EXPECT_EQ(allowed("averaging.fraction"), "a number above 0, at most 1, or \"auto\"");
   EXPECT_EQ(allowed("averaging.merge"), "\"on_arrival\" or \"fixed_lag\", or \"auto\"");
   EXPECT_EQ(allowed("sim.speeds"), "a list of numbers, each above 0, at most 1000000");
 }
 
-// Below its range an automatic number is not a number but the word, both ways.
-TEST(Keys, KeepTheWordAutoWhereNoOtherKeyDecides) {
+// An automatic number below its range reads and writes as the word "auto".
+TEST(Keys, KeepAutoIfNoOtherKeyDecides) {
   const Key& horizon = *find_key("pipeline.horizon");
   Recipe recipe;
   EXPECT_EQ(value_of(horizon, recipe), Value("auto"));
@@ -145,7 +145,7 @@ TEST_P(KeyTakes, WhatItsRowSays) {
   const Recipe before = loaded_from("").recipe;
   Recipe recipe = before;
   EXPECT_EQ(assign(*find_key(path), value, recipe), good) << path << " = " << toml_text(value);
-  EXPECT_TRUE(good || recipe == before) << "a refused value left a trace";
+  EXPECT_TRUE(good || recipe == before) << "a rejected value changed the recipe";
 }
 
 const double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -232,7 +232,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"sim.speeds", std::vector<double>{kNan}, false},
         Case{"sim.speeds", std::vector<double>{2e6}, false},
         Case{"sim.speeds", std::vector<double>{}, true},
-        Case{"sim.speeds", std::vector<std::string>{}, true},  // what [] reads as
+        Case{"sim.speeds", std::vector<std::string>{}, true},  // [] is read as this
         Case{"sim.speeds", std::vector<std::string>{"1"}, false}, Case{"sim.speeds", 1.0, false},
         Case{"data.valid", std::vector<double>{1}, false}));
 

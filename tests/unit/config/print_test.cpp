@@ -23,14 +23,14 @@ Recipe parsed_again(const LoadedRecipe& loaded) {
 TEST(Print, SaysWhereEachValueCameFrom) {
   const std::string text = print_recipe(loaded_from("run.seed = 9", {"model.width=64"}));
   EXPECT_THAT(text, HasSubstr("\n[run]\nupdates = 1000               # default\n"
-                              "# tokens = 0                 # run.updates counts\n"
+                              "# tokens = 0                 # run.updates is used\n"
                               "seed = 9                     # test.toml:2\n"));
   EXPECT_THAT(text, HasSubstr("\nwidth = 64                   # --set\n"));
   EXPECT_THAT(text, HasSubstr("\nhidden = 192                 # default\n"));
   EXPECT_THAT(text, HasSubstr("\ntrain = [\"text.txt\"]         # test.toml:1\n"));
 }
 
-TEST(Print, HoldsEveryKey) {
+TEST(Print, HasEveryKey) {
   const std::string text = print_recipe(loaded_from(""));
   for (const Key& key : keys()) {
     EXPECT_THAT(text, HasSubstr(std::string(key.name()) + " = ")) << key.path;
@@ -39,7 +39,7 @@ TEST(Print, HoldsEveryKey) {
 
 TEST(Print, KeepsTheKeyThatSetsTheLength) {
   const LoadedRecipe loaded = loaded_from("", {"run.tokens=4096"});
-  EXPECT_THAT(print_recipe(loaded), HasSubstr("# updates = 2                # run.tokens counts\n"
+  EXPECT_THAT(print_recipe(loaded), HasSubstr("# updates = 2                # run.tokens is used\n"
                                               "tokens = 4096                # --set\n"));
   EXPECT_EQ(parsed_again(loaded), loaded.recipe);
 }
@@ -88,8 +88,8 @@ TEST(Print, ParsesBackForEveryMethodOfAveraging) {
   EXPECT_EQ(parsed_again(alone), alone.recipe);
 }
 
-// If they were keys the recipe would be refused: nobody may give them.
-TEST(Print, MakesCommentsOfWhatTheAveragingHasNoUseFor) {
+// As keys they would be rejected.
+TEST(Print, MakesCommentsOfKeysThatTheAveragingIgnores) {
   const std::string sparse = print_recipe(loaded_from("mesh.replicas = 2"));
   EXPECT_THAT(sparse, HasSubstr("\nmethod = \"sparse\"            # default\n"
                                 "fraction = 0.05              # default\n"));
@@ -109,7 +109,7 @@ TEST(Print, MakesCommentsOfWhatTheAveragingHasNoUseFor) {
                         "# fraction = 1.0             # idle: averaging.method = \"none\"\n"));
 }
 
-TEST(Print, SaysAutoWhereNoOtherKeyDecides) {
+TEST(Print, SaysAutoIfNoOtherKeyDecides) {
   const std::string matched = print_recipe(loaded_from(""));
   EXPECT_THAT(matched, HasSubstr("\nhorizon = \"auto\"             # default\n"));
   EXPECT_THAT(matched, HasSubstr("\ndiscount_updates = \"auto\"    # default\n"));
@@ -119,14 +119,14 @@ TEST(Print, SaysAutoWhereNoOtherKeyDecides) {
   EXPECT_THAT(discount, HasSubstr("\ndiscount_updates = 250       # default\n"));
 }
 
-// A file's name is printed in comments, where a line break would start a key.
+// File names are printed in comments, where a line break would start a key.
 TEST(Print, SurvivesAStrangeFileName) {
   const auto loaded = parse_recipe(kSmallest, "a\nb = 1\xff.toml", {});
   ASSERT_TRUE(loaded.ok());
   EXPECT_EQ(parsed_again(*loaded), loaded->recipe);
 }
 
-TEST(Documentation, HoldsEveryKeyOnALineOfItsOwn) {
+TEST(Documentation, HasEveryKeyOnItsOwnLine) {
   const std::string page = configuration_markdown();
   EXPECT_THAT(page, HasSubstr("\n| `width` | `128` | a whole number from 1 to 65536 | "));
   EXPECT_THAT(page, HasSubstr("\n| `kv_heads` | *`model.heads`* | a whole number from 1 to 4096, "
@@ -142,7 +142,7 @@ TEST(Documentation, CommittedPageIsTheGeneratedOne) {
   const auto committed = read_text("docs/configuration.md");
   ASSERT_TRUE(committed.ok()) << committed.error().message;
   EXPECT_TRUE(*committed == configuration_markdown())
-      << "docs/configuration.md is not what the table of keys says: run\n"
+      << "docs/configuration.md does not match the table of keys: run\n"
          "  build/leeway config keys > docs/configuration.md";
 }
 

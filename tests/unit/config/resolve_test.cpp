@@ -1,4 +1,4 @@
-// Defaults that follow from other keys.
+// Defaults that depend on other keys.
 #include <gtest/gtest.h>
 
 #include "config/load.h"
@@ -56,7 +56,7 @@ TEST(Resolve, LookaheadFollowsTheOptimizerAndTheDelays) {
               Lookahead::kMatched);
   }
   EXPECT_EQ(lookahead({"optimizer.name=nadamw"}), Lookahead::kNesterov);
-  // Where every update flushes nothing is late, however small it is.
+  // If every update flushes, no gradient is late, however few microbatches an update has.
   EXPECT_EQ(lookahead({"pipeline.update_every=2", "pipeline.schedule=1f1b"}), Lookahead::kNone);
   EXPECT_EQ(lookahead({"pipeline.schedule=gpipe"}), Lookahead::kNone);
   EXPECT_EQ(lookahead({"pipeline.schedule=gpipe", "optimizer.name=nadamw"}), Lookahead::kNesterov);
@@ -72,7 +72,7 @@ TEST(Resolve, TentativeHasItsShareAndItsGuesses) {
   EXPECT_EQ(none.pipeline.refresh, 0);
 }
 
-TEST(Resolve, AdamWThatLooksAheadByNesterovIsNAdamW) {
+TEST(Resolve, AdamWWithLookaheadNesterovIsNAdamW) {
   const auto adamw =
       loaded_from("", {"optimizer.name=adamw", "pipeline.lookahead=nesterov"}).recipe.optimizer;
   EXPECT_EQ(adamw.beta1, 0.99);
@@ -100,7 +100,7 @@ TEST(Resolve, HorizonAndDiscountFollowTheLookahead) {
   EXPECT_EQ(tiny.pipeline.discount_updates, 1);
 }
 
-TEST(Resolve, LeavesWhatWasGiven) {
+TEST(Resolve, LeavesGivenValues) {
   const Recipe recipe = loaded_from("", {"model.kv_heads=2", "model.hidden=100",
                                          "optimizer.beta1=0.5", "optimizer.beta2=0.6",
                                          "optimizer.nesterov=false", "pipeline.update_every=8"})
@@ -133,7 +133,7 @@ TEST(Resolve, TokensAreRoundedUpToUpdates) {
   EXPECT_EQ(loaded_from(shape + "run.tokens = 4097").recipe.run.updates, 3);
   EXPECT_EQ(loaded_from(shape + "run.tokens = 1").recipe.run.updates, 1);
   EXPECT_EQ(loaded_from("run.tokens = 0\nrun.updates = 7").recipe.run.updates, 7);
-  const std::string three = shape + "mesh.replicas = 3\n";  // so much for each of them
+  const std::string three = shape + "mesh.replicas = 3\n";  // 2048 for each of them
   EXPECT_EQ(loaded_from(three + "run.tokens = 6144").recipe.run.updates, 1);
   EXPECT_EQ(loaded_from(three + "run.tokens = 6145").recipe.run.updates, 2);
 }

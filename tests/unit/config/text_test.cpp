@@ -38,18 +38,18 @@ TEST(Shown, StaysOneReadableLine) {
             "a\xc3\xbc...");  // never cut within a character
 }
 
-TEST(Utf8, IsToldFromOtherBytes) {
+TEST(Utf8, RejectsOtherBytes) {
   EXPECT_TRUE(is_utf8(""));
   EXPECT_TRUE(is_utf8("\xe2\x82\xac \xf0\x9f\x8c\x8d \xf4\x8f\xbf\xbf"));
-  EXPECT_FALSE(is_utf8("\x80"));              // a continuation without its start
-  EXPECT_FALSE(is_utf8("\xc0\xaf"));          // a longer form of '/'
-  EXPECT_FALSE(is_utf8("\xe0\x80\xaf"));      // and a still longer one
+  EXPECT_FALSE(is_utf8("\x80"));              // a continuation byte without a start
+  EXPECT_FALSE(is_utf8("\xc0\xaf"));          // an overlong '/'
+  EXPECT_FALSE(is_utf8("\xe0\x80\xaf"));      // a still longer one
   EXPECT_FALSE(is_utf8("\xed\xa0\x80"));      // half of a UTF-16 pair
   EXPECT_FALSE(is_utf8("\xf4\x90\x80\x80"));  // past the end of Unicode
   EXPECT_FALSE(is_utf8("\xe2\x82"));          // cut short
 }
 
-TEST(TypingDistance, CountsSlips) {
+TEST(TypingDistance, CountsTypos) {
   EXPECT_EQ(typing_distance("width", "width"), 0);
   EXPECT_EQ(typing_distance("widht", "width"), 1);  // neighbours swapped
   EXPECT_EQ(typing_distance("widt", "width"), 1);
@@ -69,7 +69,7 @@ TEST(Nearest, GivesUpWhenNothingIsClose) {
   EXPECT_EQ(nearest(std::string(1 << 20, 'w'), words), std::nullopt);
 }
 
-TEST(KeyAdvice, FindsSlipsInNameTableAndBoth) {
+TEST(KeyAdvice, FindsTyposInNameTableAndBoth) {
   EXPECT_EQ(key_advice("model.widht", Spelling::kPath), ", did you mean model.width?");
   EXPECT_EQ(key_advice("model.widht", Spelling::kName), ", did you mean width?");
   EXPECT_EQ(key_advice("model.batch", Spelling::kName), ", did you mean data.batch?");
@@ -89,7 +89,7 @@ TEST(ReadTomlValue, TakesOneValueOnly) {
   EXPECT_EQ(read_toml_value("[]").value(), Value(std::vector<std::string>{}));
   for (const std::string mixed : {"[1, 'a']", "[[1]]", "[true]"}) {
     EXPECT_EQ(read_toml_value(mixed).value(),
-              Value(Foreign{"a list of something other than texts alone or numbers alone"}));
+              Value(Foreign{"a list that is neither all strings nor all numbers"}));
   }
   EXPECT_EQ(read_toml_value("1979-05-27").value(), Value(Foreign{"a date or a time"}));
   EXPECT_FALSE(read_toml_value("word").ok());

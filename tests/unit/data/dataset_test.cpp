@@ -41,7 +41,7 @@ class DatasetFixture : public testing::Test {
     return (folder_ / name).string();
   }
 
-  // The size stays, and the id stays in the vocabulary: only the hash can tell.
+  // Keeps the size and keeps the id in the vocabulary: only the hash shows the change.
   static void change_first_id(const Path& path) {
     std::string bytes = *read_text(path);
     bytes[64] = static_cast<char>(bytes[64] ^ 1);
@@ -69,7 +69,7 @@ TEST_F(DatasetTest, OpensAPreparedFolder) {
   EXPECT_EQ(reports_, 0);
 }
 
-TEST_F(DatasetTest, ValidationDataOfItsOwn) {
+TEST_F(DatasetTest, SeparateValidationData) {
   const std::string train = prepared("train", "abc\ndef\n", 0.5);
   const std::string both = prepared("both", "1\n22\n", 0.5);
   const std::string whole = prepared("whole", "333\n");
@@ -93,7 +93,7 @@ TEST_F(DatasetTest, TextIsPreparedOnce) {
   EXPECT_FALSE(first->valid.has_value());
   EXPECT_GT(reports_, 0);
   ASSERT_TRUE(open(spec).ok());
-  EXPECT_EQ(reports_, 0);  // the second time it was there
+  EXPECT_EQ(reports_, 0);  // it was already prepared
   write_data(folder_ / "a.txt", "some other text");
   const auto changed = open(spec);
   EXPECT_GT(reports_, 0);
@@ -119,21 +119,21 @@ TEST_F(DatasetTest, ACacheWithChangedIdsIsMadeAgain) {
 }
 
 TEST_F(DatasetTest, ChangedIdsAreAnErrorWhereverTheyAreUsed) {
-  const std::string sound = prepared("sound", "abc\ndef\n", 0.5);
+  const std::string intact = prepared("intact", "abc\ndef\n", 0.5);
   const std::string changed = prepared("changed", "abc\ndef\n", 0.5);
   change_first_id(Path(changed) / "valid.tokens");
   const auto says = HasSubstr("valid.tokens was changed after it was written");
   EXPECT_THAT(error_of({.train = {changed}}), says);
-  EXPECT_THAT(error_of({.train = {sound}, .valid = {changed}}), says);
-  EXPECT_THAT(error_of({.train = {sound}, .valid = {changed + "/valid.tokens"}}), says);
+  EXPECT_THAT(error_of({.train = {intact}, .valid = {changed}}), says);
+  EXPECT_THAT(error_of({.train = {intact}, .valid = {changed + "/valid.tokens"}}), says);
   const auto held_out = open_held_out(changed, nullptr, cache_, {});
   ASSERT_FALSE(held_out.ok());
   EXPECT_THAT(held_out.error().message, says);
-  // What is not used is not read.
-  EXPECT_TRUE(open({.train = {changed}, .valid = {sound}}).ok());
-  change_first_id(Path(sound) / "train.tokens");
-  EXPECT_THAT(error_of({.train = {sound}}), HasSubstr("train.tokens was changed"));
-  EXPECT_TRUE(open_held_out(sound, nullptr, cache_, {}).ok());
+  // Unused files are not read.
+  EXPECT_TRUE(open({.train = {changed}, .valid = {intact}}).ok());
+  change_first_id(Path(intact) / "train.tokens");
+  EXPECT_THAT(error_of({.train = {intact}}), HasSubstr("train.tokens was changed"));
+  EXPECT_TRUE(open_held_out(intact, nullptr, cache_, {}).ok());
 }
 
 TEST_F(DatasetTest, AReplacedForeignFileHasAnotherHash) {
@@ -220,12 +220,12 @@ TEST_F(DatasetTest, WrongRecipesAreUsageErrors) {
   }
 }
 
-TEST_F(DatasetTest, WhatCannotBeReadIsAnError) {
+TEST_F(DatasetTest, UnreadableDataIsAnError) {
   EXPECT_THAT(error_of({.train = {(folder_ / "missing").string()}}), HasSubstr("No such file"));
   EXPECT_THAT(error_of({.train = {(folder_ / "missing.bin").string()}}), HasSubstr("No such file"));
   const std::string made = prepared("made", "some words\n");
   fs::resize_file(Path(made) / "train.tokens", 70);
-  EXPECT_THAT(error_of({.train = {made}}), HasSubstr("holds 3 of the 11 ids"));
+  EXPECT_THAT(error_of({.train = {made}}), HasSubstr("has only 3 of the 11 ids"));
 }
 
 TEST_F(DatasetTest, AShortCorpusSaysWhatIsThereAndWhatIsNeeded) {
@@ -237,8 +237,8 @@ TEST_F(DatasetTest, AShortCorpusSaysWhatIsThereAndWhatIsNeeded) {
   const Status status = check_windows(*open_bytes(100), 128);
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message,
-              HasSubstr("holds 100 tokens, fewer than the 129 of one window (model.context 128 and "
-                        "one more); add text, or set model.context to 99 or less"));
+              HasSubstr("has 100 tokens, fewer than the 129 of one window (model.context 128 plus "
+                        "one); add text, or set model.context to 99 or less"));
   EXPECT_THAT(check_windows(*open_bytes(1), 128).error().message, HasSubstr("one token"));
   EXPECT_THAT(check_windows(*open_bytes(0), 128).error().message, HasSubstr("no tokens"));
 }

@@ -24,7 +24,7 @@ class Collected final : public DocumentSink {
   std::string open_;
 };
 
-// In blocks of every small size: a separator may be torn anywhere, the result is the same.
+// Splits in blocks of every small size: wherever a separator is torn, the result must be the same.
 std::vector<std::string> split(const std::string& rule, const std::vector<std::string>& files) {
   const auto options = parse_documents(rule);
   EXPECT_TRUE(options.ok());
@@ -57,12 +57,12 @@ TEST(DocumentSplitter, EndOfTextSeparates) {
   EXPECT_THAT(split("auto", {"a<|endoftext|>\r"}), ElementsAre("a"));
 }
 
-TEST(DocumentSplitter, TagLinesSeparateWhereTheFileBeginsWithOne) {
+TEST(DocumentSplitter, TagLinesSeparateIfTheFileStartsWithOne) {
   const std::string wiki =
       "\n<doc id=\"1\" title=\"A\">\nA\n\nText <doc of a.\n</doc>\n\n"
       "<doc id=\"2\">\nB\n</doc>\n";
   EXPECT_THAT(split("auto", {wiki}), ElementsAre("A\n\nText <doc of a.\n", "B\n"));
-  // Another file begins anew: tags in its middle are text.
+  // The next file is decided separately: tags in its middle are text.
   EXPECT_THAT(split("auto", {wiki, "x\n<doc id>\n"}),
               ElementsAre("A\n\nText <doc of a.\n", "B\n", "x\n<doc id>\n"));
   EXPECT_THAT(split("auto", {"<doc>\nno tag of that kind\n"}),
@@ -80,23 +80,23 @@ TEST(DocumentSplitter, BlankLines) {
   EXPECT_THAT(split("blank-line", {"\n\na\r\n\r\nb\n"}), ElementsAre("a\r\n", "b\n"));
 }
 
-TEST(DocumentSplitter, ASeparatorOfOnesOwn) {
+TEST(DocumentSplitter, ACustomSeparator) {
   EXPECT_THAT(split("---", {"a---b--c"}), ElementsAre("a", "b--c"));
   EXPECT_THAT(split("\\n%%\\n", {"a\n%%\nb%%\n"}), ElementsAre("a", "b%%\n"));
-  EXPECT_THAT(split("aab", {"xaaaby"}), ElementsAre("xa", "y"));  // begins inside its own start
+  EXPECT_THAT(split("aab", {"xaaaby"}), ElementsAre("xa", "y"));  // overlaps its own start
   EXPECT_EQ(parse_documents("\\t\\\\n\\x")->separator, "\t\\n\\x");
   ASSERT_FALSE(parse_documents("").ok());
   EXPECT_EQ(parse_documents("").error().kind, ErrorKind::kUsage);
 }
 
-TEST(DocumentSplitter, BytesArriveAsTheyAre) {
+TEST(DocumentSplitter, BytesArriveUnchanged) {
   const std::string bytes("\xff\0\xc3 \r\xf0\x9f", 7);
   EXPECT_THAT(split("auto", {bytes}), ElementsAre(bytes));
   EXPECT_THAT(split("auto", {"  leading and trailing \n"}),
               ElementsAre("  leading and trailing \n"));
 }
 
-// White space is held back until text follows; a file of spaces must not fill the memory.
+// White space is kept until text follows; a file of spaces must not fill the memory.
 TEST(DocumentSplitter, MuchWhiteSpaceIsText) {
   const std::string spaces(5000, ' ');
   EXPECT_THAT(split("auto", {spaces}), ElementsAre(spaces));

@@ -48,10 +48,10 @@ TEST_F(InputFiles, AFolderIsWalkedInTheOrderOfNamesWithoutHiddenFiles) {
                                     "sub/z.py.gz", "tail/x.txt"));
 }
 
-TEST_F(InputFiles, IncludeChoosesAmongTheFilesOfFolders) {
+TEST_F(InputFiles, IncludeSelectsFilesOfFolders) {
   EXPECT_THAT(find("", {"*.py"}), ElementsAre("c.py", "sub/z.py.gz"));
   EXPECT_THAT(find("", {"x.*", "b*"}), ElementsAre("b.txt", "sub/x.txt", "tail/x.txt"));
-  EXPECT_THAT(find("a.txt", {"*.py"}), ElementsAre("a.txt"));  // named by hand
+  EXPECT_THAT(find("a.txt", {"*.py"}), ElementsAre("a.txt"));  // named explicitly
 }
 
 TEST_F(InputFiles, PatternsStayWithinOneFolder) {
@@ -62,7 +62,7 @@ TEST_F(InputFiles, PatternsStayWithinOneFolder) {
   EXPECT_THAT(find("s*b/x*"), ElementsAre("sub/x.txt"));
 }
 
-TEST_F(InputFiles, TwoStarsGoThroughAllFolders) {
+TEST_F(InputFiles, TwoStarsSearchSubfolders) {
   EXPECT_THAT(find("**/*.txt"),
               ElementsAre("a.txt", "b.txt", "sub/deep/y.txt", "sub/x.txt", "tail/x.txt"));
   EXPECT_THAT(find("sub/**/y.txt"), ElementsAre("sub/deep/y.txt"));
@@ -83,19 +83,19 @@ TEST_F(InputFiles, KeepsTheOrderGivenAndRepetitions) {
   EXPECT_EQ((*files)[3].path, b);
 }
 
-TEST_F(InputFiles, ANameThatLooksLikeAPatternIsTakenAsItIsWhereItExists) {
+TEST_F(InputFiles, AnExistingNameThatLooksLikeAPatternIsAFile) {
   write_data(folder_ / "odd[1].txt", "");
   EXPECT_THAT(find("odd[1].txt"), ElementsAre("odd[1].txt"));
 }
 
-TEST_F(InputFiles, WhatIsNotThereIsAnError) {
+TEST_F(InputFiles, MissingFilesAreErrors) {
   EXPECT_THAT(error_of({(folder_ / "missing.txt").string()}), HasSubstr("No such file"));
   EXPECT_THAT(error_of({(folder_ / "*.md").string()}), HasSubstr("no file matches"));
   std::filesystem::create_directory(folder_ / "none");
   EXPECT_THAT(error_of({(folder_ / "none").string()}), HasSubstr("no files to read in the folder"));
 }
 
-TEST_F(InputFiles, PreparedDataIsNoText) {
+TEST_F(InputFiles, PreparedDataIsNotText) {
   ASSERT_TRUE(write_data_info(folder_ / "sub", {}).ok());
   EXPECT_THAT(error_of({(folder_ / "sub").string()}), HasSubstr("made by `leeway data prepare`"));
   EXPECT_THAT(find(""), ElementsAre("a.txt", "b.txt", "c.py", "tail/x.txt"));

@@ -23,12 +23,12 @@ TEST(OrderedPool, GivesResultsInTheOrderOfTheWork) {
   EXPECT_FALSE(pool.try_pop().has_value());
 }
 
-TEST(OrderedPool, DropsWhatNobodyTakes) {
+TEST(OrderedPool, DropsResultsThatAreNotTaken) {
   OrderedPool<int, int> pool(2, twice);
   for (int i = 0; i < 100; ++i) pool.push(i);
 }
 
-// While it lives, this process gets only so much more address space.
+// Limits how much more address space this process gets while it lives.
 class AddressSpaceLimit {
  public:
   explicit AddressSpaceLimit(rlim_t more_bytes) {
@@ -49,7 +49,7 @@ class AddressSpaceLimit {
 
 TEST(OrderedPool, WorksWithTheThreadsThatTheSystemGives) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers need address space of their own for every thread";
+  GTEST_SKIP() << "sanitizers need extra address space for every thread";
 #endif
   const AddressSpaceLimit limit(256 * 1024 * 1024);
   OrderedPool<int, int> pool(1000, twice);  // Their stacks alone take 2 to 8 GB.

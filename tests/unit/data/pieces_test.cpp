@@ -61,7 +61,7 @@ TEST_F(Pieces, ALongDocumentIsCutWhereTheTokenizerAllows) {
   EXPECT_GE(pieces_.size(), 5U);
 }
 
-TEST_F(Pieces, CutsDependOnTheTextAlone) {
+TEST_F(Pieces, CutsDependOnlyOnTheText) {
   std::string text;
   while (text.size() < 3 * PieceBuilder::kPieceBytes) text += "a word ";
   PieceBuilder whole = builder();
@@ -77,7 +77,7 @@ TEST_F(Pieces, CutsDependOnTheTextAlone) {
   for (size_t i = 0; i < pieces_.size(); ++i) EXPECT_EQ(pieces_[i].text, expected[i].text);
 }
 
-// A word without an end is cut between characters, however long it is.
+// An endless word is cut between characters.
 TEST_F(Pieces, WithoutASafeCutCharactersStayWhole) {
   tokenizer_.cuts = false;
   std::string text = "x";
@@ -88,7 +88,7 @@ TEST_F(Pieces, WithoutASafeCutCharactersStayWhole) {
   pieces.finish();
   std::string joined;
   for (const TextPiece& piece : pieces_) {
-    EXPECT_LE(piece.text.size(), PieceBuilder::kUncutBytesMax + 3);  // and what was left over
+    EXPECT_LE(piece.text.size(), PieceBuilder::kUncutBytesMax + 3);  // plus a character left over
     EXPECT_TRUE(piece.text.empty() || piece.text[0] == 'x' || piece.text[0] == '\xe2');
     joined += piece.text;
   }
@@ -109,7 +109,7 @@ TEST_F(Pieces, WithoutASafeCutLinesAndWordsArePreferred) {
   EXPECT_EQ(pieces_[2].text[0], ' ');
 }
 
-TEST_F(Pieces, BytesThatAreNoCharactersAreCutAnywhere) {
+TEST_F(Pieces, BytesThatAreNotCharactersAreCutAnywhere) {
   tokenizer_.cuts = false;
   PieceBuilder pieces = builder();
   pieces.add_text(std::string(PieceBuilder::kUncutBytesMax + 5, '\x80'));
@@ -131,7 +131,7 @@ TEST_F(Pieces, TheMarkerFollowsADocumentThatEndsOnACut) {
   EXPECT_EQ(markers, 1U);
 }
 
-TEST(ValidationSplit, HoldsBackTheShareAskedFor) {
+TEST(ValidationSplit, SetsAsideTheGivenShare) {
   for (const double share : {0.05, 0.1, 0.3, 0.5}) {
     const ValidationSplit split{.share = share, .seed = 9};
     uint64_t held = 0;
@@ -141,7 +141,7 @@ TEST(ValidationSplit, HoldsBackTheShareAskedFor) {
   }
 }
 
-TEST(ValidationSplit, GivesOneOfEveryRunAndNeverTheFirst) {
+TEST(ValidationSplit, TakesOneOfEveryRunAndNeverTheFirst) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     const ValidationSplit split{.share = 0.05, .seed = seed};
     EXPECT_FALSE(split.holds(0));
@@ -153,7 +153,7 @@ TEST(ValidationSplit, GivesOneOfEveryRunAndNeverTheFirst) {
   }
 }
 
-TEST(ValidationSplit, NoShareHoldsNothing) {
+TEST(ValidationSplit, AShareOfZeroSetsNothingAside) {
   for (uint64_t document = 0; document < 100; ++document) {
     EXPECT_FALSE(ValidationSplit{.share = 0.0}.holds(document));
   }

@@ -94,7 +94,7 @@ TEST_F(Prepare, KeepsDocumentsInOrderAndSplitsThemWhole) {
   const std::string valid = text_in(out_ / "valid.tokens");
   size_t train_at = 0;
   size_t valid_at = 0;
-  for (int i = 0; i < 200; ++i) {  // Every line is next in exactly one of the two.
+  for (int i = 0; i < 200; ++i) {  // Every line comes next in exactly one of the two.
     const std::string line = "line" + std::to_string(i) + "|";
     if (train.compare(train_at, line.size(), line) == 0) {
       train_at += line.size();
@@ -145,7 +145,7 @@ TEST_F(Prepare, ATokenizerWithoutAMarkerWritesNone) {
   EXPECT_EQ(info->train.documents, 2U);
 }
 
-TEST_F(Prepare, EmptyFilesAreNoDocuments) {
+TEST_F(Prepare, EmptyFilesAreNotDocuments) {
   text("in/a.txt", "");
   text("in/b.txt", "b");
   text("in/c.txt", "\n\n");
@@ -176,7 +176,7 @@ TEST_F(Prepare, WrongOptionsAreUsageErrors) {
   }
 }
 
-TEST_F(Prepare, ReplacesAFolderOfOurs) {
+TEST_F(Prepare, ReplacesADataFolder) {
   ASSERT_TRUE(
       run({.inputs = {text("a.txt", "a\nb")}, .documents = "line", .valid_share = 0.5}).ok());
   EXPECT_TRUE(fs::exists(out_ / "valid.tokens"));
@@ -190,7 +190,7 @@ TEST_F(Prepare, AFailureKeepsTheOldFolder) {
   ASSERT_TRUE(run({.inputs = {text("a.txt", "old")}}).ok());
   EXPECT_THAT(error_of({.inputs = {(folder_ / "missing.txt").string()}}),
               HasSubstr("No such file"));
-  EXPECT_THAT(error_of({.inputs = {text("b.zst", "no zstd")}}), HasSubstr("b.zst"));
+  EXPECT_THAT(error_of({.inputs = {text("b.zst", "not zstd")}}), HasSubstr("b.zst"));
   EXPECT_EQ(text_in(out_ / "train.tokens"), "old|");
   EXPECT_THAT(names_in(folder_.path()), UnorderedElementsAre("a.txt", "b.zst", "out"));
 }
@@ -198,7 +198,7 @@ TEST_F(Prepare, AFailureKeepsTheOldFolder) {
 TEST_F(Prepare, AForeignFolderIsLeftAlone) {
   text("out/precious.txt", "mine");
   EXPECT_THAT(error_of({.inputs = {text("a.txt", "a")}}),
-              HasSubstr("holds other files and is left as it is"));
+              HasSubstr("contains other files and is left as it is"));
   EXPECT_THAT(names_in(out_), ElementsAre("precious.txt"));
   out_ = folder_ / "a.txt";
   EXPECT_THAT(error_of({.inputs = {text("b.txt", "b")}}), HasSubstr("is a file; name a folder"));
@@ -213,7 +213,7 @@ TEST_F(Prepare, AnEmptyFolderIsUsed) {
 TEST_F(Prepare, AnUnwritableFolderIsAnError) {
   const std::string file = text("a.txt", "a");
   out_ = Path(file) / "below" / "out";  // a file where a folder is needed
-  EXPECT_THAT(error_of({.inputs = {file}}), HasSubstr("cannot make the folder"));
+  EXPECT_THAT(error_of({.inputs = {file}}), HasSubstr("cannot create the folder"));
   EXPECT_EQ(folder_.entry_count(), 1U);
 }
 
@@ -245,7 +245,7 @@ TEST_F(Prepare, RemovesWhatAKilledRunLeft) {
   const std::string input = text("a.txt", "a");
   text("out.preparing-1-0/.lock", "");
   text("out.preparing-1-0/train.tokens.tmp-1", "half");
-  text("out.preparing-2-0/.lock", "");  // another process is at work in here
+  text("out.preparing-2-0/.lock", "");  // another process is working here
   const int busy = ::open((folder_ / "out.preparing-2-0/.lock").c_str(), O_RDWR);
   ASSERT_EQ(::flock(busy, LOCK_EX), 0);
   ASSERT_TRUE(run({.inputs = {input}}).ok());
@@ -253,7 +253,7 @@ TEST_F(Prepare, RemovesWhatAKilledRunLeft) {
   ::close(busy);
 }
 
-TEST_F(Prepare, TheFingerprintIsThatOfInputsTokenizerAndRules) {
+TEST_F(Prepare, TheFingerprintDependsOnInputsTokenizerAndRules) {
   const std::string input = text("a.txt", "a");
   const PrepareOptions options{.inputs = {input}};
   const std::string before = *prepare_fingerprint(options, tokenizer_);
@@ -272,7 +272,7 @@ TEST(DataFolder, ADamagedDescriptionIsAnError) {
   const TemporaryFolder folder;
   EXPECT_FALSE(is_data_folder(folder.path()));
   EXPECT_THAT(read_data_info(folder.path()).error().message,
-              HasSubstr("is no folder made by `leeway data prepare`"));
+              HasSubstr("is not a folder made by `leeway data prepare`"));
   for (const char* content :
        {"", "{", "[]", R"({"format": "other"})", R"({"format": "leeway-data", "version": 9})",
         R"({"format": "leeway-data", "version": 1, "train": {"tokens": "many"}})"}) {

@@ -35,16 +35,15 @@ TEST(Sampler, SeedsDiffer) {
   EXPECT_GT(seen.size(), 10U);
 }
 
-// These numbers are part of the promise that a run can be repeated: a change of the sampler would
-// silently change every run.
-TEST(Sampler, IsTheSameForEver) {
+// Runs must be repeatable: a change of the sampler would silently change every run.
+TEST(Sampler, NeverChanges) {
   const SamplerOptions options{.seed = 1, .window_count = 1000, .replicas = 2, .microbatch = 3};
   EXPECT_EQ(window_at(options, {0}, {0}, 0), 560U);
   EXPECT_EQ(window_at(options, {7}, {1}, 2), 837U);
   EXPECT_EQ(window_at(options, {500}, {0}, 1), 813U);
 }
 
-TEST(SamplerDeathTest, RefusesWhatIsOutside) {
+TEST(SamplerDeathTest, RejectsArgumentsOutOfRange) {
   const SamplerOptions options{.seed = 1, .window_count = 10, .replicas = 2, .microbatch = 3};
   EXPECT_DEATH(window_at(options, {0}, {2}, 0), "outside the mesh");
   EXPECT_DEATH(window_at(options, {0}, {0}, 3), "outside the microbatch");

@@ -1,4 +1,4 @@
-// Real text, where it lies beside the project.
+// Tests with real text, if it is next to the project.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ class SharedData : public testing::Test {
     GTEST_SKIP() << "built without zstd";
 #endif
     if (!std::filesystem::exists(shared_)) {
-      GTEST_SKIP() << "no shared data beside the project (../shared/data)";
+      GTEST_SKIP() << "no shared data next to the project (../shared/data)";
     }
   }
   Result<DataInfo> run(const std::string& file, const std::string& spec) {
@@ -29,7 +29,7 @@ class SharedData : public testing::Test {
   TemporaryFolder folder_;
 };
 
-// The number is that of the shared data's README, counted by other programs.
+// The number is from the shared data's README, counted by other programs.
 TEST_F(SharedData, WikiTextHasItsKnownNumberOfTokens) {
   const auto info =
       run("wikitext-2/wiki.train.tokens.zst", "gpt2:" + (shared_ / "gpt2-bpe").string());

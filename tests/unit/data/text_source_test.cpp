@@ -32,7 +32,7 @@ std::string error_of(const Path& path) {
   return text.ok() ? "" : text.error().message;
 }
 
-// Long enough that every buffer on the way is filled several times.
+// Long enough to fill every buffer several times.
 std::string long_text() {
   std::string text;
   for (int i = 0; i < 60'000; ++i) text += std::to_string(i * 7919) + (i % 9 == 0 ? "\n" : " ");
@@ -41,7 +41,7 @@ std::string long_text() {
 
 TEST(TextSource, ReadsPlainBytesAsTheyAre) {
   const TemporaryFolder folder;
-  const std::string broken("a\0\xff\xfe\xc3\r\n", 7);  // no valid UTF-8, and none of our business
+  const std::string broken("a\0\xff\xfe\xc3\r\n", 7);  // not valid UTF-8, which is fine here
   EXPECT_EQ(*read_all(write_data(folder / "a.txt", broken)), broken);
   EXPECT_EQ(*read_all(write_data(folder / "empty.txt", "")), "");
   EXPECT_EQ(*read_all(write_data(folder / "long.txt", long_text()), 1000), long_text());
@@ -75,7 +75,7 @@ TEST(TextSource, DamagedGzipIsAnError) {
               HasSubstr("cut.gz is a gzip file that ends too early; get the file again"));
   EXPECT_THAT(error_of(write_data(folder / "empty.gz", "")), HasSubstr("ends too early"));
   EXPECT_THAT(error_of(write_data(folder / "text.gz", "plain text in disguise")),
-              HasSubstr("is no gzip file, or a damaged one"));
+              HasSubstr("is not a gzip file, or a damaged one"));
   std::string wrong = packed;
   wrong[wrong.size() - 6] = static_cast<char>(wrong[wrong.size() - 6] + 1);  // the checksum
   EXPECT_THAT(error_of(write_data(folder / "wrong.gz", wrong)), HasSubstr("damaged"));
@@ -101,13 +101,13 @@ TEST(TextSource, DamagedZstandardIsAnError) {
               HasSubstr("cut.zst is a Zstandard file that ends too early; get the file again"));
   EXPECT_THAT(error_of(write_data(folder / "empty.zst", "")), HasSubstr("ends too early"));
   EXPECT_THAT(error_of(write_data(folder / "text.zst", "plain text in disguise")),
-              HasSubstr("is no Zstandard file, or a damaged one"));
+              HasSubstr("is not a Zstandard file, or a damaged one"));
 }
 
-TEST(TextSource, AZstandardWindowThatTakesTooMuchMemoryIsAnError) {
+TEST(TextSource, AZstandardWindowThatNeedsTooMuchMemoryIsAnError) {
   const TemporaryFolder folder;
-  // A frame that is all header: magic, no flags, a window of 2^(10 + exponent) bytes; then one
-  // stored block of one byte, the last.
+  // A minimal frame: magic, no flags, a window of 2^(10 + exponent) bytes; then one stored block of
+  // one byte, the last.
   const auto frame = [](int exponent) {
     return std::string("\x28\xb5\x2f\xfd\x00", 5) + static_cast<char>(exponent << 3) +
            std::string("\x09\x00\x00x", 4);
@@ -115,7 +115,7 @@ TEST(TextSource, AZstandardWindowThatTakesTooMuchMemoryIsAnError) {
   EXPECT_EQ(*read_all(write_data(folder / "64-mib.zst", frame(16))), "x");
   const std::string name = write_data(folder / "128-mib.zst", frame(17));
   EXPECT_EQ(error_of(name), name +
-                                " needs more than 64 MiB of memory to unpack, more than is taken "
+                                " needs more than 64 MiB of memory to unpack, which is the limit "
                                 "here; unpack it first with `zstd -d --long=31`");
 }
 #endif

@@ -38,7 +38,7 @@ std::string bytes_of(const std::vector<int32_t>& words) {
   return bytes;
 }
 
-TEST(TokenFile, KeepsIdsAndWhatTheyAre) {
+TEST(TokenFile, KeepsIdsAndTheirDescription) {
   const TemporaryFolder folder;
   const FakeTokenizer tokenizer;
   const Path path = write_ids(folder / "a.tokens", tokenizer, {1, 2, 256});
@@ -77,23 +77,24 @@ TEST(TokenFile, ReadsFromTheMiddle) {
   std::vector<int64_t> ids(2);
   file->read(1, ids);
   EXPECT_THAT(ids, ElementsAre(11, 12));
-  EXPECT_DEATH(file->read(3, ids), "behind the last id");
+  EXPECT_DEATH(file->read(3, ids), "past the last id");
 }
 
-TEST(TokenFile, SaysWhatIsMissingOfATruncatedFile) {
+TEST(TokenFile, SaysHowMuchOfATruncatedFileIsMissing) {
   const TemporaryFolder folder;
   const Path path =
       write_ids(folder / "a.tokens", FakeTokenizer(), std::vector<TokenId>(50, TokenId{5}));
   std::filesystem::resize_file(path, 64 + 20);
-  EXPECT_EQ(error_of(path),
-            path.string() + " holds 10 of the 50 ids that its header promises; prepare it again");
+  EXPECT_EQ(
+      error_of(path),
+      path.string() + " has only 10 of the 50 ids that its header declares; prepare it again");
   std::filesystem::resize_file(path, 64 + 21);
   EXPECT_THAT(error_of(path), HasSubstr("10 of the 50"));
   std::filesystem::resize_file(path, 63);
   EXPECT_THAT(error_of(path), HasSubstr("cut off inside its header"));
 }
 
-TEST(TokenFile, RefusesForeignFiles) {
+TEST(TokenFile, RejectsForeignFiles) {
   const TemporaryFolder folder;
   EXPECT_THAT(error_of(write_data(folder / "text.tokens", "It was a dark night.")),
               HasSubstr("is not a token file; make one with `leeway data prepare`"));
@@ -104,7 +105,7 @@ TEST(TokenFile, RefusesForeignFiles) {
   EXPECT_FALSE(is_token_file(folder / "missing.tokens"));
 }
 
-TEST(TokenFile, RefusesOtherVersionsAndWidths) {
+TEST(TokenFile, RejectsOtherVersionsAndWidths) {
   const TemporaryFolder folder;
   const Path path = write_ids(folder / "a.tokens", FakeTokenizer(), {1});
   std::string bytes = *read_text(path);
@@ -137,7 +138,7 @@ TEST(TokenFile, NoticesChangedContent) {
   EXPECT_THAT(status.error().message, HasSubstr("was changed after it was written"));
 }
 
-TEST(TokenFile, OpenHashedRefusesChangedContent) {
+TEST(TokenFile, OpenHashedRejectsChangedContent) {
   const TemporaryFolder folder;
   const Path path = write_ids(folder / "a.tokens", FakeTokenizer(), {1, 2, 3});
   const auto file = TokenFile::open_hashed(path);
@@ -183,7 +184,7 @@ TEST(TokenFile, ReadsLlmcFiles) {
   EXPECT_THAT(ids_in(gpt2), ElementsAre(1, 0xc450));
   EXPECT_EQ(TokenFile::open(gpt2)->info().vocabulary, 50257U);
   EXPECT_THAT(error_of(write_data(folder / "cut.bin", bytes_of(header) + "ab")),
-              HasSubstr("holds 1 of the 2 ids"));
+              HasSubstr("has only 1 of the 2 ids"));
   header[0] = 20240801;
   header[1] = 7;
   header[2] = 1;
@@ -217,7 +218,7 @@ TEST(TokenFileWriter, AFullDiskIsAnErrorAndKeepsTheOldFile) {
   EXPECT_EQ(folder.entry_count(), 1U);
 }
 
-TEST(TokenFileWriterDeathTest, RefusesIdsOutsideTheVocabulary) {
+TEST(TokenFileWriterDeathTest, RejectsIdsOutsideTheVocabulary) {
   const TemporaryFolder folder;
   auto writer = TokenFileWriter::create(folder / "a.tokens", FakeTokenizer());
   EXPECT_DEATH(static_cast<void>(writer->append(std::vector<TokenId>{257})), "own vocabulary");

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 Event update_event(int64_t n) { return Event("update").add("update", n); }
 
-// Writes these lines in one go, as if a run had.
+// Writes these lines as if a run had written them.
 void write_lines(const Path& path, const std::string& text) {
   ASSERT_TRUE(write_atomically(path, text).ok());
 }
@@ -57,7 +57,7 @@ TEST(Event, ParseIsTheInverse) {
   EXPECT_EQ(parsed->number("loss"), 0.1 + 0.2);
 }
 
-TEST(Event, ValuesAreAskedForByType) {
+TEST(Event, ValuesAreReadByType) {
   const Event event = Event("update").add("n", 3).add("x", 0.5).add("t", "words");
   EXPECT_EQ(event.integer("n"), 3);
   EXPECT_EQ(event.number("n"), 3.0);
@@ -72,11 +72,11 @@ TEST(Event, SameNameTwiceKeepsTheLastValue) {
   EXPECT_EQ(Event("a").add("x", 1).add("y", 2).add("x", 3).line(), R"({"event":"a","x":3,"y":2})");
 }
 
-TEST(Event, BytesThatAreNoUtf8DoNotStopTheLog) {
+TEST(Event, BytesThatAreNotUtf8DoNotStopTheLog) {
   EXPECT_TRUE(Event::parse(Event("a").add("path", "\xff\xfe").line()).ok());
 }
 
-TEST(Event, RefusesWhatIsNoEvent) {
+TEST(Event, RejectsWhatIsNotAnEvent) {
   for (const char* line :
        {"", "{", "[]", "7", "{}", R"({"event":3})", R"({"event":"a","x":[1]})",
         R"({"event":"a","x":{}})", R"({"event":"a","x":18446744073709551615})"}) {
@@ -94,7 +94,7 @@ TEST(EventLog, WritesAtFlushAndNotBefore) {
   EXPECT_EQ(*read_text(folder / "events.jsonl"), "{\"event\":\"update\",\"update\":1}\n");
 }
 
-TEST(EventLog, ManyLinesDoNotGatherForEver) {
+TEST(EventLog, ManyLinesAreWrittenWithoutAFlush) {
   const TemporaryFolder folder;
   auto log = EventLog::open(folder / "events.jsonl", /*append=*/false);
   ASSERT_TRUE(log.ok());
@@ -102,7 +102,7 @@ TEST(EventLog, ManyLinesDoNotGatherForEver) {
   EXPECT_GT(std::filesystem::file_size(folder / "events.jsonl"), 65'536u);
 }
 
-TEST(EventLog, EndOfItsLifeFlushes) {
+TEST(EventLog, DestructorFlushes) {
   const TemporaryFolder folder;
   {
     auto log = EventLog::open(folder / "events.jsonl", /*append=*/false);
@@ -115,7 +115,7 @@ TEST(EventLog, EndOfItsLifeFlushes) {
   EXPECT_FALSE(history->cut);
 }
 
-TEST(EventLog, AppendGoesOnAndAFreshOneStartsEmpty) {
+TEST(EventLog, AppendContinuesAndAFreshOneStartsEmpty) {
   const TemporaryFolder folder;
   const Path path = folder / "events.jsonl";
   for (int64_t n : {1, 2}) {
@@ -127,7 +127,7 @@ TEST(EventLog, AppendGoesOnAndAFreshOneStartsEmpty) {
   EXPECT_TRUE(read_events(path)->events.empty());
 }
 
-TEST(EventLog, AppendTakesOffHalfALine) {
+TEST(EventLog, AppendRemovesAnIncompleteLine) {
   const TemporaryFolder folder;
   const Path path = folder / "events.jsonl";
   write_lines(path, update_event(1).line() + "\n{\"event\":\"upd");
@@ -141,7 +141,7 @@ TEST(EventLog, AppendTakesOffHalfALine) {
   EXPECT_THAT(history->events, ElementsAre(update_event(1), update_event(2)));
 }
 
-TEST(EventLog, FullDiskIsToldOnce) {
+TEST(EventLog, FullDiskIsReportedOnce) {
   auto log = EventLog::open("/dev/full", /*append=*/false);
   ASSERT_TRUE(log.ok()) << log.error().message;
   ASSERT_TRUE(log->write(update_event(1)).ok());
@@ -172,13 +172,13 @@ TEST(EventLog, FailureInTheMiddleKeepsWholeLines) {
   EXPECT_FALSE(history->cut);
 }
 
-TEST(EventLog, FolderThatIsMissingIsOneSentence) {
+TEST(EventLog, AMissingFolderIsAClearError) {
   const auto log = EventLog::open("no/such/events.jsonl", /*append=*/true);
   ASSERT_FALSE(log.ok());
   EXPECT_THAT(log.error().message, HasSubstr("cannot write no/such/events.jsonl: No such file"));
 }
 
-TEST(ReadEvents, HalfALastLineIsReportedAndLeftOut) {
+TEST(ReadEvents, AnIncompleteLastLineIsReportedAndLeftOut) {
   const TemporaryFolder folder;
   write_lines(folder / "e", update_event(1).line() + "\n" + R"({"event":"update","upd)");
   const auto history = read_events(folder / "e");
@@ -213,7 +213,7 @@ TEST(ReadEvents, EmptyAndMissingFiles) {
   EXPECT_FALSE(read_events(folder / "none").ok());
 }
 
-TEST(DropSuperseded, ResumedRunsReplaceWhatTheyDidAgain) {
+TEST(DropSuperseded, ResumedRunsReplaceWhatTheyRepeated) {
   const Event started = Event("started").add("seed", 1);
   const Event resumed = Event("resumed").add("update", 2);
   const auto kept = drop_superseded({started, update_event(1), update_event(2), update_event(3),
@@ -222,7 +222,7 @@ TEST(DropSuperseded, ResumedRunsReplaceWhatTheyDidAgain) {
               ElementsAre(started, update_event(1), update_event(2), resumed, update_event(3)));
 }
 
-TEST(DropSuperseded, AReplicaThatWasAheadGoesOnFromThere) {
+TEST(DropSuperseded, AReplicaThatWasAheadResumesFromThere) {
   const auto of_replica = [](int64_t replica, int64_t update) {
     return Event("work").add("replica", replica).add("update", update);
   };
@@ -232,7 +232,7 @@ TEST(DropSuperseded, AReplicaThatWasAheadGoesOnFromThere) {
               ElementsAre(of_replica(0, 2), of_replica(1, 3), resumed));
 }
 
-TEST(DropSuperseded, AnEarlierResumedGoesWhenALaterOneStartsBeforeIt) {
+TEST(DropSuperseded, AnEarlierResumedIsDroppedIfALaterOneStartsBeforeIt) {
   const Event first = Event("resumed").add("update", 3);
   const Event second = Event("resumed").add("update", 1);
   EXPECT_THAT(drop_superseded({update_event(1), update_event(3), first, update_event(4), second,

@@ -30,13 +30,13 @@ constexpr WorkKind kAllKinds[] = {WorkKind::kForward, WorkKind::kBackward, WorkK
                                   WorkKind::kReduce,  WorkKind::kMerge,    WorkKind::kAwait,
                                   WorkKind::kRepeat};
 
-TEST(Work, IsTheLineThatItsHeaderShows) {
+TEST(Work, IsTheLineShownInTheHeader) {
   EXPECT_EQ(to_event(record_of(WorkKind::kForward)).line(),
             R"({"event":"work","kind":"forward","replica":2,"stage":1,"microbatch":12,"update":4,)"
             R"("version":2,"delay":1,"begin":1200,"end":3400,"bytes":65536})");
 }
 
-TEST(Work, APieceOfARoundSaysWhoseItIs) {
+TEST(Work, APieceOfARoundNamesItsLaneAndReplicas) {
   WorkRecord record = record_of(WorkKind::kReduce);
   record.norms = RoundNorms{.count = 4, .drift = 1, .correction = 1, .spread = 16, .scale = 36};
   EXPECT_EQ(to_event(record).line(),
@@ -50,20 +50,20 @@ TEST(Work, APieceOfARoundSaysWhoseItIs) {
   EXPECT_EQ(merge.find("spread"), nullptr);
 }
 
-TEST(Work, NobodyIsASetToo) {
+TEST(Work, TheSetOfReplicasMayBeEmpty) {
   WorkRecord record = record_of(WorkKind::kContribute);
   record.work.replicas = {};
   EXPECT_EQ(work_of(to_event(record))->work, record.work);
 }
 
-TEST(Work, RoundsOfNobodyKnownAreRefused) {
+TEST(Work, RoundsOfUnknownLanesOrReplicasAreRejected) {
   for (const char* name : {"lane", "replicas"}) {
     for (const char* word : {"sing", "1,2", "-1", "256", "1 2x"}) {
       Event event = to_event(record_of(WorkKind::kMerge));
       event.add(name, word);
       const auto back = work_of(event);
       ASSERT_FALSE(back.ok()) << name << " " << word;
-      EXPECT_EQ(back.error().message, "a piece of a round does not say whose it is");
+      EXPECT_EQ(back.error().message, "a piece of a round has no valid \"lane\" and \"replicas\"");
     }
   }
   Event event = to_event(record_of(WorkKind::kMerge));
@@ -71,7 +71,7 @@ TEST(Work, RoundsOfNobodyKnownAreRefused) {
   EXPECT_EQ(work_of(event).error().message, "a piece of work has no \"chunk\"");
 }
 
-TEST(Work, EveryKindComesBackAsItWas) {
+TEST(Work, EveryKindReadsBackTheSame) {
   static_assert(std::size(kAllKinds) == kWorkKinds);
   for (const WorkKind kind : kAllKinds) {
     const WorkRecord record = record_of(kind);
@@ -98,18 +98,18 @@ TEST(Work, OnlyKindsThatHaveAnIndexWriteOne) {
   }
 }
 
-TEST(Work, WhatIsMissingIsNamed) {
+TEST(Work, AMissingFieldIsNamed) {
   for (const char* name :
        {"replica", "stage", "microbatch", "update", "version", "delay", "begin", "end", "bytes"}) {
     Event event = to_event(record_of(WorkKind::kForward));
-    event.add(name, "words");  // of another type is as good as missing
+    event.add(name, "words");  // another type counts as missing
     const auto back = work_of(event);
     ASSERT_FALSE(back.ok()) << name;
     EXPECT_EQ(back.error().message, std::string("a piece of work has no \"") + name + "\"");
   }
 }
 
-TEST(Work, OtherEventsAndOtherKindsAreRefused) {
+TEST(Work, OtherEventsAndUnknownKindsAreRejected) {
   Event sings = to_event(record_of(WorkKind::kForward));
   sings.add("kind", "sing");
   Event numbered = to_event(record_of(WorkKind::kForward));
@@ -118,11 +118,11 @@ TEST(Work, OtherEventsAndOtherKindsAreRefused) {
   for (const Event& event : {sings, numbered, other, Event("work")}) {
     const auto back = work_of(event);
     ASSERT_FALSE(back.ok()) << event.line();
-    EXPECT_THAT(back.error().message, HasSubstr("not a piece of work of this version"));
+    EXPECT_THAT(back.error().message, HasSubstr("not a kind of work that this version knows"));
   }
 }
 
-TEST(Work, AFractionIsNoCount) {
+TEST(Work, AFractionIsNotACount) {
   Event event = to_event(record_of(WorkKind::kForward));
   event.add("begin", 1.5);
   EXPECT_FALSE(work_of(event).ok());

@@ -31,20 +31,20 @@ TEST(Bpe, LowestRankFirstThenLeftmost) {
   EXPECT_THAT(encode(bpe, ""), ElementsAre());
 }
 
-TEST(Bpe, AppendsToWhatIsThere) {
+TEST(Bpe, AppendsToTheGivenIds) {
   const Bpe bpe = make_bpe({});
   std::vector<TokenId> ids = {7};
   bpe.encode("x", ids);
   EXPECT_THAT(ids, ElementsAre(7, 'x'));
 }
 
-TEST(Bpe, OfTwoMergesOfAPairTheLaterCounts) {
+TEST(Bpe, TheLaterOfTwoMergesOfAPairWins) {
   const Bpe bpe = make_bpe({{'a', 'b', 300}, {'b', 'c', 301}, {'a', 'b', 302}});
   EXPECT_THAT(encode(bpe, "abc"), ElementsAre('a', 301));
   EXPECT_THAT(encode(bpe, "ab"), ElementsAre(302));
 }
 
-// Short words are searched, long ones go through a heap: the same merges in the same order.
+// Short words are searched, long ones use a heap: the merges and their order are the same.
 TEST(Bpe, LongWordsAreEncodedLikeShortOnes) {
   const Bpe bpe = make_bpe({{'a', 'b', 300},
                             {300, 'a', 301},
@@ -55,8 +55,7 @@ TEST(Bpe, LongWordsAreEncodedLikeShortOnes) {
                             {303, 301, 306}});
   std::string word;
   uint32_t state = 12345;
-  for (int i = 0; i < 50;
-       ++i) {  // pieces of 7 letters; 'x' merges with nothing and fences them off
+  for (int i = 0; i < 50; ++i) {  // pieces of 7 letters; 'x' merges with nothing and separates them
     for (int j = 0; j < 7; ++j) {
       state = state * 1664525u + 1013904223u;
       word += (state >> 30) % 2 == 0 ? 'a' : 'b';

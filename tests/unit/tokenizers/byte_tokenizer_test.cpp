@@ -22,7 +22,7 @@ TEST(ByteTokenizer, BytesAreIds) {
   EXPECT_EQ(tokenizer->document_marker(), TokenId{256});
 }
 
-TEST(ByteTokenizer, TheMarkerDecodesToNothingAndForeignIdsToAReplacement) {
+TEST(ByteTokenizer, TheMarkerDecodesToNothingAndUnknownIdsToAReplacement) {
   const auto tokenizer = must_load("bytes");
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{65, 256, 66}), "AB");
   EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{65, 257, UINT32_MAX}),

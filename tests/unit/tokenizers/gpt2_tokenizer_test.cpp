@@ -38,7 +38,7 @@ TEST_F(Gpt2Tokenizer, IdsWorkedOutByHand) {
   EXPECT_EQ(tokenizer->kind(), "gpt2");
 }
 
-TEST_F(Gpt2Tokenizer, TextCannotHoldTheMarker) {
+TEST_F(Gpt2Tokenizer, TextCannotContainTheMarker) {
   const auto tokenizer = must_load(spec());
   const std::vector<TokenId> ids = ids_of(*tokenizer, "<|endoftext|>");
   EXPECT_EQ(ids.size(), 13u);
@@ -60,7 +60,7 @@ TEST_F(Gpt2Tokenizer, TheOtherFileNames) {
   EXPECT_EQ(must_load(spec())->hash(), hash);
 }
 
-TEST_F(Gpt2Tokenizer, LineEndsOfAnotherSystem) {
+TEST_F(Gpt2Tokenizer, WindowsLineEnds) {
   const uint64_t hash = must_load(spec())->hash();
   write_file(folder_ / "vocab.bpe", "#version: 0.2\r\nh e\r\n\r\n");
   const auto tokenizer = must_load(spec());
@@ -68,7 +68,7 @@ TEST_F(Gpt2Tokenizer, LineEndsOfAnotherSystem) {
   EXPECT_NE(tokenizer->hash(), hash);
 }
 
-TEST_F(Gpt2Tokenizer, SavedFolderStandsAlone) {
+TEST_F(Gpt2Tokenizer, SavedFolderIsSelfContained) {
   const auto tokenizer = must_load(spec());
   const Path saved = folder_ / "saved";
   ASSERT_TRUE(tokenizer->save(saved).ok());
@@ -80,7 +80,7 @@ TEST_F(Gpt2Tokenizer, SavedFolderStandsAlone) {
   EXPECT_EQ(ids_of(*loaded, "the abc"), ids_of(*tokenizer, "the abc"));
 }
 
-TEST_F(Gpt2Tokenizer, WhatIsWrongWithTheFiles) {
+TEST_F(Gpt2Tokenizer, ErrorsInTheMerges) {
   const auto merges = [&](std::string_view text) { write_file(folder_ / "vocab.bpe", text); };
   merges("h e\nhe q\n");
   EXPECT_THAT(refusal(), HasSubstr("merge 2 ('he q') needs token 'heq'"));
@@ -92,7 +92,7 @@ TEST_F(Gpt2Tokenizer, WhatIsWrongWithTheFiles) {
   EXPECT_THAT(refusal(), HasSubstr("neither vocab.bpe nor merges.txt"));
 }
 
-TEST_F(Gpt2Tokenizer, WhatIsWrongWithTheVocabulary) {
+TEST_F(Gpt2Tokenizer, ErrorsInTheVocabulary) {
   const auto names = [&](std::string_view text) { write_file(folder_ / "encoder.json", text); };
   write_file(folder_ / "vocab.bpe", "");
   names("{\"a\": 0");
@@ -100,7 +100,7 @@ TEST_F(Gpt2Tokenizer, WhatIsWrongWithTheVocabulary) {
   names("[1, 2]");
   EXPECT_THAT(refusal(), HasSubstr("has no vocabulary"));
   names("{\"a\": -1}");
-  EXPECT_THAT(refusal(), HasSubstr("the id of token 'a' is not a number of 32 bits"));
+  EXPECT_THAT(refusal(), HasSubstr("the id of token 'a' is not a 32-bit number"));
   names("{\"a\": 4000000000}");
   EXPECT_THAT(refusal(), HasSubstr("the id of token 'a' is 4000000000, too large"));
   names("{\"a\": 1, \"b\": 1}");

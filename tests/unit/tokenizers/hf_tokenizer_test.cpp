@@ -69,7 +69,7 @@ TEST_F(HfTokenizer, AddPrefixSpace) {
   EXPECT_THAT(ids_of(*tokenizer, "the"), ElementsAre(258));
   EXPECT_THAT(ids_of(*tokenizer, " the"), ElementsAre(258));
   EXPECT_THAT(ids_of(*tokenizer, ""), ElementsAre());
-  // A part that began with a line end would get a space of its own.
+  // A part that starts with a line end would get an extra space.
   EXPECT_EQ(tokenizer->last_safe_cut("ab cd\nef"), 2u);
   EXPECT_EQ(tokenizer->last_safe_cut("ab\ncd\nef"), 0u);
 }
@@ -129,7 +129,7 @@ TEST_F(HfTokenizer, APatternNeedsPcre2) {
 }
 #endif
 
-TEST(HfFile, RefusesWhatWouldChangeIds) {
+TEST(HfFile, RejectsFeaturesThatWouldChangeIds) {
   const auto changed = [](const json::json_pointer& where, const json& value) {
     json content = with_pattern("a");
     content[where] = value;
@@ -153,7 +153,7 @@ TEST(HfFile, RefusesWhatWouldChangeIds) {
   EXPECT_THAT(changed("/added_tokens/0/special"_json_pointer, false), HasSubstr("not special"));
 }
 
-TEST(HfFile, RefusesWhatIsDamaged) {
+TEST(HfFile, RejectsDamagedFiles) {
   EXPECT_THAT(refusal(json::object()), HasSubstr("not a tokenizer.json"));
   json content = tiny_hf();
   content["model"].erase("vocab");
@@ -169,10 +169,10 @@ TEST(HfFile, RefusesWhatIsDamaged) {
   content["added_tokens"][0]["id"] = 3;
   EXPECT_THAT(refusal(content), HasSubstr("is 3, which another token has"));
   content["added_tokens"][0].erase("id");
-  EXPECT_THAT(refusal(content), HasSubstr("lacks its content or its id"));
+  EXPECT_THAT(refusal(content), HasSubstr("has no content or no id"));
   const auto parsed = parse_hf("{", "t.json");
   ASSERT_FALSE(parsed.ok());
-  EXPECT_EQ(parsed.error().message, "t.json is not JSON: fetch it again");
+  EXPECT_EQ(parsed.error().message, "t.json is not JSON: download it again");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ Error refusal(const std::string& spec) {
   return loaded.ok() ? Error{} : loaded.error();
 }
 
-TEST(LoadTokenizer, AnUnknownNameIsTheUsersMistake) {
+TEST(LoadTokenizer, AnUnknownNameIsAUsageError) {
   for (const std::string spec : {"foo", "", "foo:bar", "byte", "bytes:x"}) {
     const Error error = refusal(spec);
     EXPECT_EQ(error.kind, ErrorKind::kUsage);
@@ -26,13 +26,13 @@ TEST(LoadTokenizer, AnUnknownNameIsTheUsersMistake) {
   }
 }
 
-TEST(LoadTokenizer, APlaceIsNeeded) {
+TEST(LoadTokenizer, APathIsNeeded) {
   EXPECT_EQ(refusal("gpt2").kind, ErrorKind::kUsage);
-  EXPECT_EQ(refusal("gpt2:").message, "tokenizer 'gpt2:' needs a place: gpt2:DIR");
-  EXPECT_EQ(refusal("hf:").message, "tokenizer 'hf:' needs a place: hf:FILE");
+  EXPECT_EQ(refusal("gpt2:").message, "tokenizer 'gpt2:' needs a path: gpt2:DIR");
+  EXPECT_EQ(refusal("hf:").message, "tokenizer 'hf:' needs a path: hf:FILE");
 }
 
-TEST(LoadTokenizer, AMissingFileIsTheWorldsFault) {
+TEST(LoadTokenizer, AMissingFileIsNotAUsageError) {
   for (const std::string spec : {"gpt2:no/such", "hf:no/such", "saved:no/such"}) {
     const Error error = refusal(spec);
     EXPECT_EQ(error.kind, ErrorKind::kFailed) << spec;
@@ -64,7 +64,7 @@ TEST_F(SavedTokenizer, ADamagedDescriptionIsNoticed) {
   EXPECT_THAT(refusal(spec()).message, HasSubstr("kind 'new'"));
 }
 
-TEST_F(SavedTokenizer, APlaceThatCannotBeWrittenIsAnError) {
+TEST_F(SavedTokenizer, AnUnwritableFolderIsAnError) {
   const auto tokenizer = must_load(spec());
   write_file(folder_ / "file", "");
   EXPECT_FALSE(tokenizer->save(folder_ / "file").ok());

@@ -35,7 +35,7 @@ TEST_F(SharedSentencePiece, EncodesAndDecodes) {
   EXPECT_EQ(tokenizer_->decode(ids), "This is a test.");
 }
 
-TEST_F(SharedSentencePiece, ForeignIdsDecodeAsUnknown) {
+TEST_F(SharedSentencePiece, IdsOutsideTheVocabularyDecodeAsUnknown) {
   EXPECT_THAT(tokenizer_->decode(std::vector<TokenId>{1000, UINT32_MAX}),
               HasSubstr("\xE2\x81\x87"));
 }
@@ -65,7 +65,7 @@ TEST_F(SharedSentencePiece, SavesAndLoads) {
 
 TEST(SentencePiece, AForeignFileIsAnError) {
   const TemporaryFolder folder;
-  for (const std::string_view content : {"", "this is no model"}) {
+  for (const std::string_view content : {"", "this is not a model"}) {
     write_file(folder / "x.model", content);
     const auto loaded = load_tokenizer("sentencepiece:" + (folder / "x.model").string());
     ASSERT_FALSE(loaded.ok());

@@ -1,5 +1,4 @@
-// GPT-2's split by hand and through PCRE2 must agree; what each rule of the pattern does is
-// written out.
+// GPT-2's handwritten split and PCRE2's must agree; each rule of the pattern has its own test.
 #include "tokenizers/splitter.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +39,7 @@ TEST(Gpt2Splitter, RunsOfSpacesLeaveTheLastToTheWord) {
   EXPECT_THAT(pieces(splitter, "a\tb"), ElementsAre("a", "\t", "b"));
   EXPECT_THAT(pieces(splitter, "a  "), ElementsAre("a", "  "));
   EXPECT_THAT(pieces(splitter, " "), ElementsAre(" "));
-  // The last space of the run has three bytes, and is no ' ' to go with the word.
+  // The last space of the run has three bytes; it is not a ' ' that goes with the word.
   EXPECT_THAT(pieces(splitter, " \xE3\x80\x80z"), ElementsAre(" ", "\xE3\x80\x80", "z"));
 }
 
@@ -88,7 +87,7 @@ std::unique_ptr<Splitter> regex(const std::string& pattern) {
   return std::move(made).value();
 }
 
-TEST(RegexSplitter, MatchesAndWhatLiesBetween) {
+TEST(RegexSplitter, MatchesAndTheTextBetween) {
   const auto splitter = regex("[0-9]+");
   EXPECT_THAT(pieces(*splitter, "ab12cd3"), ElementsAre("ab", "12", "cd", "3"));
   EXPECT_THAT(pieces(*splitter, "12"), ElementsAre("12"));
@@ -96,7 +95,7 @@ TEST(RegexSplitter, MatchesAndWhatLiesBetween) {
   EXPECT_THAT(pieces(*splitter, ""), ElementsAre());
 }
 
-TEST(RegexSplitter, AgreesWithTheSplitByHand) {
+TEST(RegexSplitter, AgreesWithTheHandwrittenSplit) {
   const auto by_pattern =
       regex(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)");
   const Gpt2Splitter by_hand;

@@ -60,7 +60,7 @@ TEST(Unicode, ClassesOfKnownCharacters) {
   expect_class(CharClass::kLetter, U"aZ\u00E9\u00DF\u05D0\u4E2D\u02B0\U00010348");
   expect_class(CharClass::kNumber, U"09\u00B2\u00BD\u2167\u0663");
   expect_class(CharClass::kSpace, U" \t\n\v\f\r\u0085\u00A0\u1680\u2003\u2028\u202F\u3000");
-  // U+180E and U+200B look like spaces and are none; U+0301 is a mark.
+  // U+180E and U+200B look like spaces but are not; U+0301 is a mark.
   expect_class(CharClass::kOther, U"!_'\x1C\u180E\u200B\u0301\uFFFD\U0001F642\U0010FFFF");
 }
 
