@@ -1,5 +1,4 @@
-// The loss of a model on held-out text: the same function for validation during a run and for
-// `leeway eval`.
+// The loss of a model on held-out text. Validation during a run and `leeway eval` share it.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,14 +13,14 @@ namespace leeway {
 
 struct Evaluation {
   double loss = 0;     // mean over the tokens, nats
-  int64_t tokens = 0;  // that were predicted
+  int64_t tokens = 0;  // predicted tokens
   int64_t windows = 0;
 };
 
 // ids [batch, time] -> logits [batch * time, vocabulary]
 using Logits = std::function<at::Tensor(const at::Tensor& ids)>;
-// Called after every batch with windows done and windows in all; returns whether to go on. May be
-// empty.
+// Called after every batch with windows done and windows in total; returns whether to continue. May
+// be empty.
 using EvaluationProgress = std::function<bool(int64_t done, int64_t total)>;
 
 // nullopt: `progress` said to stop.
@@ -29,8 +28,8 @@ std::optional<Evaluation> evaluate(const Logits& logits, const TokenFile& tokens
                                    const EvaluationOptions& options,
                                    const EvaluationProgress& progress = {});
 
-// Nats per token to bits per byte of the text the tokens came from; nullopt: the file does not say
-// how much text that was.
+// Converts nats per token to bits per byte of the original text; nullopt: the file does not say how
+// long that text was.
 std::optional<double> bits_per_byte(double loss, const TokenFileInfo& info);
 
 }  // namespace leeway

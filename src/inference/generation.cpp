@@ -14,7 +14,7 @@ TokenId draw_token(const at::Tensor& logits, double temperature, int64_t top_k, 
   if (temperature == 0) return static_cast<TokenId>(ids.item<int64_t>());
   const at::Tensor sums = at::softmax(values / temperature, 0).cumsum(0);
   const auto* sum = sums.const_data_ptr<double>();
-  // The last sum may round to less than u: then it is the last token all the same.
+  // The last sum may round to less than u: then take the last token.
   const int64_t index = std::min<int64_t>(std::upper_bound(sum, sum + kept, u) - sum, kept - 1);
   return static_cast<TokenId>(ids[index].item<int64_t>());
 }
@@ -22,7 +22,7 @@ TokenId draw_token(const at::Tensor& logits, double temperature, int64_t top_k, 
 std::vector<TokenId> generate(const Logits& logits, std::vector<TokenId> ids,
                               const GenerationOptions& options,
                               const std::function<void(TokenId)>& made) {
-  LEEWAY_CHECK(!ids.empty() && options.context > 0, "text needs something to go on from");
+  LEEWAY_CHECK(!ids.empty() && options.context > 0, "generation needs a prompt and a context");
   const RandomKey key{options.seed, Stream::kGenerate, 0};
   std::vector<TokenId> fresh;
   for (int64_t i = 0; i < options.tokens; ++i) {

@@ -17,12 +17,12 @@ struct GenerationOptions {
   double temperature = 0.8;  // 0: always the likeliest
   int64_t top_k = 40;        // 0: all
   uint64_t seed = 1;
-  int64_t context = 0;             // of the model: older text is forgotten
+  int64_t context = 0;             // the model's; older tokens are dropped
   std::optional<TokenId> stop_at;  // a document marker ends the text
   at::Device device = at::kCPU;
 };
 
-// Goes on from `ids` (at least one); `made` hears of every token as it comes.
+// Continues `ids` (at least one); calls `made` for every new token.
 std::vector<TokenId> generate(const Logits& logits, std::vector<TokenId> ids,
                               const GenerationOptions& options,
                               const std::function<void(TokenId)>& made = {});

@@ -8,10 +8,10 @@ namespace leeway {
 
 Result<TrainedModel> TrainedModel::load(const Path& run, const at::Device& device) {
   std::error_code code;
-  const Path folder = std::filesystem::canonical(run, code);  // also without a slash at the end
+  const Path folder = std::filesystem::canonical(run, code);  // also strips a trailing slash
   if (code || !std::filesystem::is_directory(folder, code)) {
     return usage_error(
-        fmt::format("{} is not a run folder; name what `leeway train --out` made", run.string()));
+        fmt::format("{} is not a run folder; name one made by `leeway train --out`", run.string()));
   }
   TrainedModel trained;
   if (checkpoint_update(folder)) {
@@ -32,7 +32,7 @@ Result<TrainedModel> TrainedModel::load(const Path& run, const at::Device& devic
     LEEWAY_ASSIGN(trained.tokenizer_, load_tokenizer("saved:" + tokenizer.string()));
     if (trained.tokenizer_->hash() != saved.counters.tokenizer_hash) {
       return Error{fmt::format(
-          "the tokenizer in {} is not the one that {} was trained with; put the original back",
+          "the tokenizer in {} is not the one that {} was trained with; restore the original",
           tokenizer.string(), trained.checkpoint_.string())};
     }
   }

@@ -13,7 +13,7 @@ namespace leeway {
 
 class TrainedModel {
  public:
-  // `run`: a run folder (its latest checkpoint), or one checkpoint of it.
+  // `run`: a run folder (its latest checkpoint is used), or one of its checkpoints.
   static Result<TrainedModel> load(const Path& run, const at::Device& device);
 
   // ids [batch, time] -> logits [batch * time, vocabulary]

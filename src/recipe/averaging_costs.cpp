@@ -11,12 +11,12 @@ namespace {
 
 constexpr int64_t kFlightsOnArrival = 4;  // a guess: more where links are slower than updates
 
-// Numbers in a round, in the mean over a cycle.
+// Values in a round, averaged over a cycle.
 double round_numbers(const LaneOptions& lane) {
   return static_cast<double>(lane.cut.parameters) / static_cast<double>(Cut(lane.cut).parts());
 }
 
-// Of a round's numbers once over the wire. Formats with blocks have them in every chunk.
+// Bytes to send a round's values once. Formats with blocks start new ones in every chunk.
 double encoded_round(const LaneOptions& lane, at::ScalarType type) {
   const double numbers = round_numbers(lane);
   const auto chunk = static_cast<int64_t>(numbers / static_cast<double>(lane.chunks));
@@ -25,17 +25,17 @@ double encoded_round(const LaneOptions& lane, at::ScalarType type) {
          numbers;
 }
 
-// Flat buffers of the stage's size that the rules keep for good: as AveragingCompute makes them.
+// Flat buffers of the stage's size that the rules keep throughout: must match AveragingCompute.
 int64_t buffer_count(const LaneOptions& lane) {
   const auto one_if = [](bool needed) { return needed ? 1 : 0; };
   if (lane.payload == RoundPayload::kGradients) return 0;
   if (lane.payload == RoundPayload::kWeights)
     return one_if(lane.merge.has_ema()) + 2 * one_if(lane.merge.has_outer());
-  // Steps: what few bits cannot say, at the sender and at the owner, and the weights before.
+  // Steps: the sender's unsent part, the owner's residual, and the previous weights.
   return 3 + one_if(lane.lowbit.smoothing != 0) + one_if(lane.lowbit.gain != 0);
 }
 
-// What a round in flight holds: where its runs begin, and what was sent.
+// Memory of a round in flight: where its runs begin, and what was sent.
 double flight_bytes(const LaneOptions& lane, double width) {
   const double numbers = round_numbers(lane);
   const bool keeps = lane.payload != RoundPayload::kGradients;
@@ -43,7 +43,7 @@ double flight_bytes(const LaneOptions& lane, double width) {
   return numbers / granularity * sizeof(int64_t) + (keeps ? numbers * width : 0);
 }
 
-// An owner of steps keeps its answers for who asks again.
+// An owner of steps keeps its answers in case a replica asks again.
 double answer_bytes(const LaneOptions& lane, const StageOptions& stage) {
   if (lane.payload != RoundPayload::kSteps) return 0;
   const double own = encoded_round(lane, stage.master) / static_cast<double>(lane.chunks);
@@ -65,7 +65,7 @@ AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary) {
     for (const LaneOptions& lane : lane_options(recipe, stages[s], id)) {
       const auto plan = std::find_if(plans.begin(), plans.end(),
                                      [&](const LanePlan& p) { return p.lane == lane.lane; });
-      // Every number goes to its owner and comes back, but not to the owner itself.
+      // Every value goes to its owner and comes back; the owner sends itself nothing.
       const double bytes = 2 * others * encoded_round(lane, stages[s].master);
       traffic.update_bytes += bytes / static_cast<double>(plan->interval);
       if (lane.lane != Lane::kMain) continue;

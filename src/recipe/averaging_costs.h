@@ -1,4 +1,4 @@
-// What a recipe's data axis will cost, before any of it is paid: bytes on the way and in memory.
+// What a recipe's data axis will cost, known before the run: bytes sent and bytes in memory.
 #pragma once
 
 #include "config/recipe.h"
@@ -7,26 +7,26 @@
 
 namespace leeway {
 
-// Means over many rounds, of one worker of a stage.
+// One worker of a stage, averaged over many rounds.
 struct StageTraffic {
-  double numbers = 0;      // in a round of the main lane
-  double round_bytes = 0;  // that a worker sends in one, as contributor and as owner
+  double numbers = 0;      // values in a round of the main lane
+  double round_bytes = 0;  // sent per round, as contributor and as owner
 };
 
-// Means over a run, of all replicas together.
+// All replicas together, averaged over a run.
 struct AveragingTraffic {
   std::vector<StageTraffic> stages;  // empty: there are no rounds
-  double update_bytes = 0;           // of averaging, per update
-  double allreduce_bytes = 0;        // what an all-reduce of fp32 gradients would be, per update
-  double evaluation_bytes = 0;       // of copies for validation, per update
+  double update_bytes = 0;           // averaging, per update
+  double allreduce_bytes = 0;        // an all-reduce of fp32 gradients instead, per update
+  double evaluation_bytes = 0;       // copies for validation, per update
 };
 AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary);
 
-// Of one worker. Buffers are exact; of rounds that are merged on arrival nobody knows beforehand
-// how many will be in flight, and a few are taken.
+// Memory of one worker. Buffers are exact. How many rounds will be in flight is unknown in advance
+// where they merge on arrival; a few are assumed.
 AveragingMemory averaging_memory(const Recipe& recipe, const StageOptions& stage, StageId id);
 
-// Rounds of a worker between sending and merging, at most; on arrival: as above.
+// The most rounds of a worker between sending and merging; on arrival: a guess, as above.
 int64_t rounds_in_flight_max(const Recipe& recipe, int64_t interval);
 
 }  // namespace leeway

@@ -20,7 +20,7 @@ std::string every(int64_t updates) {
   return updates == 1 ? "every update" : fmt::format("every {} updates", updates);
 }
 
-// "3 to 5", or "3" where both look the same.
+// "3 to 5", or "3" if both look the same.
 std::string between(const std::string& least, const std::string& most) {
   return least == most ? least : fmt::format("{} to {}", least, most);
 }
@@ -29,7 +29,7 @@ int64_t cycle_of(const AveragingOptions& averaging) {
   return Cut({.parameters = 1, .fraction = averaging.fraction}).parts();
 }
 
-// Of lowbit.
+// The repair lane of `lowbit`.
 std::string repair_text(const AveragingOptions& averaging) {
   if (averaging.repair_every == 0) return "";
   return fmt::format(", and 1/20 of the weights {}", every(averaging.repair_every));
@@ -50,7 +50,7 @@ std::string method_text(const Recipe& recipe) {
   return text + repair_text(averaging);
 }
 
-// What a merge does beside taking the mean.
+// What a merge does besides taking the mean.
 std::string rule_text(const AveragingOptions& averaging) {
   std::string text;
   const bool weights =
@@ -70,11 +70,11 @@ std::string merge_text(const AveragingOptions& averaging) {
   if (averaging.method == AveragingMethod::kAllreduce)
     return "waits for the mean before it updates";
   if (averaging.merge == MergePolicy::kOnArrival) {
-    return fmt::format("on arrival, without whoever is {:g} ms late{}", averaging.deadline_ms,
-                       rule_text(averaging));
+    return fmt::format("on arrival, without replicas that are {:g} ms late{}",
+                       averaging.deadline_ms, rule_text(averaging));
   }
-  if (averaging.lag == 0) return "waits for the mean at once" + rule_text(averaging);
-  return fmt::format("{} after sending, waits for everybody{}", counted(averaging.lag, "update"),
+  if (averaging.lag == 0) return "waits for the mean right away" + rule_text(averaging);
+  return fmt::format("{} after sending, waits for all replicas{}", counted(averaging.lag, "update"),
                      rule_text(averaging));
 }
 
@@ -107,8 +107,8 @@ std::string stability_text(const Recipe& recipe) {
   const auto limit = stability_limit(options);
   if (!limit) return "";
   return fmt::format(
-      "  in flight  {:.3g} rounds of each number (lag * fraction / interval), and {} is stable up "
-      "to {:.3g}\n",
+      "  in flight  {:.3g} rounds of each number (lag * fraction / interval); {} is stable up to "
+      "{:.3g}\n",
       rounds_in_flight(options), word_of(averaging.correction), *limit);
 }
 
@@ -127,7 +127,7 @@ std::string averaging_report(const Recipe& recipe, int64_t vocabulary) {
         shown_bytes(traffic.update_bytes), percent(traffic.update_bytes / traffic.allreduce_bytes),
         shown_bytes(traffic.allreduce_bytes));
   }
-  return text + fmt::format("  evaluation {} of copies an update, in the mean\n",
+  return text + fmt::format("  evaluation {} of copies per update on average\n",
                             shown_bytes(traffic.evaluation_bytes));
 }
 
@@ -150,8 +150,8 @@ std::vector<std::string> averaging_notes(const LoadedRecipe& loaded,
         stability_warning(stability_options(recipe, static_cast<double>(averaging.lag)));
     if (warning && averaging.guard) {
       notes.push_back(
-          fmt::format("note: averaging.guard holds rounds {} updates apart, not {}: at "
-                      "a lag of {} updates merging would be unstable otherwise",
+          fmt::format("note: averaging.guard keeps rounds {} updates apart, not {}: at "
+                      "a lag of {} updates merging would otherwise be unstable",
                       round_interval(recipe), averaging.interval, averaging.lag));
     } else if (warning) {
       notes.push_back("warning: " + *warning);
@@ -161,8 +161,8 @@ std::vector<std::string> averaging_notes(const LoadedRecipe& loaded,
   const AveragingTraffic traffic = averaging_traffic(recipe, *vocabulary);
   if (traffic.evaluation_bytes > traffic.update_bytes) {
     notes.push_back(
-        fmt::format("note: copies for evaluation are {} an update in the mean, more than the {} of "
-                    "averaging: a longer run.evaluate_every ({}) sends fewer",
+        fmt::format("note: copies for evaluation are {} per update on average, more than the {} of "
+                    "averaging: raise run.evaluate_every ({}) to send fewer",
                     shown_bytes(traffic.evaluation_bytes), shown_bytes(traffic.update_bytes),
                     recipe.run.evaluate_every));
   }

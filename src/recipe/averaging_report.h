@@ -1,5 +1,5 @@
-// What the replicas of a recipe will send each other, in words: for `config check`, and the notes
-// among it for `train`.
+// Describes what the replicas of a recipe will send each other: the report for `config check`, the
+// notes for `train` too.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace leeway {
 
-// A few lines with the numbers; empty for one replica.
+// A few lines of figures; empty for one replica.
 std::string averaging_report(const Recipe& recipe, int64_t vocabulary);
 
-// Whole sentences, each beginning with "warning: " or "note: ": what is likely not meant. What
-// depends on the vocabulary is left out where it is not known.
+// Whole sentences that begin with "warning: " or "note: ", about settings that are probably
+// unintended. Without a vocabulary, notes that depend on it are left out.
 std::vector<std::string> averaging_notes(const LoadedRecipe& loaded,
                                          const std::optional<int64_t>& vocabulary);
 

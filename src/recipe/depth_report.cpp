@@ -24,7 +24,7 @@ int64_t automatic_update_every(const Recipe& recipe, int64_t extra_per_hop) {
   return (recipe.mesh.stages - 1) * (1 + extra_per_hop) + 1;
 }
 
-// A larger K that comes with more depth makes slots a little shorter, which may take more depth.
+// More depth comes with a larger K, which makes slots a little shorter, which may need more depth.
 int64_t depth_needed(const LoadedRecipe& loaded, const PipelineTimes& times) {
   const Recipe& recipe = loaded.recipe;
   int64_t extra = plan_depth(times, recipe.pipeline.update_every).extra_per_hop;
@@ -35,26 +35,25 @@ int64_t depth_needed(const LoadedRecipe& loaded, const PipelineTimes& times) {
   }
 }
 
-// More depth is one more key, and, where update_every follows it, a batch that can still be cut
-// into microbatches: of the size they have now, for other ones would take another depth.
+// More depth needs one key and, where update_every follows it, a batch that still divides into
+// microbatches of the current size: another size would need another depth.
 std::string deeper(const LoadedRecipe& loaded, int64_t extra_per_hop) {
   const Recipe& recipe = loaded.recipe;
   constexpr int64_t kExtraMax = 1000;  // what the key allows
   if (extra_per_hop > kExtraMax) {
     return fmt::format(
-        "it would take {}, more than the {} that there are; use larger microbatches, "
-        "or fewer stages",
+        "it would take {}, and the key allows at most {}; use larger microbatches or fewer stages",
         extra_per_hop, kExtraMax);
   }
   std::string text = fmt::format("set pipeline.extra_per_hop = {}", extra_per_hop);
   if (loaded.is_given("pipeline.update_every")) return text;
   const int64_t microbatch = microbatch_sequences(recipe);
   const int64_t update_every = automatic_update_every(recipe, extra_per_hop);
-  return text + fmt::format(" and data.batch = {}, {} microbatches of {} as now",
+  return text + fmt::format(" and data.batch = {} ({} microbatches of {}, as now)",
                             update_every * microbatch, update_every, microbatch);
 }
 
-// Of one activation or gradient.
+// Size of one activation or gradient message.
 double message_bytes(const StageOptions& stage, int64_t tokens) {
   return static_cast<double>(tokens) * static_cast<double>(stage.shape.width) *
              static_cast<double>(c10::elementSize(stage.compute)) +
@@ -120,19 +119,19 @@ std::string depth_report(const LoadedRecipe& loaded, int64_t vocabulary) {
   const std::string busy = per_cent < 10 ? fmt::format("{:.2g} %", per_cent)
                                          : fmt::format("{:.0f} %", std::floor(per_cent));
   std::string text = fmt::format(
-      "\nsimulated: the slowest stage takes {} a microbatch, a message {} each way; "
+      "\nsimulated: the slowest stage takes {} per microbatch, a message {} each way; "
       "that stage is busy for {} of its time\n",
       shown(plan.slot), shown(times.hop.latency + times.hop.transfer), busy);
   if (plan.link_bound) {
     text += fmt::format(
-        "warning: a message occupies its link for {}, longer than a stage takes for a microbatch: "
-        "no depth helps; raise sim.bandwidth_mbit ({}), or lower mesh.stages ({}) for more work "
-        "per message\n",
+        "warning: a message occupies its link for {}, longer than a stage takes for a microbatch, "
+        "so more depth does not help: raise sim.bandwidth_mbit ({}), or lower mesh.stages ({}) for "
+        "more work per message\n",
         shown(times.hop.transfer), recipe.sim.bandwidth_mbit, recipe.mesh.stages);
   } else if (!shape.synchronous() && shape.extra_per_hop < plan.extra_per_hop) {
-    text += fmt::format(
-        "warning: pipeline.extra_per_hop = {} is too little to keep the stages busy: {}\n",
-        shape.extra_per_hop, deeper(loaded, depth_needed(loaded, times)));
+    text +=
+        fmt::format("warning: pipeline.extra_per_hop = {} is too low to keep the stages busy: {}\n",
+                    shape.extra_per_hop, deeper(loaded, depth_needed(loaded, times)));
   }
   return text;
 }

@@ -14,11 +14,11 @@ namespace leeway {
 // last; good for other drivers. To be asked before the simulator is.
 Status check_simulated_time(const Recipe& recipe, int64_t vocabulary);
 
-// What the simulator will take for a microbatch and a message: of jitter, the most.
+// How long a microbatch and a message take in the simulator, with the largest jitter.
 PipelineTimes simulated_times(const Recipe& recipe, int64_t vocabulary);
 
-// A line with the numbers, and a warning with what to set where depth would help and is missing;
-// empty for other drivers, whose links nobody knows beforehand.
+// A line of figures, plus a warning that says what to set if the pipeline is too shallow. Empty for
+// other drivers, whose links are not known in advance.
 std::string depth_report(const LoadedRecipe& loaded, int64_t vocabulary);
 
 }  // namespace leeway

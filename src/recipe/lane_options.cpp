@@ -10,7 +10,7 @@ namespace {
 
 // The background rounds of `lowbit` move a twentieth of the weights at a time.
 constexpr double kRepairFraction = 0.05;
-constexpr uint64_t kRepairSeed = 0x7265;  // another cut than the main lane's
+constexpr uint64_t kRepairSeed = 0x7265;  // cuts differently from the main lane
 
 bool repairs(const AveragingOptions& averaging) {
   return averaging.method == AveragingMethod::kLowbit && averaging.repair_every > 0;
@@ -100,7 +100,7 @@ std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
     }
     main.gradients = averaging.method == AveragingMethod::kAllreduce;
     main.needs_every = averaging.method == AveragingMethod::kLowbit;
-    main.rotates = !main.needs_every;  // what an owner could not say yet stays with its chunk
+    main.rotates = !main.needs_every;  // an owner's residual stays with its chunk
     lanes.push_back(main);
   }
   if (repairs(averaging)) {

@@ -1,4 +1,4 @@
-// A recipe's data axis in the words of those who carry it out: what a round is, and its arithmetic.
+// Translates a recipe's data axis into plans and options for its rounds.
 #pragma once
 
 #include <vector>
@@ -10,24 +10,24 @@
 
 namespace leeway {
 
-// In the order of Lane. One replica has none: it has no peers.
+// In the order of Lane; empty for one replica.
 std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary);
 // The lane of copies for validation, which every run has.
 LanePlan evaluation_lane(const Recipe& recipe, int64_t vocabulary);
 
-// Updates between two rounds: the recipe's, or what its guard makes of a lag that is known.
+// Updates between two rounds: the recipe's interval, raised by its guard where the lag is fixed.
 int64_t round_interval(const Recipe& recipe);
 
-// For the stage that these options make.
+// For the stage that `stage` describes.
 std::vector<LaneOptions> lane_options(const Recipe& recipe, const StageOptions& stage, StageId id);
 
 int64_t stage_parameters(const StageOptions& stage);
 
-// The main lane's, at this lag.
+// For the main lane, at this lag.
 StabilityOptions stability_options(const Recipe& recipe, double lag);
 
-// What the replicas would send each other if they averaged fp32 gradients at every update: the
-// figure that averaging is held against. Of a whole ring, over the run.
+// What all replicas together would send over the run if they averaged fp32 gradients at every
+// update with a ring all-reduce: the baseline for averaging.
 double allreduce_bytes(int64_t parameters, int64_t replicas, int64_t updates);
 
 }  // namespace leeway

@@ -13,7 +13,7 @@
 namespace leeway {
 namespace {
 
-// The part that takes most, in words that follow "of it for".
+// The largest part, worded to follow "of it for".
 std::pair<std::string, double> largest_part(const StageMemory& all) {
   const std::pair<std::string, double> parts[] = {
       {"weights and their gradients", all.weights + all.gradients},
@@ -21,7 +21,7 @@ std::pair<std::string, double> largest_part(const StageMemory& all) {
       {"versions of the weights", all.versions + all.evaluation},
       {"activations", all.activations},
       {"averaging", all.averaging},
-      {"what passes", all.passing}};
+      {"transient buffers", all.passing}};
   return *std::max_element(std::begin(parts), std::end(parts),
                            [](const auto& a, const auto& b) { return a.second < b.second; });
 }
@@ -55,7 +55,7 @@ Status check_memory(const Recipe& recipe, const std::vector<StageMemory>& plan, 
   if (all.total() <= available) return {};
   const auto [part, bytes] = largest_part(all);
   return usage_error(fmt::format(
-      "this run needs about {} of memory, {} of it for {}, and this machine has {}: {}",
+      "this run needs about {} of memory, {} of it for {}, but this machine has {}: {}",
       shown_bytes(all.total()), shown_bytes(bytes), part, shown_bytes(available), advice(recipe)));
 }
 

@@ -1,4 +1,4 @@
-// Whether a run fits into the machine, asked before anything is allocated.
+// Checks that a run fits into the machine's memory, before anything is allocated.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace leeway {
 
-// One sentence, exit status 2, where all workers together need more than there is. A GPU's memory
-// is not looked at: LibTorch has a good sentence of its own for that.
+// A usage error (exit status 2) if all workers together need more memory than there is. GPU memory
+// is not checked: LibTorch has a good error message for that.
 Status check_memory(const Recipe& recipe, int64_t vocabulary);
 // The same for a plan and a machine with `available` bytes.
 Status check_memory(const Recipe& recipe, const std::vector<StageMemory>& plan, double available);

@@ -26,7 +26,7 @@ std::string layers_text(const StageSlice& slice) {
   return slice.heads ? text + ", head" : text;
 }
 
-// `slices` empty: the vocabulary is not known, and the cut depends on it.
+// `slices` is empty if the vocabulary is unknown: the cut depends on it.
 std::string stages_table(const Recipe& recipe, const std::vector<StageMemory>& memory,
                          const std::vector<StageSlice>& slices) {
   const PipelineShape shape = pipeline_shape(recipe);
@@ -59,7 +59,7 @@ Row memory_row(const std::string& name, const StageMemory& need) {
 std::string memory_table(const std::vector<StageMemory>& plan, int64_t replicas) {
   const Row heading = {"memory",      "weights",   "gradients", "optimizer",
                        "last update", "averaging", "versions",  "activations",
-                       "evaluation",  "passing",   "total"};
+                       "evaluation",  "transient", "total"};
   std::vector<Row> rows;
   for (size_t s = 0; s < plan.size(); ++s)
     rows.push_back(memory_row(fmt::format("{}", s), plan[s]));

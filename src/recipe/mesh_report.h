@@ -1,4 +1,4 @@
-// What `leeway config check` tells about a good recipe: text, ready to print.
+// What `leeway config check` prints about a valid recipe.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace leeway {
 std::string recipe_summary(const Recipe& recipe);
 
 // Parameters, the cut into stages with its delays, memory, what averaging sends, and for the
-// simulator whether the pipeline is deep enough. An unknown vocabulary costs what depends on it,
-// and its error is told in one line instead. The error of this function is that of a run that no
-// machine or clock can hold.
+// simulator whether the pipeline is deep enough. If the vocabulary is unknown, its error replaces
+// everything that depends on it. Fails if the run exceeds the machine's memory or the simulator's
+// clock.
 Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int64_t>& vocabulary);
 
 }  // namespace leeway

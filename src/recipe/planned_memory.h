@@ -1,4 +1,4 @@
-// How much memory a recipe's workers will take, before any of it is taken.
+// How much memory a recipe's workers will need, known before the run.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-// One for each stage: a worker of the first replica, which holds what is evaluated.
+// One per stage, for a worker of the first replica: it also has the weights to evaluate.
 std::vector<StageMemory> planned_memory(const Recipe& recipe, int64_t vocabulary);
 
 }  // namespace leeway

@@ -1,4 +1,4 @@
-// The plan of a run, as its recipe and its data ask for it.
+// Makes the plan of a run from its recipe and data.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ struct MeshData {
   int64_t vocabulary = 0;
 };
 
-// The whole run in one session; who wants less moves first_update and last_update.
+// The whole run in one session. Narrow first_update/last_update to run part of a recipe.
 RunPlan make_plan(const Recipe& recipe, const MeshData& data);
-// The same where there is no data: `evaluation_batches` of one evaluation, 0 for none at all.
+// The same without data; `evaluation_batches` per evaluation, 0: no evaluations.
 RunPlan make_plan(const Recipe& recipe, int64_t vocabulary, int64_t evaluation_batches);
 
 }  // namespace leeway

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kTera = 1e12;
 
-// Of Muon's step beside what is done number by number. A matrix of m rows and n columns, or of n
-// and m, m the smaller: X X', its square and their product with X, five times.
+// Matrix products of Muon's step, besides its elementwise work. For an m by n matrix (m <= n, or
+// transposed): X X', its square and their product with X, five times.
 double matrix_flops(const Recipe& recipe, const ParameterLayout& layout) {
   constexpr double kIterations = 5;
   if (recipe.optimizer.name != UpdateRule::kMuon) return 0;
@@ -27,7 +27,7 @@ double matrix_flops(const Recipe& recipe, const ParameterLayout& layout) {
   return flops;
 }
 
-// Steps that a stage makes for an update: one, and one for every guess of its late forwards.
+// Steps a stage takes per update: one, plus one for every guess of its late forwards.
 int64_t steps_of(const Recipe& recipe, int64_t stage) {
   if (recipe.pipeline.lookahead != Lookahead::kTentative) return 1;
   const Schedule schedule(pipeline_shape(recipe), StageId{stage});
@@ -64,8 +64,8 @@ std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary
 }
 
 ModelSeconds unit_seconds(const Recipe& recipe, int64_t vocabulary) {
-  constexpr double kFast =
-      1e9;  // times a machine of 1 TFLOP/s: nothing that keys allow is too long
+  // Speedup over 1 TFLOP/s, undone below: no recipe then overflows the simulator's clock.
+  constexpr double kFast = 1e9;
   ModelSeconds seconds;
   for (const sim::StageCosts& costs : stage_costs(recipe, vocabulary, kTera * kFast, {})) {
     seconds.microbatch += kFast * (costs.forward + costs.backward).seconds();

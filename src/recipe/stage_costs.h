@@ -1,4 +1,4 @@
-// What a stage's work takes: arithmetic by the recipe, time by the machine.
+// How long a stage's work takes: the recipe gives the arithmetic, the machine its speed.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace leeway {
 
-// Of each stage on a machine that makes 1 TFLOP/s in everything.
+// Costs of each stage on a machine that does 1 TFLOP/s in everything.
 std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary);
 
-// Of each stage on the workers of run.driver = "sim": sim.flops and sim.speeds.
+// Costs of each stage on the workers of run.driver = "sim": sim.flops and sim.speeds.
 std::vector<sim::StageCosts> sim_costs(const Recipe& recipe, int64_t vocabulary);
 
-// Seconds of the whole model's microbatch and update on such a machine, in doubles: they may be
-// more than the simulator's clock counts.
+// Seconds for the whole model's microbatch and update on a 1 TFLOP/s machine, in doubles: they may
+// exceed the simulator's clock.
 struct ModelSeconds {
   double microbatch = 0;
   double update = 0;

@@ -37,7 +37,8 @@ UpdateOptions update_options(const OptimizerOptions& optimizer) {
                                                           : std::nullopt};
 }
 
-// The search takes tens of milliseconds for long delays, and a recipe's stages are asked for often.
+// Cached: the search takes tens of milliseconds for long delays, and stage_options() is called
+// often.
 MatchedConstants matched_once(double beta1, const Schedule& schedule,
                               std::optional<double> horizon) {
   thread_local std::map<std::tuple<double, int64_t, int64_t, double>, MatchedConstants> found;
@@ -50,10 +51,10 @@ MatchedConstants matched_once(double beta1, const Schedule& schedule,
   return entry->second;
 }
 
-// What a stage does about gradients that come late; nothing where none does.
+// What a stage does about late gradients; nothing if none are late.
 void look_ahead(const Recipe& recipe, const Schedule& schedule, StageOptions& stage) {
   const PipelineOptions& pipeline = recipe.pipeline;
-  // The optimizer's Nesterov form is chosen for the whole model, late stages or not.
+  // The Nesterov form applies to the whole model, whether a stage is late or not.
   if (pipeline.lookahead == Lookahead::kNesterov && stage.update.rule == UpdateRule::kAdamW) {
     stage.update.rule = UpdateRule::kNAdamW;
   }

@@ -1,5 +1,5 @@
-// A recipe's tables in the words of the folders that use them: config knows nothing of models and
-// optimizers, they know nothing of recipes, and here they meet.
+// Translates a recipe's tables into the options of the folders that use them: config knows nothing
+// about models and optimizers, they know nothing about recipes.
 #pragma once
 
 #include "config/recipe.h"
@@ -14,11 +14,11 @@ RateScheduleOptions rate_schedule_options(const Recipe& recipe);
 
 PipelineShape pipeline_shape(const Recipe& recipe);
 
-int64_t tokens_per_update(const Recipe& recipe);  // of all replicas
+int64_t tokens_per_update(const Recipe& recipe);  // over all replicas
 int64_t microbatch_sequences(const Recipe& recipe);
 int64_t microbatch_tokens(const Recipe& recipe);
 
-// One for each stage of the mesh, with the look-ahead that its delays ask for.
+// One per stage of the mesh, with the look-ahead for its delays.
 std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary);
 
 }  // namespace leeway

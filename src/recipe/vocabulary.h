@@ -1,4 +1,4 @@
-// How many different tokens a recipe's data has, found without reading the data.
+// The vocabulary size of a recipe's data, usually found without reading the data.
 #pragma once
 
 #include "base/result.h"
@@ -6,8 +6,8 @@
 
 namespace leeway {
 
-// Prepared data says so itself; for text it is the tokenizer's. A foreign token file that does not
-// say, and comes without a tokenizer, has one more than its largest id, as in training.
+// Prepared data states it; for text it is the tokenizer's. For a foreign token file that does not
+// state it and has no tokenizer, it is one more than the largest id, as in training.
 Result<int64_t> recipe_vocabulary(const DataOptions& data);
 
 }  // namespace leeway

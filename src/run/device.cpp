@@ -15,26 +15,28 @@ Status check_device(const std::string& device) {
   if (device == "cpu") return {};
   const int count = at::hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
   if (count == 0) {
-    return usage_error(fmt::format(
-        "{} is asked for, but {}; use run.device = \"cpu\"", device,
-        at::hasCUDA() ? "no GPU is to be seen" : "this LibTorch is built without CUDA"));
+    return usage_error(
+        fmt::format("{} was requested, but {}; use run.device = \"cpu\"", device,
+                    at::hasCUDA() ? "no GPU is visible" : "this LibTorch is built without CUDA"));
   }
   const at::Device wanted(device);
   if (wanted.has_index() && wanted.index() >= count) {
     return usage_error(
-        fmt::format("{} is asked for, but there are {} GPUs; the first is cuda:0", device, count));
+        fmt::format("{} was requested, but the number of visible GPUs is {}; the first is cuda:0",
+                    device, count));
   }
   return {};
 }
 
 void set_up_compute(int64_t threads, Repeatable repeatable) {
   at::set_num_threads(static_cast<int>(threads == 0 ? core_count() : threads));
-  // cuBLAS repeats itself only with a workspace of a fixed kind; a choice of the user's stands.
+  // cuBLAS is repeatable only with a fixed workspace configuration. Keep the user's, if set.
   ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(/*on=*/true,
                                      /*warn_only=*/repeatable == Repeatable::kPrefer);
-  // That mode would also fill every fresh tensor with NaN, to show reads of unwritten memory.
+  // Deterministic mode would also fill every new tensor with NaN, to expose reads of unwritten
+  // memory.
   context.setDeterministicFillUninitializedMemory(false);
 }
 

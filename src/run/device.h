@@ -1,4 +1,4 @@
-// Whether the machine has what a recipe or a flag asks for.
+// Checks and sets up the device that a recipe or a flag asks for.
 #pragma once
 
 #include <string>
@@ -7,16 +7,15 @@
 
 namespace leeway {
 
-// "cpu", "cuda" or "cuda:N" exists here; otherwise one sentence.
+// A usage error unless this machine has `device`: "cpu", "cuda" or "cuda:N".
 Status check_device(const std::string& device);
 
-// How a GPU that has the choice picks its kernels: those that give the same bits every time.
-// LibTorch knows two degrees. kPrefer: where there is one. kInsist: also in flash attention's
-// backward, which needs to be told; but kernels that have no such form then fail, and the fp32
-// attention is one.
+// How strictly a GPU picks kernels that give the same bits every time. kPrefer: where one exists.
+// kInsist: also in flash attention's backward, which is not repeatable otherwise; but kernels
+// without a repeatable form then fail, fp32 attention among them.
 enum class Repeatable { kPrefer, kInsist };
 
-// Threads (0: all cores that this process may use) and kernels.
+// Sets the number of threads (0: all cores this process may use) and the choice of kernels.
 void set_up_compute(int64_t threads, Repeatable repeatable = Repeatable::kPrefer);
 
 }  // namespace leeway

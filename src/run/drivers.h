@@ -8,7 +8,8 @@
 
 namespace leeway {
 
-// Of one worker's numeric kernels: where there are several workers, each core has its own to do.
+// Threads for one worker's numeric kernels: by default one if there are several workers, since each
+// has a core to itself, otherwise all cores.
 int threads_per_worker(const Recipe& recipe);
 
 std::unique_ptr<Driver> make_driver(const Recipe& recipe, int64_t vocabulary);

@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-constexpr int64_t kPredictionSamples = 50;  // over a run: each costs two copies of the weights
+constexpr int64_t kPredictionSamples = 50;  // per run: each costs two copies of the weights
 
 SamplerOptions sampler_of(const Recipe& recipe, const TokenFile& train) {
   return {.seed = static_cast<uint64_t>(recipe.run.seed),
@@ -122,11 +122,11 @@ Status restore(const Workers& workers, const ModelState& state) {
     if (worker->id().stage.value == 0) offset = 0;
     const ReplicaState& replica = state.replicas[static_cast<size_t>(worker->id().replica.value)];
     LEEWAY_CHECK(replica.weights.numel() == parameters, "shapes were checked before");
-    StageCompute& numbers = *worker->compute();
-    const int64_t count = numbers.stage().weights().numel();
+    StageCompute& compute = *worker->compute();
+    const int64_t count = compute.stage().weights().numel();
     Optimizer::State part = replica.optimizer;
     for (auto& [name, buffer] : part.buffers) buffer = buffer.narrow(0, offset, count);
-    LEEWAY_TRY(numbers.restore(replica.weights.narrow(0, offset, count), part));
+    LEEWAY_TRY(compute.restore(replica.weights.narrow(0, offset, count), part));
     offset += count;
   }
   return {};

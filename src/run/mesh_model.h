@@ -1,5 +1,5 @@
-// The workers of a run as its recipe asks for them, and the whole model seen through them: stages
-// one after the other are the uncut layout.
+// Makes the workers of a run from its recipe, and joins their stages into the whole model: the
+// stages' parameters in order are the uncut layout.
 #pragma once
 
 #include <memory>
@@ -13,18 +13,18 @@
 
 namespace leeway {
 
-// Plan and token files outlive the workers.
+// Plan and token files must outlive the workers.
 Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& plan);
 
-int64_t parameters_of(const Workers& workers);  // of the model
-// Of the model, on the CPU: the mean of the replicas.
+int64_t parameters_of(const Workers& workers);  // in the whole model
+// The whole model's weights, on the CPU: the mean of the replicas.
 at::Tensor weights_of(const Workers& workers);
 
-// The whole model's state from that of all workers, replica after replica, stage after stage.
+// The whole model's state from those of all workers, replica after replica, stage after stage.
 ModelState join(const std::vector<StageState>& states, int64_t stages);
-// The number of buffers that a checkpoint of this run has for each replica.
+// The number of buffers per replica in a checkpoint of this run.
 size_t buffer_count(const Workers& workers);
-// Hands every worker its part. Sizes are the caller's care.
+// Hands every worker its part. The caller has checked the sizes.
 Status restore(const Workers& workers, const ModelState& state);
 
 }  // namespace leeway

@@ -16,7 +16,7 @@ namespace leeway {
 namespace {
 
 constexpr size_t kRecentLosses = 20;
-constexpr double kSmoothing = 0.9;  // of the speed that is shown
+constexpr double kSmoothing = 0.9;  // for the speed on display
 
 }  // namespace
 
@@ -58,15 +58,15 @@ void RunRecorder::add(RunCounters& counters, const PurposeBytes& bytes) {
   counters.bytes_averaging += bytes.averaging;
 }
 
-// Workers may be ahead of a checkpoint already, and what they did there is done again by who goes
-// on from it.
+// By update: workers may already be ahead of a checkpoint, and a run resumed from it does that work
+// again.
 void RunRecorder::count_bytes(const WorkRecord& record) { bytes_[record.work.update].add(record); }
 
 void RunRecorder::warn(const std::string& message) const {
   if (options_.observer.warned) options_.observer.warned(message);
 }
 
-// A full disk costs the diary, not the run: said once, and the checkpoint will tell if it stays.
+// A full disk costs the log, not the run: warn once; the next checkpoint fails if it stays full.
 void RunRecorder::log(const Event& event) {
   if (const Status status = log_.write(event); !status) warn(status.error().message);
 }
@@ -83,7 +83,7 @@ void RunRecorder::worked(const WorkRecord& record) {
     const double seconds = (record.times.end - record.times.begin).seconds();
     evaluating_seconds_ += seconds / static_cast<double>(worker_count());
   }
-  WorkRecord timed = record;  // by the clock of the run, which goes on from session to session
+  WorkRecord timed = record;  // in the run's time, which continues from session to session
   const Nanos before = {static_cast<int64_t>(seconds_before_ * 1e9)};
   timed.times.begin = record.times.begin - start_ + before;
   timed.times.end = record.times.end - start_ + before;
@@ -105,7 +105,7 @@ void RunRecorder::updated(const StageUpdate& update) {
 
 void RunRecorder::complete(int64_t update, const Pending& pending) {
   const double now = seconds_now();
-  // Evaluation is not updating, though it may go on beside it.
+  // Time spent evaluating does not count, though it may overlap with updating.
   const double seconds = std::max(1e-9, now - updating_since_ - evaluating_seconds_);
   updating_since_ = now;
   evaluating_seconds_ = 0;
@@ -134,14 +134,14 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
           .add("rate_factor", report.rate_factor)
           .add("tokens", update * tokens)
           .add("seconds", now));
-  flush_log();  // who follows the run sees it now, and a crash costs no more than an update
+  flush_log();  // followers see the update now, and a crash loses at most one
   if (options_.observer.updated) {
     options_.observer.updated(report, static_cast<double>(tokens) / update_seconds_);
   }
   watch_stability();
 }
 
-// Of a run that merges on arrival nobody knows the lag beforehand.
+// The lag of a run that merges on arrival is not known in advance.
 void RunRecorder::watch_stability() {
   constexpr int64_t kEnough = 200;  // merges
   const Recipe& recipe = options_.recipe;
@@ -158,8 +158,8 @@ void RunRecorder::watch_stability() {
   if (rounds_.longest_interval() > recipe.averaging.interval &&
       !std::exchange(told_of_guard_, true)) {
     warn(
-        fmt::format("averaging.guard: at a lag of {:.1f} updates rounds are now {} updates apart, "
-                    "so that merging stays stable",
+        fmt::format("averaging.guard: at a lag of {:.1f} updates rounds are now {} updates apart "
+                    "to keep merging stable",
                     rounds_.recent_lag(), rounds_.longest_interval()));
     log(Event("guarded")
             .add("update", counters_.update)
@@ -196,7 +196,7 @@ void RunRecorder::saved(StageState state) {
   states.push_back(std::move(state));
   if (static_cast<int64_t>(states.size()) < worker_count()) return;
   write_checkpoint(std::move(states));
-  // Older ones that are not complete yet will never be wanted again.
+  // Older states that are still incomplete are no longer needed.
   states_.erase(states_.begin(), states_.upper_bound(update));
 }
 
@@ -217,13 +217,13 @@ void RunRecorder::write_checkpoint(std::vector<StageState> states) {
             [](const StageState& a, const StageState& b) { return a.worker < b.worker; });
   const double before = seconds_now();
   const Status status = save(states);
-  updating_since_ += seconds_now() - before;  // writing is not updating
+  updating_since_ += seconds_now() - before;  // time spent writing does not count
   if (!status) failure_ = status.error();
 }
 
 Status RunRecorder::save(const std::vector<StageState>& states) {
-  flush_log();         // what a checkpoint stands on is written before it
-  int64_t newest = 0;  // of replicas that were stopped apart
+  flush_log();         // the log is written before the checkpoint that relies on it
+  int64_t newest = 0;  // replicas may have stopped at different updates
   for (const StageState& state : states) newest = std::max(newest, state.update);
   LEEWAY_ASSIGN(checkpoint_, save_run(options_.checkpoints,
                                       {.counters = counters(newest),
@@ -251,20 +251,20 @@ void RunRecorder::diverge(const StageUpdate& update) {
   const std::string way_out =
       kept.empty()
           ? std::string("there is no checkpoint yet: start again with --fresh and")
-          : fmt::format("the last good checkpoint is {}: --resume and", kept.back().string());
+          : fmt::format("the last good checkpoint is {}: use --resume with", kept.back().string());
   const std::string symptom = update.loss
-                                  ? fmt::format("its loss is {:.4g} and its gradient norm {:.4g}",
+                                  ? fmt::format("the loss is {:.4g} and the gradient norm {:.4g}",
                                                 *update.loss, std::abs(norm))
                                   : fmt::format("the gradient norm of stage {} is {:.4g}",
                                                 update.worker.stage.value, std::abs(norm));
   failure_ = Error{fmt::format(
-      "update {} was not made: {}; {} a lower optimizer.rate or optimizer.matrix_rate, or a longer "
-      "optimizer.warmup",
+      "training diverged at update {}: {}; {} a lower optimizer.rate or optimizer.matrix_rate, or "
+      "a longer optimizer.warmup",
       update.update + 1, symptom, way_out)};
 }
 
-// One that was saved a moment ago, before anybody had seen what its weights do, would only bring
-// --resume back to the same place. It goes if there is an earlier one to go back to.
+// A checkpoint of the weights that just diverged would only bring --resume back to the same place.
+// Remove it if there is an earlier one to return to.
 void RunRecorder::drop_bad_checkpoint() {
   if (saved_update_ != counters_.update || list_checkpoints(options_.checkpoints).size() < 2) {
     return;

@@ -1,5 +1,5 @@
-// The recorder of one session: every report of every worker ends up here and becomes lines of the
-// event log, checkpoints, and what a person sees.
+// The recorder of one session: turns every report of every worker into lines of the event log,
+// checkpoints, and what the user sees.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ struct UpdateReport {
   double rate_factor = 0;
 };
 
-// Over the replicas, in their order: the same bits for whoever adds it up.
+// Over the replicas, summed in order: always the same bits.
 double mean_loss(const std::map<ReplicaId, double>& losses);
 
 struct Evaluated {
@@ -37,7 +37,7 @@ struct Evaluated {
   double loss = 0;
 };
 
-// What a person wants to see while it runs. Any may be empty.
+// Callbacks to follow a run. Any may be empty.
 struct TrainingObserver {
   std::function<void(const UpdateReport&, double tokens_per_second)> updated;
   std::function<void(const Evaluated&)> evaluated;
@@ -57,7 +57,7 @@ struct RunRecorderOptions {
 
 class RunRecorder final : public Recorder {
  public:
-  // `valid`: an evaluation that the session before has left.
+  // `valid`: the last evaluation of the previous session.
   RunRecorder(const RunRecorderOptions& options, EventLog log, RunCounters counters,
               std::optional<Evaluated> valid);
 
@@ -76,18 +76,18 @@ class RunRecorder final : public Recorder {
 
   // Why the run was abandoned.
   const std::optional<Error>& failure() const { return failure_; }
-  // As of now: the time of the whole run so far is in it, and all that was sent.
+  // As of now, with the whole run's time so far and everything sent.
   RunCounters counters() const { return counters(INT64_MAX); }
-  // The newest evaluation, of this session or of the one before.
+  // The newest evaluation, of this session or the previous one.
   const std::optional<Evaluated>& valid() const { return valid_; }
   StageStatistics statistics(StageId stage) const { return statistics_.of(stage); }
   RoundStatistics round_statistics() const { return rounds_.statistics(); }
-  // After the last piece of work: a checkpoint of what every worker saved last, where replicas were
-  // stopped at different updates.
+  // Call after the last piece of work: writes a checkpoint of what every worker saved last, if
+  // replicas stopped at different updates.
   void save_what_is_left();
 
  private:
-  // Of an update that not all stages have made yet.
+  // An update that not all stages have made yet.
   struct Pending {
     std::map<WorkerId, double> squared_norms;  // added in the order of workers, not of arrival
     std::map<ReplicaId, double> losses;
@@ -95,7 +95,7 @@ class RunRecorder final : public Recorder {
   };
   static void add(RunCounters& counters, const PurposeBytes& bytes);
   double seconds_now() const;
-  RunCounters counters(int64_t update) const;  // with what was sent up to this update
+  RunCounters counters(int64_t update) const;  // counts bytes sent up to this update
   void complete(int64_t update, const Pending& pending);
   void count_bytes(const WorkRecord& record);
   void watch_stability();
@@ -111,18 +111,18 @@ class RunRecorder final : public Recorder {
   RunCounters counters_;
   Nanos start_;
   double seconds_before_;
-  double updating_since_;               // seconds of the run when the last update was complete
-  double evaluating_seconds_ = 0;       // since then, of the average stage
-  double update_seconds_ = 0;           // smoothed: what an update takes
+  double updating_since_;               // run time at which the last update was complete
+  double evaluating_seconds_ = 0;       // since then, averaged over the workers
+  double update_seconds_ = 0;           // time per update, smoothed
   std::map<int64_t, Pending> pending_;  // by update
   std::map<int64_t, std::vector<StageState>> states_;  // by update
   StatisticsKeeper statistics_;
   RoundKeeper rounds_;
   bool warned_of_lag_ = false;
   bool told_of_guard_ = false;
-  std::map<int64_t, PurposeBytes> bytes_;  // by update, since all workers had made one
+  std::map<int64_t, PurposeBytes> bytes_;  // by update, for updates not yet complete
   std::optional<Evaluated> valid_;
-  int64_t saved_update_ = -1;  // of this session's last checkpoint
+  int64_t saved_update_ = -1;  // this session's last checkpoint
   Path checkpoint_;
   std::optional<Error> failure_;
 };

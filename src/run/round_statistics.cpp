@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-constexpr double kFading = 0.98;  // of what is told as recent, from merge to merge
+constexpr double kFading = 0.98;  // decay of recent values, per merge
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What the rounds of a session came to: how late means arrived, and how far apart replicas were.
+// Statistics of a session's rounds: how late means arrived, and how far apart the replicas were.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 namespace leeway {
 
 struct RoundStatistics {
-  int64_t rounds = 0;  // of the run, over all sessions
-  int64_t merges = 0;  // chunks merged by who had sent its part
+  int64_t rounds = 0;  // in the run, over all sessions
+  int64_t merges = 0;  // chunks merged by a worker that had contributed to them
   std::optional<double> lag_mean;
   int64_t lag_max = 0;
-  // Distance of the replicas from their mean over the size of the weights, root mean squares, over
-  // the subsets that went by of late.
+  // RMS distance of the replicas from their mean, relative to the RMS of the weights, over recently
+  // exchanged subsets.
   std::optional<double> consensus;
 };
 
@@ -28,11 +28,11 @@ class RoundKeeper {
   void worked(const WorkRecord& record);
   RoundStatistics statistics() const;
   double recent_lag() const { return recent_lag_; }
-  // Updates between two contributions of a worker, at most.
+  // The most updates between two contributions of a worker.
   int64_t longest_interval() const { return longest_interval_; }
 
  private:
-  std::optional<Lane> weights_lane_;  // whose rounds carry weights
+  std::optional<Lane> weights_lane_;  // the lane whose rounds carry weights
   RoundStatistics statistics_;
   int64_t lag_sum_ = 0;
   double recent_lag_ = 0;

@@ -13,16 +13,17 @@ Result<bool> check_run_folder(const Path& folder, ExistingRun existing) {
   if (existing == ExistingRun::kResume) {
     if (state != RunFolderState::kNone) return false;
     return usage_error(
-        fmt::format("{} holds no run to resume; leave out --resume to start one", folder.string()));
+        fmt::format("{} has no run to resume; drop --resume to start one", folder.string()));
   }
   if (state == RunFolderState::kNone) {
-    std::error_code code;  // a folder that is not there holds nothing
+    std::error_code code;  // a missing folder is as good as an empty one
     if (!fs::is_directory(folder, code) || fs::is_empty(folder, code)) return false;
-    return usage_error(fmt::format("{} holds other files; choose another --out", folder.string()));
+    return usage_error(
+        fmt::format("{} contains other files; choose another --out", folder.string()));
   }
   if (state == RunFolderState::kUnfinished && existing == ExistingRun::kAsk) {
     return usage_error(
-        fmt::format("{} holds an unfinished run; add --resume to go on with it, or --fresh to move "
+        fmt::format("{} has an unfinished run; add --resume to continue it, or --fresh to move "
                     "it aside and start again",
                     folder.string()));
   }
@@ -40,7 +41,7 @@ Result<Path> move_run_aside(const Path& folder) {
     return aside;
   }
   return Error{
-      fmt::format("{} has {} earlier runs beside it; remove some", folder.string(), kMost)};
+      fmt::format("{} has {} earlier runs next to it; remove some", folder.string(), kMost)};
 }
 
 Path text_cache(const Path& run_folder) {

@@ -29,8 +29,8 @@ void StatisticsKeeper::worked(const WorkRecord& record) {
   }
   if (work.kind != WorkKind::kForward) return;
   tally.delay_max = std::max(tally.delay_max, work.delay);
-  // After a flush point the first gradients are early because the pipeline is filling: what is
-  // told is how late they are once it is full.
+  // Right after a flush point gradients are less late because the pipeline is filling. Count
+  // delays only once it is full.
   const Schedule schedule(plan_.shape, record.worker.stage);
   const int64_t every = plan_.shape.update_every;
   const bool flushed = schedule.warmup() > 0 && work.index == work.version * every;

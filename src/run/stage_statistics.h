@@ -1,5 +1,5 @@
-// What each stage did in a session, in all replicas together, added up from its work: how busy it
-// was, how late its gradients came, how well its look-ahead guessed.
+// Statistics of each stage in a session, over all replicas: how busy it was, how late its gradients
+// came, how well its look-ahead guessed.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace leeway {
 
 struct StageStatistics {
   double delay_expected = 0;         // W_s / K
-  std::optional<double> delay_mean;  // none: no update after the pipeline had filled
+  std::optional<double> delay_mean;  // none: the pipeline never filled
   int64_t delay_max = 0;
   double busy = 0;  // share of the time from its first work to its last update
-  std::optional<double> prediction_error;  // none where no gradient is late
+  std::optional<double> prediction_error;  // none: no gradient is late
 };
 
 class StatisticsKeeper {

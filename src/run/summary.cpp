@@ -54,7 +54,7 @@ std::string summary_json(const SummaryParts& parts) {
   json["bytes_gradients"] = counters.bytes_gradients;
   json["bytes_evaluation"] = counters.bytes_evaluation;
   json["bytes_averaging"] = counters.bytes_averaging;
-  // For comparison: none of them was sent.
+  // For comparison only: an all-reduce would have sent this.
   json["bytes_allreduce"] = static_cast<int64_t>(parts.allreduce_bytes);
   json["replicas"] = parts.recipe.mesh.replicas;
   json["rounds"] = parts.rounds.rounds;

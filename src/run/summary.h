@@ -1,4 +1,4 @@
-// summary.json: what came out of a run, in snake_case words with units last.
+// summary.json: the results of a run, with snake_case keys.
 #pragma once
 
 #include <optional>
@@ -26,18 +26,18 @@ struct SummaryParts {
   int64_t parameters = 0;
   int64_t tokens = 0;
   std::optional<double> valid_loss;
-  std::optional<int64_t> valid_update;  // that it is of
+  std::optional<int64_t> valid_update;  // the update that valid_loss belongs to
   bool finished = false;
   std::optional<double> valid_bits_per_byte;
   uint64_t weights_hash = 0;
   int64_t peak_rss_bytes = 0;
   std::vector<StageSummary> stages = {};
   RoundStatistics rounds = {};
-  Rounds::Counts round_counts = {};  // of all workers
-  double allreduce_bytes = 0;        // what fp32 gradients would have been
+  Rounds::Counts round_counts = {};  // summed over all workers
+  double allreduce_bytes = 0;        // an all-reduce of fp32 gradients would have sent this
 };
 
-// The mean of the last few updates' losses: one update alone is noise.
+// The mean loss of the last few updates: a single one is noisy.
 std::optional<double> train_loss(const RunCounters& counters);
 
 std::string summary_json(const SummaryParts& parts);

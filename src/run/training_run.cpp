@@ -20,15 +20,15 @@ namespace {
 
 Path checkpoints_of(const Path& folder) { return folder / "checkpoints"; }
 
-// Where a session begins: nowhere, or at a checkpoint.
+// The checkpoint that a session resumes from.
 struct Start {
   SavedRun saved;
   Path checkpoint;
-  std::optional<Evaluated> valid = {};    // of the checkpoint's own weights, if that was done
-  std::vector<std::string> damaged = {};  // newer checkpoints that could not be used, in words
+  std::optional<Evaluated> valid = {};    // the evaluation of the checkpoint's weights, if done
+  std::vector<std::string> damaged = {};  // why newer checkpoints could not be used
 };
 
-// The newest checkpoint that is sound; a damaged one costs the updates since the one before it.
+// The newest intact checkpoint. A damaged one costs the updates since the one before it.
 Result<Start> load_newest(const Path& folder) {
   Start start;
   const std::vector<Path> all = named_checkpoints(checkpoints_of(folder));
@@ -42,11 +42,11 @@ Result<Start> load_newest(const Path& folder) {
     start.damaged.push_back(saved.error().message);
   }
   return Error{checkpoints_of(folder).string() +
-               " holds no sound checkpoint; start again with --fresh"};
+               " has no intact checkpoint; start again with --fresh"};
 }
 
-// A session that ended by itself left its summary: its clock ran on after the checkpoint, and its
-// evaluation need not be done again.
+// A session that ended normally left a summary: it has the time spent after the checkpoint, and an
+// evaluation that need not be repeated.
 void take_over_summary(const Path& folder, Start& start) {
   const Result<std::string> text = read_text(folder / "summary.json");
   if (!text) return;
@@ -73,31 +73,31 @@ Status check_fits(const Start& start, const RunCounters& fresh, const Workers& w
   const SavedRun& saved = start.saved;
   if (saved.counters.data_hash != fresh.data_hash) {
     return usage_error(fmt::format(
-        "the training data is not what {} was trained on so far; bring back that data, or start a "
-        "new run with another --out",
+        "the training data is not what {} was trained on so far; restore that data, or start a new "
+        "run with another --out",
         folder.string()));
   }
   const int64_t parameters = parameters_of(workers);
   if (saved.state.weights.numel() != parameters) {
-    return usage_error(fmt::format("{} has {} parameters and this recipe makes {}; use its recipe",
-                                   start.checkpoint.string(), saved.state.weights.numel(),
-                                   parameters));
+    return usage_error(
+        fmt::format("{} has {} parameters, but this recipe makes {}; use the run's own recipe",
+                    start.checkpoint.string(), saved.state.weights.numel(), parameters));
   }
   const size_t buffers = saved.state.replicas.front().optimizer.buffers.size();
   if (buffers != buffer_count(workers)) {
     return usage_error(
-        fmt::format("{} holds {} optimizer buffers and this recipe's optimizer has "
-                    "{}; use its recipe",
+        fmt::format("{} has {} optimizer buffers, but this recipe's optimizer needs {}; use the "
+                    "run's own recipe",
                     start.checkpoint.string(), buffers, buffer_count(workers)));
   }
   return {};
 }
 
-// A state that this recipe's replicas, stages and kinds of rounds can go on from.
+// Whether this recipe's replicas, stages and kinds of rounds can resume from the checkpoint.
 Status check_replicas(const Start& start, const Recipe& recipe, const RunPlan& plan) {
   const auto& replicas = start.saved.state.replicas;
   const auto wrong = [&](const std::string& what) {
-    return usage_error(fmt::format("{} is of a run with other {}; use its recipe",
+    return usage_error(fmt::format("{} is from a run with different {}; use the run's own recipe",
                                    start.checkpoint.string(), what));
   };
   if (std::ssize(replicas) != recipe.mesh.replicas) return wrong("replicas");
@@ -136,7 +136,7 @@ void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Sta
   Event resumed("resumed");
   resumed.add("update", update);
   const auto& replicas = start.saved.state.replicas;
-  for (size_t r = 0; r < replicas.size(); ++r) {  // those that are ahead
+  for (size_t r = 0; r < replicas.size(); ++r) {  // only replicas that are ahead
     const int64_t own = replicas[r].optimizer.updates;
     if (own > update) resumed.add(fmt::format("update_{}", r), own);
   }
@@ -176,7 +176,7 @@ Rounds::Counts round_counts(const Workers& workers) {
   return all;
 }
 
-// Where the replicas of a checkpoint go on from.
+// Where the replicas of a checkpoint resume.
 std::vector<ReplicaStart> starts_of(const SavedRun& saved) {
   std::vector<ReplicaStart> starts;
   for (const ReplicaState& replica : saved.state.replicas) {
@@ -208,7 +208,7 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
     valid_update = valid->update;
     bits = bits_per_byte(valid->loss, data.valid->info());
   }
-  // A run that has made its updates but was stopped before their evaluation goes on with that.
+  // A run stopped after its last update but before the final evaluation is not finished.
   const bool trained = counters.update >= recipe.run.updates;
   const bool finished = trained && (!data.valid || valid_update == counters.update);
   const std::string json =
@@ -242,9 +242,9 @@ std::string program_version() {
 Result<RunFolderState> run_folder_state(const Path& folder) {
   std::error_code code;
   const bool began = std::filesystem::exists(folder / "config.toml", code);
-  // Part of the way being a file is for make_folder() to say.
+  // If part of the path is a file, make_folder() reports it.
   if (code && code != std::errc::not_a_directory) {
-    return file_error("look into", folder, code.value());
+    return file_error("read", folder, code.value());
   }
   if (!began) return RunFolderState::kNone;
   const Result<std::string> text = read_text(folder / "summary.json");
@@ -304,7 +304,7 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
   } else {
     log_start(recorder, data, counters, parameters_of(workers));
   }
-  // Only now is it sure that this session takes place. Until it ends, the run is unfinished.
+  // Only now is it certain that this session takes place. Until it ends, the run is unfinished.
   LEEWAY_TRY(write_atomically(request.folder / "config.toml", request.recipe_text));
   std::error_code ignored;  // there may be no summary yet
   std::filesystem::remove(request.folder / "summary.json", ignored);

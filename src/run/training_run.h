@@ -1,5 +1,5 @@
 // A whole training run in its folder: config.toml, events.jsonl, summary.json, checkpoints/,
-// tokenizer/. Starts, goes on from a checkpoint, evaluates, saves, and stops cleanly.
+// tokenizer/. Starts, resumes from a checkpoint, evaluates, saves, and stops cleanly.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct TrainingRequest {
   std::string recipe_text;  // config.toml: every value with where it came from
   Path folder;
   bool resume = false;
-  std::vector<std::string> changes = {};  // of the recipe since the run began, in words
+  std::vector<std::string> changes = {};  // to the recipe since the run began
   int64_t stop_at = 0;  // updates after which this session ends; 0: at the end of the run
 };
 
@@ -29,10 +29,10 @@ struct TrainingSummary {
   int64_t updates = 0;
 };
 
-// What must be the same for the same bits: the program's version and LibTorch's.
+// The program's version and LibTorch's: both must match to get the same bits.
 std::string program_version();
 
-// Whether `folder` holds a run, and how far it came.
+// Whether `folder` has a run, and whether that run is finished.
 enum class RunFolderState { kNone, kUnfinished, kFinished };
 Result<RunFolderState> run_folder_state(const Path& folder);
 

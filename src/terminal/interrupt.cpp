@@ -19,7 +19,7 @@ void watch_for_interrupt() {
   std::signal(SIGTERM, on_signal);  // what a scheduler sends before it takes a spot machine away
   struct sigaction hangup = {};
   ::sigaction(SIGHUP, nullptr, &hangup);
-  if (hangup.sa_handler != SIG_IGN) std::signal(SIGHUP, on_signal);  // nohup has it ignored
+  if (hangup.sa_handler != SIG_IGN) std::signal(SIGHUP, on_signal);  // nohup sets SIG_IGN
 }
 
 bool interrupted() { return stop_wanted != 0; }

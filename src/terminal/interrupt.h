@@ -1,5 +1,5 @@
-// Ctrl-C, SIGTERM and a closed terminal as a question that a loop can ask. The first one asks for a
-// clean end, the second ends the program as usual.
+// Turns Ctrl-C, SIGTERM and a closed terminal into a flag that a loop can poll. The first signal
+// asks for a clean end, the second ends the program as usual.
 #pragma once
 
 namespace leeway {

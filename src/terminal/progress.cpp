@@ -14,9 +14,9 @@
 namespace leeway {
 namespace {
 
-constexpr Nanos kRedraw{100'000'000};      // often enough for the eye
+constexpr Nanos kRedraw{100'000'000};      // smooth to the eye
 constexpr Nanos kLine{1'000'000'000};      // often enough for a log
-constexpr Nanos kSilence{30'000'000'000};  // the longest a log stays without a line
+constexpr Nanos kSilence{30'000'000'000};  // longest time without a line in a log
 constexpr size_t kBarMax = 24;             // columns
 constexpr size_t kBarMin = 8;
 
@@ -33,7 +33,7 @@ std::string bar_of(double share, size_t width) {
                      color ? "\033[0m" : "", "", width - filled);
 }
 
-// Not fmt::print, which throws where the terminal is closed: the work goes on, to a clean end.
+// Not fmt::print, which throws if the terminal is closed: the run should still end cleanly.
 void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 }  // namespace
@@ -44,7 +44,7 @@ bool stderr_is_terminal() {
 }
 
 bool colors_wanted() {
-  const char* refused = std::getenv("NO_COLOR");  // no-color.org: any value but the empty one
+  const char* refused = std::getenv("NO_COLOR");  // no-color.org: any non-empty value
   return stderr_is_terminal() && (refused == nullptr || *refused == '\0');
 }
 
@@ -114,7 +114,7 @@ void Progress::draw(uint64_t done, std::string_view detail) {
   if (const std::string left = time_left(done); !left.empty()) tail.append("  ").append(left);
   std::string head = title_ + " ";
   std::string bar;
-  // A line that wraps could not be cleared: the bar gets what the words leave, then they are cut.
+  // A line that wraps could not be cleared, so the bar shrinks first, then the text is cut.
   const size_t width = terminal_width() - 1;
   if (total_ > 0) {
     const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));

@@ -1,5 +1,5 @@
-// Progress on stderr: a bar with time left on a terminal, plain lines elsewhere. NO_COLOR and
-// dumb terminals are respected.
+// Progress on stderr: a bar with time left on a terminal, plain lines elsewhere. Respects NO_COLOR
+// and dumb terminals.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,9 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   // Redraws at most ten times a second on a terminal; elsewhere prints a line at every tenth of
-  // the way and at least every 30 s. `detail` is the caller's own words ("loss 2.31  20k
-  // tokens/s").
+  // the way and at least every 30 s. `detail` is the caller's text ("loss 2.31  20k tokens/s").
   void show(uint64_t done, std::string_view detail);
-  // Prints a line of its own (an evaluation, a warning) without tearing the bar.
+  // Prints a separate line (an evaluation, a warning) without tearing the bar.
   void note(std::string_view line);
   void finish(std::string_view last_words);
 
@@ -41,7 +40,7 @@ class Progress {
   uint64_t total_;
   Nanos start_;
   Nanos last_drawn_;
-  // Where the first show() stood: a resumed run begins in the middle, and time left is from there.
+  // Taken at the first show(): a resumed run begins in the middle, and time left counts from there.
   Nanos first_time_;
   uint64_t first_done_ = 0;
   uint64_t next_line_ = 0;

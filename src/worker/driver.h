@@ -1,4 +1,5 @@
-// Who moves messages and decides when a worker gets its turn: threads, or virtual time.
+// A driver moves messages and decides when a worker gets its turn: with threads, or in virtual
+// time.
 #pragma once
 
 #include <memory>
@@ -15,14 +16,14 @@ class Driver {
  public:
   virtual ~Driver() = default;
 
-  // Until all workers are done or the recorder are abandoned. What a worker's numbers throw is
-  // thrown on from here; an error is one of the driver's own.
+  // Runs until all workers are done or the recorder has abandoned the run. Rethrows exceptions from
+  // a worker's compute; a returned error is the driver's own.
   virtual Status run(const Workers& workers, Recorder& recorder) = 0;
   virtual const Clock& clock() const = 0;
 };
 
-// Whether a driver asks for a wish to stop before it finishes this: at what a replica does next to
-// a flush point, on its first stage, which names it.
+// Whether a driver checks for a stop request between this work's run() and finish(): at updates and
+// evaluations of the first stage, which names the flush point where its replica ends.
 inline bool may_stop_at(const Worker& worker, const Work& work) {
   const bool boundary = work.kind == WorkKind::kUpdate || work.kind == WorkKind::kEvaluate;
   return boundary && worker.id().stage.value == 0;

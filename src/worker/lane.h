@@ -17,7 +17,7 @@ namespace leeway {
 // More owners than this would only make chunks small.
 inline constexpr int64_t kOwnersMax = 8;
 
-// How large the chunks of one stage's rounds are on the way: what a worker without numbers counts.
+// Encoded size of the chunks of one stage's rounds: what a worker without compute counts as sent.
 struct ChunkSizes {
   CutOptions cut;
   WireFormat wire = WireFormat::kF32;
@@ -33,16 +33,16 @@ struct LanePlan {
   int64_t replicas = 1;
   int64_t interval = 1;                // updates between two rounds
   int64_t cycle = 1;                   // rounds until every coordinate has been exchanged
-  std::optional<int64_t> lag = {};     // merges so many updates after sending; none: on arrival
-  std::optional<Nanos> deadline = {};  // from a chunk's first arrival; none: waits for everybody
-  double lag_limit = 0;                // guard: above this lag rounds are held less often; 0: none
+  std::optional<int64_t> lag = {};     // merge this many updates after sending; none: on arrival
+  std::optional<Nanos> deadline = {};  // from a chunk's first arrival; none: wait for all replicas
+  double lag_limit = 0;                // guard: above this lag rounds are less frequent; 0: none
   bool gradients = false;    // rounds come before the update, and the update waits for them
-  bool needs_every = false;  // of steps: every answer counts, and a missing one is asked for again
+  bool needs_every = false;  // rounds of steps: a missing answer is asked for again
   bool rotates = true;       // owners move on from round to round
   std::vector<ChunkSizes> sizes = {};  // by stage
 
   int64_t chunks() const { return lane == Lane::kEvaluation ? 1 : std::min(replicas, kOwnersMax); }
-  // Who adds a chunk up. The recipe's replicas count, never those that live.
+  // Who sums a chunk. Depends on the recipe's replicas, never on which ones are alive.
   ReplicaId owner(int64_t round, int64_t chunk) const {
     if (lane == Lane::kEvaluation) return {0};
     return {(chunk + (rotates ? round % replicas : 0)) % replicas};

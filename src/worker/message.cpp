@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, kMessageKinds> kKindWords = {
     "activation", "gradient", "norms",        "total_norm", "evaluation", "evaluated",
     "stop",       "flush_at", "contribution", "answer",     "deadline",   "ask_again"};
 
-constexpr uint32_t kMagic = 0x4c774d32;  // "2MwL": the form of the header, version 2
+constexpr uint32_t kMagic = 0x4c774d32;  // "2MwL" in memory: header format, version 2
 constexpr uint8_t kNoPayload = 0;
 constexpr size_t kDimensionsMax = 4;
 
@@ -29,7 +29,7 @@ struct Header {
   int64_t payload_bytes = 0;
   std::array<int64_t, kDimensionsMax> sizes = {};
   int64_t chunk = 0;
-  std::array<uint64_t, ReplicaSet::kReplicasMax / 64> replicas = {};  // a bit for each
+  std::array<uint64_t, ReplicaSet::kReplicasMax / 64> replicas = {};  // one bit per replica
 };
 static_assert(std::is_trivially_copyable_v<Header>);
 
@@ -44,7 +44,7 @@ uint8_t code_of(at::ScalarType type) {
   for (const WireType& wire : kTypes) {
     if (wire.type == type) return wire.code;
   }
-  LEEWAY_UNREACHABLE("workers send fp32, fp64, bf16, ids and bytes");
+  LEEWAY_UNREACHABLE("workers send only fp32, fp64, bf16, ids and bytes");
 }
 
 Result<at::Tensor> payload_from(const Header& header, std::span<const std::byte> bytes) {
@@ -53,24 +53,24 @@ Result<at::Tensor> payload_from(const Header& header, std::span<const std::byte>
     if (header.dimensions > kDimensionsMax) return Error{"a message has too many dimensions"};
     const std::vector<int64_t> sizes(header.sizes.begin(),
                                      header.sizes.begin() + header.dimensions);
-    int64_t numbers = 1;
+    int64_t elements = 1;
     for (const int64_t size : sizes) {
       const int64_t most = static_cast<int64_t>(bytes.size());
-      if (size < 0 || (size > 0 && numbers > most / size)) {
-        return Error{"a message's shape does not fit its length"};
+      if (size < 0 || (size > 0 && elements > most / size)) {
+        return Error{"a message's shape does not match its length"};
       }
-      numbers *= size;
+      elements *= size;
     }
     const auto width = static_cast<int64_t>(c10::elementSize(wire.type));
-    if (numbers * width != static_cast<int64_t>(bytes.size()) ||
-        header.payload_bytes != numbers * width) {
-      return Error{"a message's shape does not fit its length"};
+    if (elements * width != static_cast<int64_t>(bytes.size()) ||
+        header.payload_bytes != elements * width) {
+      return Error{"a message's shape does not match its length"};
     }
     const at::Tensor tensor = at::empty(sizes, wire.type);
     if (!bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
     return tensor;
   }
-  return Error{"a message has numbers of an unknown type"};
+  return Error{"a message has a payload of unknown type"};
 }
 
 }  // namespace
@@ -118,11 +118,11 @@ Result<Message> from_bytes(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof header) return Error{"a message is shorter than its header"};
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.magic != kMagic) return Error{"not a message of this version"};
-  if (header.kind >= kMessageKinds) return Error{"a message is of an unknown kind"};
+  if (header.kind >= kMessageKinds) return Error{"a message has an unknown kind"};
   for (const int64_t id : header.worker) {
-    if (id < 0) return Error{"a message names no worker"};
+    if (id < 0) return Error{"a message has a negative worker id"};
   }
-  if (header.lane >= kLanes) return Error{"a message is of an unknown lane"};
+  if (header.lane >= kLanes) return Error{"a message has an unknown lane"};
   if (header.index < 0 || header.update < 0 || header.payload_bytes < 0 || header.chunk < 0) {
     return Error{"a message has a negative counter"};
   }
@@ -141,7 +141,7 @@ Result<Message> from_bytes(std::span<const std::byte> bytes) {
   }
   const std::span<const std::byte> rest = bytes.subspan(sizeof header);
   if (header.type == kNoPayload) {
-    if (!rest.empty()) return Error{"a message without numbers is longer than its header"};
+    if (!rest.empty()) return Error{"a message without a payload is longer than its header"};
     return message;
   }
   LEEWAY_ASSIGN(message.payload, payload_from(header, rest));

@@ -1,5 +1,5 @@
-// What workers tell each other: plain data that can be written to bytes. A driver carries messages;
-// it never looks inside.
+// What workers send each other: plain data that can be serialized. A driver carries messages and
+// never looks inside.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -17,17 +17,17 @@ namespace leeway {
 
 enum class MessageKind : uint8_t {
   kActivation,    // microbatch `index`, to the next stage
-  kGradient,      // of microbatch `index`, to the stage before
+  kGradient,      // of microbatch `index`, to the previous stage
   kNorms,         // squared gradient norms of update `index`, to stage 0 (synchronous schedules)
-  kTotalNorm,     // the whole model's for update `index`, from stage 0: a scalar, squared
+  kTotalNorm,     // the whole model's squared gradient norm for update `index`, from stage 0
   kEvaluation,    // activations of validation batch `index` of update `update`, to the next stage
-  kEvaluated,     // batch `index` is through, from the last stage to stage 0
-  kStop,          // from the driver to stage 0: end at the next flush point you can name
+  kEvaluated,     // batch `index` is done, from the last stage to stage 0
+  kStop,          // from the driver to stage 0: end at the next possible flush point
   kFlushAt,       // from stage 0: the run ends with update `index`
   kContribution,  // chunk `chunk` of round `index`, to its owner; without a payload: weight zero
   kAnswer,        // the mean of that chunk over `replicas`, from its owner to all replicas
-  kDeadline,      // from the driver: the time to wait for that chunk is over
-  kAskAgain,      // that answer has not come; to its owner
+  kDeadline,      // from the driver: stop waiting for parts of that chunk
+  kAskAgain,      // to the owner: that answer has not arrived
 };
 inline constexpr int kMessageKinds = 12;
 std::string_view message_kind_word(MessageKind kind);
@@ -38,16 +38,16 @@ struct Message {
   WorkerId to;
   int64_t index = 0;
   int64_t update = 0;
-  at::Tensor payload = {};    // undefined: none, or the simulator without arithmetic
-  int64_t payload_bytes = 0;  // also where the payload itself is left out
-  // Of rounds alone:
+  at::Tensor payload = {};    // undefined: none, or a simulation without compute
+  int64_t payload_bytes = 0;  // set even where the payload itself is left out
+  // Only for rounds:
   Lane lane = Lane::kMain;
   int64_t chunk = 0;
-  ReplicaSet replicas = {};  // contribution: its sender, or nobody; answer: those in the mean
+  ReplicaSet replicas = {};  // contribution: its sender, or empty; answer: those in the mean
 };
 
-// For links between processes: a fixed header, then the payload's shape and numbers. What is read
-// back is checked byte for byte: a message from the network is input like any other.
+// For links between processes: a fixed header with the payload's shape, then its values. Every
+// field read back is checked: a message from the network is untrusted input.
 std::vector<std::byte> to_bytes(const Message& message);
 Result<Message> from_bytes(std::span<const std::byte> bytes);
 

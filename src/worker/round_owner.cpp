@@ -9,14 +9,14 @@ namespace leeway {
 RoundOwner::RoundOwner(const LanePlan& plan)
     : plan_(plan), newest_from_(static_cast<size_t>(plan.replicas), -1) {}
 
-// Rounds up to this one need not be remembered: nothing of them is taken any more. Evaluations are
-// numbered by updates, and may be far apart: they are over when their one owner has gone past them.
+// Rounds up to this one can be forgotten: their parts are no longer accepted. Evaluations are
+// numbered by updates and may be far apart: they are over when their one owner has moved past them.
 int64_t RoundOwner::newest_over() const {
   if (plan_.lane == Lane::kEvaluation) return newest_from_[0] - 1;
   return newest_closed_ - kRememberedRounds;
 }
 
-// Answers stand for the chunks that are closed.
+// answers_ has an entry for every recently closed chunk.
 bool RoundOwner::closed(const ChunkId& id) const {
   if (chunks_.contains(id)) return false;
   return answers_.contains(id) || id.round <= newest_over();
@@ -42,7 +42,7 @@ void RoundOwner::deliver(Message message) {
     return;
   }
   Chunk& chunk = chunks_[id];
-  if (chunk.arrived.contains(from)) return;  // a link that says things twice
+  if (chunk.arrived.contains(from)) return;  // a duplicate
   chunk.arrived.add(from);
   if (!counts) return;
   chunk.weighted.add(from);
@@ -102,11 +102,11 @@ void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas, const at
   for (const ReplicaId replica : replicas.members()) {
     LEEWAY_CHECK(node.mapped().weighted.contains(replica), "a mean is of parts that have arrived");
   }
-  // What has arrived since the mean was made was too late for it.
+  // Parts that arrived after the mean was made came too late.
   const int64_t overtaken = node.mapped().weighted.size() - replicas.size();
   late_ += overtaken;
   missing_ += plan_.replicas - node.mapped().arrived.size() + overtaken;
-  // Only steps are asked for again: of other answers nothing but the fact is remembered.
+  // Only steps are asked for again; for other answers only the fact is remembered.
   answers_[id] = {replicas, plan_.needs_every ? answer : at::Tensor()};
   newest_closed_ = std::max(newest_closed_, id.round);
   const int64_t over = newest_over();

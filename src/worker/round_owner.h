@@ -1,5 +1,5 @@
-// An owner's side of rounds: who has sent what of which chunk, and whether it is time to close it.
-// Counters and an inbox; the mean itself is made elsewhere.
+// An owner's side of rounds: who has sent their part of which chunk, and when to close a chunk.
+// Counters and an inbox; the mean itself is computed elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace leeway {
 
 class RoundOwner {
  public:
-  static constexpr int64_t kRememberedRounds = 64;  // whose answers can be asked for again
+  static constexpr int64_t kRememberedRounds = 64;  // answers of these can be asked for again
 
   explicit RoundOwner(const LanePlan& plan);
 
-  // A contribution, a deadline, or somebody who has missed an answer.
+  // A contribution, a deadline, or a request for a missing answer.
   void deliver(Message message);
 
   struct ChunkId {
@@ -27,10 +27,10 @@ class RoundOwner {
     int64_t chunk = 0;
     auto operator<=>(const ChunkId&) const = default;
   };
-  // The oldest chunk that can be closed: everybody has sent it, or has gone on to later rounds, or
-  // its deadline has come.
+  // The oldest chunk that can be closed: every replica has sent its part or moved on to later
+  // rounds, or the deadline has passed.
   std::optional<ChunkId> to_reduce() const;
-  // One whose first part has arrived and whose deadline nobody has asked for.
+  // A chunk whose first part has arrived and that has no deadline yet.
   std::optional<ChunkId> to_await() const;
   struct Repeat {
     ChunkId id;
@@ -40,31 +40,31 @@ class RoundOwner {
   std::optional<Repeat> to_repeat() const;
 
   ReplicaSet contributors(const ChunkId& id) const { return chunks_.at(id).weighted; }
-  // Whether these have sent their parts, and the parts, in ascending order.
+  // Whether all of `replicas` have sent their parts; and those parts, in order of replica.
   bool has(const ChunkId& id, const ReplicaSet& replicas) const;
   std::vector<at::Tensor> contributions(const ChunkId& id, const ReplicaSet& replicas) const;
 
   void awaits(const ChunkId& id) { chunks_.at(id).awaited = true; }
-  // The mean is of `replicas`; the answer is kept for who asks again.
+  // `answer` is the mean over `replicas`; it is kept in case a replica asks again.
   void reduced(const ChunkId& id, const ReplicaSet& replicas, const at::Tensor& answer);
   struct Answer {
     ReplicaSet replicas;
     at::Tensor payload;
   };
-  // Null: not closed, or too long ago.
+  // Null: not closed yet, or closed too long ago.
   const Answer* answer(const ChunkId& id) const;
   void repeated(const ChunkId& id, ReplicaId replica);
-  // Nothing more is taken of it: it is answered, or too long ago.
+  // Parts are no longer accepted: the chunk is answered, or too old.
   bool closed(const ChunkId& id) const;
 
-  int64_t late() const { return late_; }        // parts that came after their chunk was closed
-  int64_t missing() const { return missing_; }  // parts that were not there when it was
+  int64_t late() const { return late_; }        // parts that arrived after their chunk was closed
+  int64_t missing() const { return missing_; }  // parts not there when their chunk was closed
   size_t open_count() const { return chunks_.size(); }
 
  private:
   struct Chunk {
     ReplicaSet arrived;
-    ReplicaSet weighted;                  // those that count
+    ReplicaSet weighted;                  // replicas whose part has weight
     std::map<int64_t, at::Tensor> parts;  // by replica
     bool awaited = false;
     bool expired = false;
@@ -75,7 +75,7 @@ class RoundOwner {
   LanePlan plan_;
   std::map<ChunkId, Chunk> chunks_;
   std::vector<int64_t> newest_from_;   // round, by replica; -1: nothing yet
-  std::map<ChunkId, Answer> answers_;  // of the last rounds
+  std::map<ChunkId, Answer> answers_;  // recent rounds
   int64_t newest_closed_ = -1;
   std::vector<Repeat> asked_;
   int64_t late_ = 0;

@@ -1,5 +1,5 @@
 // What all workers of a session agree on before it begins. Pure data: every worker computes the
-// same answers from it, and nothing of it travels.
+// same answers from it, and none of it is sent.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace leeway {
 
-// Where a replica goes on from: its checkpoint's counters.
+// Where a replica resumes: its checkpoint's counters.
 struct ReplicaStart {
   int64_t update = 0;
   std::vector<std::vector<int64_t>> rounds = {};  // next round by stage, then by lane
@@ -19,20 +19,20 @@ struct ReplicaStart {
 
 struct RunPlan {
   PipelineShape shape;
-  int64_t first_update = 0;        // updates that are done when the session begins
-  int64_t last_update = 0;         // and when it ends
-  int64_t run_updates = 0;         // of the whole run
+  int64_t first_update = 0;        // updates done when the session begins
+  int64_t last_update = 0;         // updates done when it ends
+  int64_t run_updates = 0;         // updates of the whole run
   int64_t evaluate_every = 0;      // updates; 0: only after the last of the run
-  int64_t evaluation_batches = 0;  // validation forwards of one evaluation; 0: no validation data
+  int64_t evaluation_batches = 0;  // validation batches per evaluation; 0: no validation data
   int64_t checkpoint_every = 0;    // updates; 0: only at the end of the session
   bool saves = true;
-  std::vector<int64_t> flushes = {};  // more flush points, ascending: those of a recorded run
-  int64_t activation_bytes = 0;       // of one microbatch between two stages
+  std::vector<int64_t> flushes = {};  // extra flush points of a recorded run, ascending
+  int64_t activation_bytes = 0;       // one microbatch between two stages
   int64_t replicas = 1;
-  std::vector<LanePlan> lanes = {};                   // main and repair, as far as there are any
+  std::vector<LanePlan> lanes = {};                   // main and repair: those the run has
   LanePlan evaluation = {.lane = Lane::kEvaluation};  // copies for validation
-  uint64_t seed = 0;                                  // of the run: a failed check names it
-  // Updates that each replica has done, where they are not equal: after an on_arrival run stopped.
+  uint64_t seed = 0;                                  // the run's; a failed check prints it
+  // Updates each replica has done; they can differ after an on_arrival run was stopped.
   std::vector<ReplicaStart> starts = {};
 
   int64_t first_update_of(ReplicaId replica) const {

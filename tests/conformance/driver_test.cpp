@@ -1,5 +1,5 @@
-// What every driver owes its workers, one suite over all of them. The workers compute nothing, so
-// that only the drivers are tested.
+// What every driver must do for its workers: one suite for all drivers. The workers compute
+// nothing, so that only the drivers are tested.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -78,7 +78,7 @@ TEST_P(Conformance, EverythingIsDoneOnce) {
   }
 }
 
-// Versions and delays included: with them the arithmetic is the same.
+// Includes versions and delays: if they match, so does the compute.
 TEST_P(Conformance, AStagesOrderDoesNotDependOnTiming) {
   for (const PipelineShape& shape : kShapes) {
     const RunPlan plan = busy_plan(shape);
@@ -118,7 +118,7 @@ TEST_P(Conformance, AWorkerDoesOneThingAtATime) {
   }
 }
 
-TEST_P(Conformance, TheLedgerAddsUp) {
+TEST_P(Conformance, RecordedBytesAddUp) {
   const RunPlan plan = busy_plan({.stages = 3, .update_every = 2});
   const IdleWorkers workers = make_mesh(plan);
   Notebook recorder;
@@ -127,17 +127,18 @@ TEST_P(Conformance, TheLedgerAddsUp) {
     int64_t recorded = 0;
     for (const WorkRecord& record : recorder.of(worker->id())) recorded += record.bytes_sent;
     const int64_t stage = worker->id().stage.value;
-    const int64_t forwards = stage < 2 ? 24 + 4 * 2 : 0;  // activations, and those of evaluations
+    const int64_t forwards =
+        stage < 2 ? 24 + 4 * 2 : 0;  // activations of training and of evaluations
     const int64_t backwards = stage > 0 ? 24 : 0;
     EXPECT_EQ(recorded, 1000 * (forwards + backwards));
   }
 }
 
-// The log's order is one in which it can have happened: no record before those it follows from.
+// The log is in causal order: no record comes before those it depends on.
 TEST_P(Conformance, TheRecordsCanBeReplayed) {
   for (const PipelineShape& shape : kShapes) {
     const RunPlan plan = busy_plan(shape);
-    for (int repeat = 0; repeat < 20; ++repeat) {  // threads: each time another order
+    for (int repeat = 0; repeat < 20; ++repeat) {  // threads give a different order each time
       Notebook recorder;
       run(make_mesh(plan), shape.stages, recorder);
       RunPlan again = plan;
@@ -150,7 +151,7 @@ TEST_P(Conformance, TheRecordsCanBeReplayed) {
   }
 }
 
-TEST_P(Conformance, AWishToStopDrainsThePipeline) {
+TEST_P(Conformance, AStopRequestDrainsThePipeline) {
   for (const PipelineShape& shape : kShapes) {
     RunPlan plan = plan_of(shape, 1'000'000);
     plan.replicas = 2;
@@ -170,7 +171,7 @@ TEST_P(Conformance, AWishToStopDrainsThePipeline) {
   }
 }
 
-TEST_P(Conformance, AbandonedBooksEndTheRun) {
+TEST_P(Conformance, AnAbandonedRunEnds) {
   const RunPlan plan = plan_of({.stages = 4, .update_every = 2}, 1'000'000);
   const IdleWorkers workers = make_mesh(plan);
   Notebook recorder;

@@ -1,5 +1,5 @@
-// Faults with arithmetic, in virtual time: replicas come together again, and nothing is left of it
-// but what the fault itself has cost.
+// Faults with real compute, in virtual time: the replicas' weights converge again, and the fault
+// leaves no lasting damage.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ constexpr sim::Window kFault = {{60'000}, {100'000}};
 
 enum class Fault { kNone, kSlowLink, kLostLink, kPaused, kHalfSpeed, kGone };
 
-// Of the replicas that are left, over the size of their mean; all of them as they are now.
+// Distance of the remaining replicas from their mean, relative to its size, at this moment.
 double spread_now(const Workers& workers, Fault fault) {
   double spread = 0, scale = 0;
   for (int64_t s = 0; s < kStages; ++s) {
@@ -41,7 +41,8 @@ double spread_now(const Workers& workers, Fault fault) {
   return std::sqrt(spread / scale);
 }
 
-// Looks at all replicas when replica 0 ends: who is behind by then would be alone afterwards.
+// Measures all replicas when replica 0 ends: one that is still behind would train alone from then
+// on.
 class Watcher final : public Recorder {
  public:
   Watcher(const Workers& workers, Fault fault) : workers_(workers), fault_(fault) {}
@@ -72,7 +73,7 @@ Recipe recipe_of(AveragingMethod method, Correction correction) {
   recipe.run.updates = kUpdates;
   recipe.data.batch = 1;
   recipe.optimizer.schedule =
-      RateSchedule::kConstant;  // else replicas would meet for want of steps
+      RateSchedule::kConstant;  // a decaying rate would bring replicas together by itself
   recipe.pipeline.lookahead = Lookahead::kNone;
   recipe.mesh.stages = kStages;
   recipe.mesh.replicas = kReplicas;
@@ -160,19 +161,19 @@ TEST_P(Faults, ReplicasComeTogetherAgain) {
   for (uint64_t seed = 1; seed <= 2; ++seed) {
     recipe.run.seed = apart.run.seed = static_cast<int64_t>(seed);
     const double alone = train(apart, tokens_.file(), Fault::kNone, seed).spread;
-    const double sound = train(recipe, tokens_.file(), Fault::kNone, seed).spread;
-    EXPECT_LT(sound, alone / 3) << "seed " << seed;
+    const double healthy = train(recipe, tokens_.file(), Fault::kNone, seed).spread;
+    EXPECT_LT(healthy, alone / 3) << "seed " << seed;
     for (const Fault fault :
          {Fault::kSlowLink, Fault::kLostLink, Fault::kPaused, Fault::kHalfSpeed, Fault::kGone}) {
       SCOPED_TRACE(fmt::format("seed {} fault {}", seed, static_cast<int>(fault)));
       const Outcome outcome = train(recipe, tokens_.file(), fault, seed);
-      // The chunks of lowbit have one owner each, for good: what the one that is gone has owned is
-      // kept together by repair rounds alone.
+      // With lowbit each chunk keeps its owner for the whole run: only repair rounds keep the
+      // chunks of a lost owner together.
       const bool orphans = GetParam().method == AveragingMethod::kLowbit && fault == Fault::kGone;
-      EXPECT_LT(outcome.spread, (orphans ? 6 : 3) * sound);
+      EXPECT_LT(outcome.spread, (orphans ? 6 : 3) * healthy);
       const bool asks = GetParam().method == AveragingMethod::kLowbit && fault == Fault::kLostLink;
       if (asks) {
-        EXPECT_GT(outcome.repeats, 0) << "answers that were lost are asked for again";
+        EXPECT_GT(outcome.repeats, 0) << "lost answers are asked for again";
       }
     }
   }

@@ -1,5 +1,5 @@
-// Replicas with arithmetic: a run on threads that merged as it came is repeated bit for bit, and a
-// checkpoint goes on with the bits of the run that never stopped.
+// Replicas with real compute: a run on threads that merged on arrival is repeated bit for bit, and
+// a run resumed from a checkpoint gives the bits of one that never stopped.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -72,8 +72,7 @@ class Replicas : public testing::TestWithParam<AveragingMethod> {
  protected:
   MeshData data() const { return {tokens_.file(), &tokens_.file(), kVocabulary}; }
 
-  // As `leeway replay` does it: without evaluations, without checkpoints, which are only flush
-  // points.
+  // Like `leeway replay`: without evaluations, and with checkpoints only as flush points.
   void expect_replay(const Recipe& recipe, const Workers& workers, const StateRecorder& recorder) {
     RunPlan plan = make_plan(recipe, data());
     plan.evaluation_batches = 0;
@@ -89,9 +88,9 @@ class Replicas : public testing::TestWithParam<AveragingMethod> {
   Tokens tokens_{801};
 };
 
-TEST_P(Replicas, WhatThreadsMergedOnArrivalIsRepeated) {
+TEST_P(Replicas, RepeatsWhatThreadsMergedOnArrival) {
   for (const double deadline_ms : {1000.0, 0.01}) {
-    for (int repeat = 0; repeat < 5; ++repeat) {  // each time another order
+    for (int repeat = 0; repeat < 5; ++repeat) {  // the order differs each time
       SCOPED_TRACE(fmt::format("deadline {} ms, repeat {}", deadline_ms, repeat));
       Recipe recipe = recipe_of(GetParam());
       recipe.averaging.merge = MergePolicy::kOnArrival;
@@ -105,9 +104,9 @@ TEST_P(Replicas, WhatThreadsMergedOnArrivalIsRepeated) {
   }
 }
 
-// Links that are slow beside the work, a replica that stands still: merges with long lags, rounds
-// without everybody, followers.
-TEST_P(Replicas, WhatVirtualTimeMergedOnArrivalIsRepeated) {
+// Links that are slow compared with the work, and a replica that pauses: merges with long lags,
+// rounds that miss replicas, followers.
+TEST_P(Replicas, RepeatsWhatVirtualTimeMergedOnArrival) {
   Recipe recipe = recipe_of(GetParam());
   recipe.run.updates = 60;
   recipe.run.checkpoint_every = 25;
@@ -127,7 +126,7 @@ TEST_P(Replicas, WhatVirtualTimeMergedOnArrivalIsRepeated) {
   expect_replay(recipe, workers, recorder);
 }
 
-TEST_P(Replicas, ACheckpointGoesOnWithTheBitsOfTheWholeRun) {
+TEST_P(Replicas, ResumingFromACheckpointGivesTheBitsOfTheWholeRun) {
   for (const int64_t lag : {0, 1, 3}) {
     SCOPED_TRACE(fmt::format("lag {}", lag));
     Recipe recipe = recipe_of(GetParam());
@@ -155,8 +154,8 @@ TEST_P(Replicas, ACheckpointGoesOnWithTheBitsOfTheWholeRun) {
   }
 }
 
-// Replicas that never wait for each other end each where it can; and each soon.
-TEST_P(Replicas, AWishToStopEndsEveryReplica) {
+// Replicas that never wait for each other may end at different updates, but all end soon.
+TEST_P(Replicas, AStopRequestEndsEveryReplica) {
   for (const MergePolicy merge : {MergePolicy::kOnArrival, MergePolicy::kFixedLag}) {
     Recipe recipe = recipe_of(GetParam());
     recipe.run.updates = 100'000;

@@ -1,4 +1,4 @@
-// Threads and virtual time give the same bits: forty configurations drawn from a seed.
+// Threads and virtual time give the same bits, in forty configurations drawn from a seed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ class Draw {
   uint64_t next_ = 0;
 };
 
-// With fixed lags, so that the bits do not depend on the driver.
+// Uses fixed lags, so that the bits do not depend on the driver.
 void draw_replicas(Draw& draw, Recipe& recipe) {
   recipe.mesh.replicas = draw.between(1, 3);
   AveragingOptions& averaging = recipe.averaging;
@@ -119,7 +119,7 @@ class QuietRecorder final : public Recorder {
 };
 
 struct Outcome {
-  at::Tensor weights;  // of all workers, one after the other
+  at::Tensor weights;  // all workers' weights, one after the other
   Losses losses;
   std::vector<double> evaluations;
 };
@@ -136,7 +136,7 @@ Outcome train(const Recipe& recipe, const TokenFile& tokens, Driver& driver) {
   return {at::cat(weights), recorder.losses, recorder.evaluations};
 }
 
-// Stages of different speeds and links that jitter: another order of events than any threads'.
+// Stages of different speeds and links with jitter: an order of events that threads never have.
 sim::Simulation simulation_of(const Recipe& recipe, uint64_t seed) {
   std::vector<sim::StageCosts> costs;
   for (int64_t s = 0; s < recipe.mesh.stages * recipe.mesh.replicas; ++s) {

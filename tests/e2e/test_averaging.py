@@ -90,7 +90,7 @@ NOTED = [
      "warning: a lag of 5 updates, averaging.fraction = 1 and averaging.interval = 1 keep 5 "),
     ({**MESH, "averaging__merge": "fixed_lag", "averaging__lag": 5, "averaging__fraction": 1,
       "averaging__guard": "true"},
-     "note: averaging.guard holds rounds 2 updates apart, not 1"),
+     "note: averaging.guard keeps rounds 2 updates apart, not 1"),
     ({**MESH, "run__evaluate_every": 2},
      "note: copies for evaluation are"),
 ]  # fmt: skip

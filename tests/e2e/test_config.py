@@ -72,7 +72,7 @@ def test_check_warns_of_too_little_depth_and_what_it_says_helps():
     assert (done.returncode, done.stderr) == (0, "")
     warning = done.stdout.splitlines()[-1]
     words = warning.replace(",", "").split()
-    assert warning.startswith("warning: pipeline.extra_per_hop = 0 is too little")
+    assert warning.startswith("warning: pipeline.extra_per_hop = 0 is too low")
     extra = words[len(words) - words[::-1].index("pipeline.extra_per_hop") + 1]
     batch = words[words.index("data.batch") + 2]
     deeper = ["--set", f"pipeline.extra_per_hop={extra}", "--set", f"data.batch={batch}"]
@@ -84,7 +84,7 @@ def test_check_warns_of_too_little_depth_and_what_it_says_helps():
 def test_check_says_when_no_depth_helps():
     done = leeway("check", QUICKSTART, *SIMULATED, "--set", "sim.bandwidth_mbit=1")
     assert done.returncode == 0
-    assert "no depth helps; raise sim.bandwidth_mbit (1)" in done.stdout.splitlines()[-1]
+    assert "more depth does not help: raise sim.bandwidth_mbit (1)" in done.stdout.splitlines()[-1]
 
 
 def test_more_simulated_time_than_the_clock_counts_is_refused():
@@ -99,7 +99,7 @@ def test_a_run_that_does_not_fit_is_refused_with_what_to_change():
     done = leeway("check", QUICKSTART, *(word for key in deep for word in ("--set", key)))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("leeway: this run needs about ")
-    assert "of it for activations, and this machine has" in done.stderr
+    assert "of it for activations, but this machine has" in done.stderr
     assert "lower pipeline.extra_per_hop (1000), set pipeline.recompute = true" in done.stderr
 
 

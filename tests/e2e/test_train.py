@@ -226,7 +226,7 @@ def test_a_finished_run_is_moved_aside_and_an_unfinished_one_asked_about(place):
     assert json.loads((place.folder / "r.1/summary.json").read_text()) == first
     place.ok("train", "tiny.toml", "--out", "half", "--stop-at", 3)
     sentence = place.refused(2, "train", "tiny.toml", "--out", "half")
-    assert "half holds an unfinished run; add --resume to go on with it, or --fresh" in sentence
+    assert "half has an unfinished run; add --resume to continue it, or --fresh" in sentence
     place.ok("train", "tiny.toml", "--out", "half", "--fresh", "--stop-at", 2)
     assert (place.folder / "half.1/checkpoints/update-00000003").is_dir()
 

@@ -1,4 +1,4 @@
-// Files for the tests of data: written, packed and read back.
+// Writes, compresses and reads back files for the data tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ inline std::vector<int64_t> ids_in(const Path& path) {
   return ids;
 }
 
-// The ids of bytes tokenizers as text, with | for the document marker.
+// The ids of a file made by the bytes tokenizer as text, with | for the document marker.
 inline std::string text_in(const Path& path) {
   std::string text;
   for (const int64_t id : ids_in(path)) text += id == 256 ? '|' : static_cast<char>(id);

@@ -1,5 +1,5 @@
-// A tokenizer with settings: every byte plus an offset is its id, cuts are allowed behind spaces
-// only (or nowhere), so that a test sees at once what was cut and where.
+// A configurable tokenizer: an id is its byte plus an offset, and cuts are allowed only after
+// spaces (or nowhere), so that a test sees at once what was cut and where.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace leeway {
 
 class FakeTokenizer final : public Tokenizer {
  public:
-  // Each call of encode() begins with this id, so that cuts can be counted; none by default.
+  // If set, each encode() starts with this id, so that cuts can be counted.
   std::optional<TokenId> begin_id;
   std::optional<TokenId> marker = 256;
   TokenId offset = 0;

@@ -1,5 +1,5 @@
-// While it lives, no file of this process grows beyond a limit: writing fails in the middle, as on
-// a full disk, on any machine and without its owner's rights.
+// While it lives, no file of this process grows beyond a limit: a write fails halfway, as on a full
+// disk. Works on any machine and without root.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What tests of whole meshes share: a driver by hand that gives the workers their turns in an order
-// of the test's choosing, and recorder that only remember.
+// Shared by tests of whole meshes: a manual driver that gives the workers turns in an order the
+// test chooses, and a recorder that only remembers.
 #pragma once
 
 #include <algorithm>
@@ -40,15 +40,15 @@ class MemoryRecorder : public Recorder {
   std::vector<StageState> states;
 };
 
-// Workers take turns; `order` names which of those that can work goes next. Messages arrive at
-// once; reminders when nobody can go on without them, the one that was asked for first.
+// Workers take turns; `order` picks which of the ready ones goes next. Messages arrive at once;
+// reminders only when no worker can continue without them, in the order they were requested.
 class HandDriver : public Outbox {
  public:
   explicit HandDriver(const Workers& workers) : workers_(workers) {}
   void send(Message message) override { worker_at(message.to).deliver(std::move(message)); }
   void remind(Message message, Nanos) override { reminders_.push_back(std::move(message)); }
 
-  // False: nobody can go on, and not all are done.
+  // False: no worker can continue, and not all are done.
   bool run(Recorder& recorder, const std::function<size_t(size_t turn, size_t ready)>& order,
            const std::function<void(const Work&)>& before_finish = {}) {
     for (size_t turn = 0;; ++turn) {
@@ -81,7 +81,7 @@ class HandDriver : public Outbox {
   Worker& worker_at(WorkerId id) {
     const auto found = std::find_if(workers_.begin(), workers_.end(),
                                     [&](const auto& worker) { return worker->id() == id; });
-    EXPECT_NE(found, workers_.end()) << "a message to nobody";
+    EXPECT_NE(found, workers_.end()) << "a message to an unknown worker";
     return **found;
   }
 
@@ -89,7 +89,7 @@ class HandDriver : public Outbox {
   std::deque<Message> reminders_;
 };
 
-// A mesh without arithmetic.
+// A mesh without compute.
 inline Workers idle_workers(const RunPlan& plan) {
   Workers workers;
   for (int64_t r = 0; r < plan.replicas; ++r) {
@@ -100,7 +100,7 @@ inline Workers idle_workers(const RunPlan& plan) {
   return workers;
 }
 
-// A recipe as load_recipe() would have resolved it.
+// A recipe as load_recipe() would resolve it.
 inline Recipe mesh_recipe(int64_t stages, int64_t update_every) {
   Recipe recipe = tiny_recipe();
   recipe.model.layers = 4;

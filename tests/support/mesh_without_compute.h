@@ -1,4 +1,4 @@
-// Workers without numbers, and recorder that remember: for tests of drivers.
+// Workers without compute and a recorder that remembers, for tests of drivers.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace leeway {
 
 using IdleWorkers = Workers;
 
-// Remembers every piece of work, and may want an end after so many.
+// Remembers every piece of work. Can ask to stop, or abandon the run, after a number of them.
 class Notebook final : public Recorder {
  public:
   void worked(const WorkRecord& record) override { records_.push_back(record); }
@@ -49,7 +49,7 @@ class Notebook final : public Recorder {
   size_t abandon_after_ = SIZE_MAX;
 };
 
-// A run of so many updates that evaluates nothing and saves only its end.
+// A run of `updates` updates that evaluates nothing and saves only at its end.
 inline RunPlan plan_of(const PipelineShape& shape, int64_t updates) {
   return {.shape = shape, .last_update = updates, .run_updates = updates};
 }

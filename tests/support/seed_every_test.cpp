@@ -1,5 +1,5 @@
-// LibTorch's generator starts from a random seed; here every test starts it from the same one, so
-// that a failure can be repeated. Linked into every test program that has LibTorch.
+// LibTorch's generator starts from a random seed. This seeds it before every test, so that a
+// failure can be repeated. Linked into every test program that uses LibTorch.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// A folder of its own for one test, gone when the test ends.
+// A temporary folder for one test, removed when the test ends.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class TemporaryFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
-  // Everything in it, hidden files included: what a failure must not leave behind.
+  // Counts everything, hidden files included: to check that a failure leaves nothing behind.
   size_t entry_count() const {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path_),
                                              std::filesystem::directory_iterator()));

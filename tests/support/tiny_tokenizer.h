@@ -1,5 +1,5 @@
-// A byte-level BPE small enough to work out by hand: ids 0 to 255 are the bytes, 256 and on the
-// merges in their order, the last id is <|endoftext|>.
+// A byte-level BPE small enough to work out by hand: ids 0 to 255 are the bytes, then come the
+// merges in order, and the last id is <|endoftext|>.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ inline std::vector<TokenId> ids_of(const Tokenizer& tokenizer, std::string_view 
   return ids;
 }
 
-// Beside the repository, where tests run; absent on most machines.
+// Next to the repository, where tests run; absent on most machines.
 inline Path shared_data(std::string_view name) { return Path("../shared/data") / name; }
 
 }  // namespace leeway

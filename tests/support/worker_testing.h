@@ -1,4 +1,4 @@
-// What the worker's tests share: token files made on the spot, and a recipe of a tiny run.
+// Shared by the worker's tests: token files made on the fly, and the recipe of a tiny run.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -15,9 +15,9 @@
 
 namespace leeway {
 
-inline constexpr int64_t kVocabulary = 257;  // of the bytes tokenizer
+inline constexpr int64_t kVocabulary = 257;  // the bytes tokenizer's
 
-// Ids 0, 7, 14, ... below `vocabulary`: every window is another one.
+// Ids 0, 7, 14, ... modulo the vocabulary: windows differ from each other.
 class Tokens {
  public:
   explicit Tokens(uint64_t count) : file_(write(folder_ / "a.tokens", count)) {}
@@ -38,7 +38,7 @@ class Tokens {
   TokenFile file_;
 };
 
-// fp64, so that sums in another order differ by nothing that matters.
+// fp64, so that the order of summation does not matter.
 inline Recipe tiny_recipe() {
   at::set_num_threads(1);  // these tensors are tiny: a second thread only waits
   Recipe recipe;

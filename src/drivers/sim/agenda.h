@@ -1,5 +1,5 @@
-// What will happen in virtual time, the earliest first; at the same time, what was entered first.
-// Entries are small and lie in one array: a run of thousands of workers makes millions of them.
+// The event queue of virtual time: earliest first, ties in the order of entry. Entries are small
+// and live in one array, because a run of thousands of workers makes millions of them.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 namespace leeway::sim {
 
 enum class Happening : uint32_t {
-  kFinished,  // a worker's piece of work; `subject`: the worker
-  kArrived,   // a message; `subject`: its slot
-  kAwake,     // a pause ends that kept a worker from starting; `subject`: the worker
+  kFinished,  // a worker finished a piece of work; `subject`: the worker
+  kArrived,   // a message arrived; `subject`: its slot
+  kAwake,     // the pause that kept a worker from starting is over; `subject`: the worker
 };
 
 class Agenda {

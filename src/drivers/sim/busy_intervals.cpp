@@ -7,8 +7,9 @@
 namespace leeway::sim {
 
 void BusyIntervals::add(Nanos begin, Nanos end) {
-  LEEWAY_CHECK(begin <= end, "work ends after it began");
-  LEEWAY_CHECK(intervals_.empty() || intervals_.back().end <= begin, "one thing at a time");
+  LEEWAY_CHECK(begin <= end, "work does not end before it began");
+  LEEWAY_CHECK(intervals_.empty() || intervals_.back().end <= begin,
+               "a worker does one thing at a time");
   total_ = total_ + (end - begin);
   if (!intervals_.empty() && intervals_.back().end == begin) {
     intervals_.back().end = end;

@@ -1,4 +1,4 @@
-// When a worker was at work, as few intervals as possible: a worker that is always busy has one.
+// When a worker was busy, in as few intervals as possible: a worker that is always busy has one.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace leeway::sim {
 
-// A stretch of virtual time: from `begin` up to `end`.
+// A stretch of virtual time, [begin, end).
 struct Window {
   Nanos begin;
   Nanos end;
@@ -17,11 +17,11 @@ struct Window {
 
 class BusyIntervals {
  public:
-  // Ascending: never before the end of what was added.
+  // In order: `begin` is never before the end of the previous interval.
   void add(Nanos begin, Nanos end);
 
   Nanos total() const { return total_; }
-  // Of the window, what was worked.
+  // Busy time inside the window.
   Nanos within(const Window& window) const;
   Nanos first_begin() const { return intervals_.empty() ? Nanos{0} : intervals_.front().begin; }
   Nanos last_end() const { return intervals_.empty() ? Nanos{0} : intervals_.back().end; }

@@ -25,7 +25,7 @@ int64_t& Checker::Track::version(int64_t microbatch) {
   return versions[static_cast<size_t>(microbatch) % versions.size()];
 }
 
-// Synchronous schedules clip by the norm of the whole model. They are those without any delay.
+// Synchronous schedules clip by the norm of the whole model. They are the ones without any delay.
 bool Checker::sums_norms(ReplicaId replica) const {
   const WorkerId first = {.replica = replica, .stage = {0}};
   return mesh_.stages > 1 && tracks_[mesh_.index(first)].schedule.delay_max() == 0;
@@ -77,7 +77,7 @@ void Checker::began(size_t worker, const Work& work, Nanos now) {
       return backward(worker, work);
     case WorkKind::kUpdate:
       LEEWAY_CHECK(tracks_[worker].schedule.update_due(counts),
-                   words(worker, work, "an update has its K microbatches, no more and no less"));
+                   words(worker, work, "an update takes exactly K microbatches"));
       LEEWAY_CHECK(work.index == counts.updates + 1, words(worker, work, "updates are in order"));
       ++counts.updates;
       return;
@@ -105,7 +105,8 @@ void Checker::forward(size_t worker, const Work& work) {
                words(worker, work, "more than W_s + 1 in flight"));
   if (counts.in_flight() == 0 && track.schedule.warmup() > 0) note_flush(worker, work);
   const int64_t delay = track.schedule.expected_delay(work.index - track.flushed_at);
-  LEEWAY_CHECK(work.delay == delay, words(worker, work, fmt::format("the formula has {}", delay)));
+  LEEWAY_CHECK(work.delay == delay,
+               words(worker, work, fmt::format("the formula gives {}", delay)));
   LEEWAY_CHECK(work.version == counts.updates, words(worker, work, "not the newest weights"));
   LEEWAY_CHECK(work.version + work.delay + 1 == work.update,
                words(worker, work, "version and delay do not add up to the update"));
@@ -113,8 +114,8 @@ void Checker::forward(size_t worker, const Work& work) {
   ++counts.forwards;
 }
 
-// Where W_s > 0 a stage has nothing in flight before a forward only right after a flush point. The
-// last stage never has, and needs no telling: its delay is 0 however it is counted.
+// Where W_s > 0, a stage has nothing in flight before a forward only right after a flush point. The
+// last stage (W_s = 0) never has, and needs no check: its delay is 0 either way.
 void Checker::note_flush(size_t worker, const Work& work) {
   Track& track = tracks_[worker];
   LEEWAY_CHECK(track.counts.backwards == track.counts.updates * track.schedule.update_every(),
@@ -137,7 +138,7 @@ void Checker::backward(size_t worker, const Work& work) {
   LEEWAY_CHECK(work.version == track.version(work.index),
                words(worker, work, "not the weights of its forward"));
   LEEWAY_CHECK(work.version + work.delay == counts.updates,
-               words(worker, work, "the gradient meets other weights than its delay says"));
+               words(worker, work, "the gradient meets weights its delay does not allow"));
   ++counts.backwards;
 }
 
@@ -147,7 +148,8 @@ void Checker::evaluation(size_t worker, const Work& work) {
       work.update == track.evaluated_update && work.index == track.evaluated_batch + 1;
   const bool next_evaluation = work.update > track.evaluated_update && work.index == 0;
   LEEWAY_CHECK(next_batch || next_evaluation, words(worker, work, "evaluations are in order"));
-  LEEWAY_CHECK(work.update <= track.counts.updates, words(worker, work, "weights of the future"));
+  LEEWAY_CHECK(work.update <= track.counts.updates,
+               words(worker, work, "weights that do not exist yet"));
   track.evaluated_update = work.update;
   track.evaluated_batch = work.index;
 }
@@ -171,7 +173,7 @@ void Checker::received(const Message& message, Nanos now) {
 }
 
 void Checker::ended() const {
-  LEEWAY_CHECK(messages_on_way_ == 0 && bytes_on_way_ == 0, "what was sent was received");
+  LEEWAY_CHECK(messages_on_way_ == 0 && bytes_on_way_ == 0, "every message sent was received");
   for (size_t worker = 0; worker < tracks_.size(); ++worker) {
     if (stranded_[static_cast<size_t>(mesh_.id(worker).replica.value)]) continue;
     const Counts& counts = tracks_[worker].counts;
@@ -181,11 +183,11 @@ void Checker::ended() const {
                  "the stages of a replica end with the same counts");
     LEEWAY_CHECK(counts.in_flight() == 0, "each microbatch that went forward came back");
     LEEWAY_CHECK(counts.backwards == counts.updates * every, "each gradient went into an update");
-    // Evaluations that a wish to stop cut short leave theirs behind.
+    // An evaluation cut short by a stop request leaves its messages behind.
     for (const MessageKind kind : {MessageKind::kActivation, MessageKind::kGradient,
                                    MessageKind::kNorms, MessageKind::kTotalNorm}) {
       LEEWAY_CHECK(tracks_[worker].inbox[static_cast<size_t>(kind)] == 0,
-                   "a message that nobody needed");
+                   "a message that no work used");
     }
   }
 }

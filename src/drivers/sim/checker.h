@@ -1,6 +1,6 @@
 // Watches every worker of a simulation from outside and stops the program when one of them does
-// what the method does not allow. It keeps counts of its own: a worker whose recorder are wrong
-// cannot talk its way out.
+// something the method does not allow. It keeps its own counts, so a worker that miscounts is
+// caught.
 #pragma once
 
 #include <array>
@@ -21,36 +21,37 @@ namespace leeway::sim {
 
 class Checker {
  public:
-  // The workers as they are before the first piece of work, in the order of the mesh.
+  // The workers before their first piece of work, in mesh order.
   Checker(const Mesh& mesh, const Workers& workers);
 
-  // Each microbatch once each way and in order; never more than W_s + 1 in flight; the delay of the
-  // formula, counted from the last flush point, and flush points that a replica's stages share; a
-  // backward with its forward's version; and nothing before the messages that it needs. Rounds have
-  // a checker of their own.
+  // Checks that each microbatch goes once each way and in order; that at most W_s + 1 are in
+  // flight; that the delay follows the formula, counted from the last flush point, and a replica's
+  // stages share their flush points; that a backward uses its forward's version; and that nothing
+  // starts before the messages it needs. Rounds have their own checker.
   void began(size_t worker, const Work& work, Nanos now = {});
 
   void sent(const Message& message);
   void received(const Message& message, Nanos now = {});
   void lost(const Message& message);
-  // It has lost a worker for good: what it leaves behind is nobody's fault.
+  // The replica has lost a worker for good: what it leaves unfinished is not an error.
   void stranded(ReplicaId replica) { stranded_[static_cast<size_t>(replica.value)] = true; }
 
-  // All other workers are done: nothing is in flight, on any stage or on any link, every message of
-  // the training was used, and the stages of a replica have done the same updates.
+  // Checks that no microbatch is in flight on any stage and no message on any link, that every
+  // training message was used, and that the stages of a replica have done the same updates.
+  // Stranded replicas are exempt.
   void ended() const;
 
  private:
   struct Track {
     Schedule schedule;
     Counts counts;
-    int64_t flushed_at = 0;                         // the microbatch after the last flush point
-    size_t flushes = 0;                             // seen by this stage
+    int64_t flushed_at = 0;                         // first microbatch after the last flush point
+    size_t flushes = 0;                             // flush points seen by this stage
     std::vector<int64_t> versions = {};             // by microbatch in flight, modulo W_s + 1
-    int64_t evaluated_update = -1;                  // the newest evaluation
-    int64_t evaluated_batch = -1;                   // and its newest batch
-    std::array<int64_t, kMessageKinds> inbox = {};  // messages that no work has used yet, by kind
-    int64_t& version(int64_t microbatch);           // of one in flight
+    int64_t evaluated_update = -1;                  // newest evaluation
+    int64_t evaluated_batch = -1;                   // its newest batch
+    std::array<int64_t, kMessageKinds> inbox = {};  // messages no work has used yet, by kind
+    int64_t& version(int64_t microbatch);           // `microbatch` must be in flight
     int64_t& unused(MessageKind kind) { return inbox[static_cast<size_t>(kind)]; }
   };
   void use_messages(size_t worker, const Work& work);
@@ -63,7 +64,7 @@ class Checker {
 
   Mesh mesh_;
   std::vector<Track> tracks_;                   // by worker
-  std::vector<std::vector<int64_t>> flush_at_;  // by replica: microbatches, as stage 0 had them
+  std::vector<std::vector<int64_t>> flush_at_;  // by replica: microbatches, as stage 0 saw them
   std::vector<bool> stranded_;                  // by replica
   RoundChecker rounds_;
   int64_t messages_on_way_ = 0;

@@ -10,12 +10,12 @@ namespace {
 
 constexpr double kNanosPerSecond = 1e9;
 constexpr double kBytesPerParameter = 12;  // in a checkpoint: weight and two moments, fp32
-// A step reads four numbers per parameter and does about so much with them. What an optimizer does
-// with whole matrices is the caller's to add.
+// A step reads four values per parameter and spends about this many operations on them. The caller
+// adds what an optimizer does with whole matrices.
 constexpr double kUpdateFlopsPerParameter = 20;
 
 Nanos at_least_one(double nanos) {
-  LEEWAY_CHECK(nanos >= 0 && nanos < 9e18, "a duration that the clock can hold");
+  LEEWAY_CHECK(nanos >= 0 && nanos < 9e18, "a duration fits the clock");
   return {std::max<int64_t>(1, std::llround(nanos))};
 }
 
@@ -50,7 +50,7 @@ Nanos StageCosts::of(WorkKind kind) const {
 }
 
 StageCosts at_speed(const StageCosts& costs, double speed) {
-  LEEWAY_CHECK(speed > 0, "a worker that never gets anywhere");
+  LEEWAY_CHECK(speed > 0, "a worker's speed is positive");
   return {.forward = scaled(costs.forward, speed),
           .backward = scaled(costs.backward, speed),
           .update = scaled(costs.update, speed),
@@ -61,7 +61,7 @@ StageCosts at_speed(const StageCosts& costs, double speed) {
 
 std::vector<StageCosts> model_costs(const ModelShape& shape, int64_t stages,
                                     const CostOptions& options) {
-  LEEWAY_CHECK(options.flops_per_second > 0, "the recipe check refuses others");
+  LEEWAY_CHECK(options.flops_per_second > 0, "the recipe check requires a positive rate");
   LEEWAY_CHECK(options.speeds.empty() || std::ssize(options.speeds) == stages,
                "one speed for each stage");
   const auto time_of = [&](double flops) {
@@ -82,7 +82,7 @@ std::vector<StageCosts> model_costs(const ModelShape& shape, int64_t stages,
         .round = time_of(parameters * options.round_fraction * options.round_flops_per_parameter)};
     const double speed = options.speeds.empty() ? 1.0 : options.speeds[all.size()];
     costs = at_speed(costs, speed);
-    // A disk is no faster for a faster worker.
+    // A faster worker does not have a faster disk.
     if (options.save_bytes_per_second > 0) {
       costs.save = at_least_one(saved_bytes / options.save_bytes_per_second * kNanosPerSecond);
     }

@@ -1,5 +1,4 @@
-// What goes wrong in a simulation beside slowness: messages that are lost, and workers that are
-// gone for good.
+// What goes wrong in a simulation besides slowness: lost messages, and workers that leave for good.
 #pragma once
 
 #include <optional>
@@ -12,24 +11,23 @@
 
 namespace leeway::sim {
 
-// A link that is down for a while: what is sent in it is lost, not late.
+// A link that is down for a while: messages sent in that window are lost, not late.
 struct LinkOutage {
   WorkerId from;
   WorkerId to;
   Window window;
 };
-// Both ways between this worker and those of its stage in all other replicas. Within a replica
-// nothing is ever lost: a pipeline that misses a message has no way to go on.
+// Both directions between this worker and the workers of its stage in all other replicas. Nothing
+// is ever lost within a replica: a pipeline cannot continue after losing a message.
 std::vector<LinkOutage> cut_off(const Mesh& mesh, WorkerId worker, const Window& window);
 
-// From a moment on the worker starts nothing and finishes nothing, and all that is sent to it is
-// lost; what it sent before is on its way. The rest of its replica stands still for want of it, and
-// is not waited for.
+// From `at` on the worker starts nothing, finishes nothing, and receives nothing; messages it has
+// already sent still arrive. The rest of its replica stalls without it, and is not waited for.
 struct Departure {
   WorkerId worker;
   Nanos at;
 };
-// Of all stages at once.
+// All stages of the replica leave at once.
 std::vector<Departure> departures_of(const Mesh& mesh, ReplicaId replica, Nanos at);
 
 class Faults {
@@ -39,13 +37,13 @@ class Faults {
 
   bool is_lost(WorkerId from, WorkerId to, Nanos sent_at) const;
   bool is_gone(size_t worker, Nanos now) const;
-  // Some worker of the replica is gone.
+  // At least one worker of the replica is gone.
   bool is_stranded(ReplicaId replica, Nanos now) const;
 
  private:
   std::vector<LinkOutage> outages_;
   std::vector<std::optional<Nanos>> gone_at_;      // by worker
-  std::vector<std::optional<Nanos>> stranded_at_;  // by replica: the first of its departures
+  std::vector<std::optional<Nanos>> stranded_at_;  // by replica: its first departure
 };
 
 }  // namespace leeway::sim

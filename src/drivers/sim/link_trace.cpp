@@ -10,17 +10,17 @@ namespace leeway::sim {
 namespace {
 
 constexpr double kNanosPerSecond = 1e9;
-constexpr Nanos kOnlyPoint = {3'600'000'000'000};  // any length: nothing changes
+constexpr Nanos kOnlyPoint = {3'600'000'000'000};  // any length will do: nothing changes
 
 }  // namespace
 
 LinkTrace::LinkTrace(std::vector<Point> points) : points_(std::move(points)) {
   const auto moves = [](const Point& point) { return point.bytes_per_second > 0; };
-  LEEWAY_CHECK(std::ranges::any_of(points_, moves), "a link on which bytes move at times");
-  LEEWAY_CHECK(points_.front().at.count == 0, "a recording from its beginning");
+  LEEWAY_CHECK(std::ranges::any_of(points_, moves), "a recording in which some bytes move");
+  LEEWAY_CHECK(points_.front().at.count == 0, "a recording starts at 0");
   const size_t count = points_.size();
   const Nanos last = count > 1 ? points_[count - 1].at - points_[count - 2].at : kOnlyPoint;
-  LEEWAY_CHECK(last.count > 0, "times that ascend");
+  LEEWAY_CHECK(last.count > 0, "times ascend");
   length_ = points_.back().at + last;
   for (size_t at = 0; at < count; ++at) {
     const Nanos end = at + 1 < count ? points_[at + 1].at : length_;
@@ -35,11 +35,11 @@ size_t LinkTrace::point_at(Nanos within) const {
 }
 
 Nanos LinkTrace::end_of_transfer(Nanos begin, int64_t bytes) const {
-  // Whole recordings first, for a slow link may need many; the last byte goes below.
+  // Skip whole recordings first: a slow link may need many. The loop below sends the rest.
   const double whole = std::max(0.0, std::ceil(static_cast<double>(bytes) / bytes_) - 1);
   double left = static_cast<double>(bytes) - whole * bytes_;
   const double skipped = whole * static_cast<double>(length_.count);
-  LEEWAY_CHECK(skipped < 9e18, "a transfer that ends within the clock's time");
+  LEEWAY_CHECK(skipped < 9e18, "a transfer ends within the clock's range");
   Nanos now = begin + Nanos{std::llround(skipped)};
   while (true) {
     const Nanos within = {now.count % length_.count};

@@ -1,4 +1,4 @@
-// A link whose bandwidth and latency change with time, as somebody has recorded it.
+// A link whose bandwidth and latency change over time, as in a recording.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@ namespace leeway::sim {
 
 class LinkTrace {
  public:
-  // From `at` on, up to the next point.
+  // Valid from `at` until the next point.
   struct Point {
     Nanos at;
     double bytes_per_second = 0;  // 0: nothing moves
     Nanos latency;
   };
-  // Ascending from 0, with one at which bytes move. The last point lasts as long as the one before
-  // it; then the recording begins again.
+  // Ascending from 0; at least one has a bandwidth above 0. The last point lasts as long as the one
+  // before it; then the recording repeats.
   explicit LinkTrace(std::vector<Point> points);
 
-  // When so many bytes have gone that begin now.
+  // When a transfer of `bytes` that starts at `begin` ends.
   Nanos end_of_transfer(Nanos begin, int64_t bytes) const;
   Nanos latency(Nanos now) const;
 
@@ -29,7 +29,7 @@ class LinkTrace {
 
   std::vector<Point> points_;
   Nanos length_;
-  double bytes_ = 0;  // that go in one recording
+  double bytes_ = 0;  // the link moves this many in one recording
 };
 
 }  // namespace leeway::sim

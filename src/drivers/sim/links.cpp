@@ -20,7 +20,7 @@ Nanos time_on_link(int64_t bytes, double bytes_per_second) {
 void check_options(const LinkOptions& options) {
   LEEWAY_CHECK(options.latency.count >= 0, "no message arrives before it was sent");
   LEEWAY_CHECK(options.jitter.count >= 0, "jitter is added, never taken away");
-  LEEWAY_CHECK(options.bytes_per_second >= 0, "a bandwidth, or 0 for no limit");
+  LEEWAY_CHECK(options.bytes_per_second >= 0, "a bandwidth is positive, or 0 for no limit");
 }
 
 }  // namespace
@@ -31,8 +31,10 @@ Links::Links(const Mesh& mesh, Options options)
       by_sender_(mesh.count()),
       lines_(options_.places.lines.size()) {
   const Places& places = options_.places;
-  LEEWAY_CHECK(!has_places() || places.machine_of.size() == mesh.count(), "a place for each");
-  LEEWAY_CHECK(places.between.size() == places.sites * places.sites, "a link for all sites");
+  LEEWAY_CHECK(!has_places() || places.machine_of.size() == mesh.count(),
+               "a machine for every worker");
+  LEEWAY_CHECK(places.between.size() == places.sites * places.sites,
+               "a link for every pair of sites");
   for (const LinkOptions& between : places.between) check_options(between);
   check_options(options_.all);
   for (const LinkException& exception : options_.exceptions) {
@@ -43,7 +45,7 @@ Links::Links(const Mesh& mesh, Options options)
 }
 
 Nanos Links::send(WorkerId from, WorkerId to, int64_t payload_bytes, Nanos now) {
-  LEEWAY_CHECK(payload_bytes >= 0, "a message has bytes or none");
+  LEEWAY_CHECK(payload_bytes >= 0, "payload bytes are not negative");
   Link& on = link(from, to);
   const int64_t bytes = kHeaderBytes + payload_bytes;
   const bool lines = has_places() && !on.inside;
@@ -69,7 +71,7 @@ Links::Passage Links::pass_link(Link& on, int64_t bytes, Nanos now) const {
   return {begin, on.free_at};
 }
 
-// The bytes go through line and link at once: the slower one says when the last has left.
+// The bytes pass line and link at the same time: the slower one decides when the last byte leaves.
 void Links::pass_up(size_t machine, int64_t bytes, Nanos now, Passage& passage) {
   Line& line = lines_[machine];
   const double rate = options_.places.lines[machine].up_bytes_per_second;
@@ -78,8 +80,7 @@ void Links::pass_up(size_t machine, int64_t bytes, Nanos now, Passage& passage) 
   passage = {std::max(passage.begin, begin), std::max(passage.end, line.up_free_at)};
 }
 
-// In the order in which they were sent, which for links of unlike latency is not quite that in
-// which they come.
+// Served in sending order, which can differ from arrival order if the links' latencies differ.
 Nanos Links::pass_down(size_t machine, int64_t bytes, Nanos flight, const Passage& passage) {
   Line& line = lines_[machine];
   const double rate = options_.places.lines[machine].down_bytes_per_second;

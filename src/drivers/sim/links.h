@@ -1,6 +1,6 @@
-// The network of a simulation: one link for each ordered pair of workers that speak. A link is
-// reliable and in order, as TCP is; only messages of different pairs overtake each other. Where
-// machines have lines of their own, all links of a machine share them, first come, first served.
+// The network of a simulation: one link for each ordered pair of workers that talk. A link is
+// reliable and in order, like TCP; only messages of different pairs overtake each other. Where
+// machines have lines, all links of a machine share its line, first come, first served.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,33 @@
 
 namespace leeway::sim {
 
-// What a message takes on a link beside its payload: kind, addresses, counters, shape.
+// Bytes of a message besides its payload: kind, addresses, counters, shape.
 inline constexpr int64_t kHeaderBytes = 64;
 
 struct LinkOptions {
   Nanos latency = {};
-  double bytes_per_second = 0;  // 0: no limit
-  Nanos jitter = {};            // up to so much is added to the latency, drawn for every message
-  const LinkTrace* trace = nullptr;  // in place of bandwidth and latency; outlives the links
+  double bytes_per_second = 0;       // 0: no limit
+  Nanos jitter = {};                 // added to the latency: between 0 and this, drawn per message
+  const LinkTrace* trace = nullptr;  // replaces bandwidth and latency; outlives the links
 };
 
-// A machine's way to all others. 0: no limit.
+// A machine's connection to all others. 0: no limit.
 struct LineOptions {
   double up_bytes_per_second = 0;
   double down_bytes_per_second = 0;
 };
 
-// Where workers stand. Within a machine messages take no time; links are by the sites of both ends.
+// Where workers run. Within a machine messages take no time; otherwise the sites of both ends
+// select the link.
 struct Places {
-  std::vector<size_t> machine_of = {};  // by worker; empty: every worker has a machine of its own
+  std::vector<size_t> machine_of = {};  // by worker; empty: every worker has its own machine
   std::vector<LineOptions> lines = {};  // by machine
   std::vector<size_t> site_of = {};     // by machine
   size_t sites = 0;
-  std::vector<LinkOptions> between = {};  // by site of the sender, then by site of the receiver
+  std::vector<LinkOptions> between = {};  // by the sender's site, then the receiver's
 };
 
-// The one link from `from` to `to`, where it differs from the others.
+// The link from `from` to `to`, where it differs from the others.
 struct LinkException {
   WorkerId from;
   WorkerId to;
@@ -55,38 +56,38 @@ struct LinkStatistics {
 class Links {
  public:
   struct Options {
-    uint64_t seed = 0;  // of the jitter
+    uint64_t seed = 0;  // for the jitter
     LinkOptions all = {};
     std::vector<LinkException> exceptions = {};
-    Places places = {};  // where there are any, `all` is not looked at
+    Places places = {};  // if given, `all` is ignored
   };
   Links(const Mesh& mesh, Options options);
 
-  // When a message that is sent now arrives. It waits until the link has taken the bytes of those
-  // before it, occupies the link for its own, and is then on its way for latency and jitter. The
-  // jitter is a function of seed, from, to and the message's number on its link; where it would
-  // bring a message in before an earlier one of the same link, both arrive together, in order.
+  // When a message sent now arrives. It waits until the link has taken the bytes of earlier
+  // messages, occupies the link for its own, and then travels for latency plus jitter. The jitter
+  // is a function of seed, from, to and the message's number on its link. If a message would
+  // overtake an earlier one on the same link, both arrive together, in order.
   Nanos send(WorkerId from, WorkerId to, int64_t payload_bytes, Nanos now);
 
-  // Links that were used, by sender, then by receiver.
+  // Links that were used, ordered by sender, then by receiver.
   std::vector<LinkStatistics> statistics() const;
 
  private:
   struct Link {
     WorkerId to;
     const LinkOptions* options = nullptr;
-    bool inside = false;      // a machine: its lines are not used
-    Nanos free_at = {};       // all bytes so far are on their way
-    Nanos last_arrival = {};  // of all messages so far
+    bool inside = false;      // within a machine: uses no line
+    Nanos free_at = {};       // when all bytes so far have left
+    Nanos last_arrival = {};  // latest arrival so far
     int64_t messages = 0;
     int64_t payload_bytes = 0;
   };
-  // When each way of a machine's line has done with the bytes so far.
+  // When each direction of a machine's line has carried all bytes so far.
   struct Line {
     Nanos up_free_at = {};
     Nanos down_free_at = {};
   };
-  // From the first byte's leaving to the last one's.
+  // When the first and the last byte leave.
   struct Passage {
     Nanos begin;
     Nanos end;

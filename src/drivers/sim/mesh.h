@@ -1,4 +1,4 @@
-// Workers by number: replica after replica, stage after stage, so that a vector can be indexed by
+// Numbers the workers replica after replica, stage after stage, so that a vector can be indexed by
 // worker.
 #pragma once
 
@@ -31,12 +31,12 @@ struct Mesh {
   }
 };
 
-// The mesh that these workers are; anything but a whole one in this order is our bug.
+// The mesh these workers form. They must be complete and in order; anything else is our bug.
 inline Mesh mesh_of(const Workers& workers) {
-  LEEWAY_CHECK(!workers.empty(), "a run of nobody");
+  LEEWAY_CHECK(!workers.empty(), "a run has workers");
   const WorkerId last = workers.back()->id();
   const Mesh mesh{.stages = last.stage.value + 1, .replicas = last.replica.value + 1};
-  LEEWAY_CHECK(mesh.count() == workers.size(), "a whole mesh");
+  LEEWAY_CHECK(mesh.count() == workers.size(), "the mesh is complete");
   for (size_t at = 0; at < workers.size(); ++at) {
     LEEWAY_CHECK(workers[at]->id() == mesh.id(at), "replica after replica, stage after stage");
   }

@@ -1,4 +1,4 @@
-// Messages on their way, in slots that are used again: nothing is allocated per message.
+// Messages in transit, in reused slots: no allocation per message.
 #pragma once
 
 #include <utility>

@@ -11,8 +11,9 @@ Pauses::Pauses(const Mesh& mesh, const std::vector<Pause>& pauses) : by_worker_(
   const auto earlier = [](const Pause& a, const Pause& b) { return a.begin < b.begin; };
   std::stable_sort(sorted.begin(), sorted.end(), earlier);
   for (const Pause& pause : sorted) {
-    LEEWAY_CHECK(mesh.contains(pause.worker), "a pause of a worker of this mesh");
-    LEEWAY_CHECK(pause.begin.count >= 0 && pause.length.count > 0, "a pause in this run");
+    LEEWAY_CHECK(mesh.contains(pause.worker), "only workers of this mesh pause");
+    LEEWAY_CHECK(pause.begin.count >= 0 && pause.length.count > 0,
+                 "a pause has a length and begins at 0 or later");
     std::vector<Window>& windows = by_worker_[mesh.index(pause.worker)];
     const Nanos end = pause.begin + pause.length;
     if (!windows.empty() && pause.begin <= windows.back().end) {

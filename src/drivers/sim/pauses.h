@@ -1,4 +1,4 @@
-// Times at which a worker stands still: another tenant has its machine, or somebody stopped it.
+// Times when a worker stands still: another tenant uses its machine, or someone suspended it.
 #pragma once
 
 #include <optional>
@@ -17,22 +17,22 @@ struct Pause {
   Nanos length;
 };
 
-// A paused worker starts nothing, and what it had begun ends later by the pause. What others send
-// it still arrives; what it sent before is on its way.
+// A paused worker starts nothing, and work it has begun ends later by the length of the pause.
+// Messages to it still arrive, and those it has already sent travel on.
 class Pauses {
  public:
-  // In any order; those that touch or overlap become one.
+  // In any order; pauses that touch or overlap become one.
   Pauses(const Mesh& mesh, const std::vector<Pause>& pauses);
 
-  // The end of the pause that the worker is in; none: it is in none.
+  // When the worker's current pause ends; nullopt: it is not paused.
   std::optional<Nanos> awake_at(size_t worker, Nanos now) const;
 
-  // When a piece of work ends that begins now, outside of a pause. The time without the pauses goes
-  // to `busy`.
+  // When a piece of work ends that begins at `begin`, outside a pause. Adds its time, without the
+  // pauses, to `busy`.
   Nanos work(size_t worker, Nanos begin, Nanos duration, BusyIntervals& busy) const;
 
  private:
-  // The first pause that ends later.
+  // The first pause that ends after `now`.
   std::vector<Window>::const_iterator first_after(size_t worker, Nanos now) const;
 
   std::vector<std::vector<Window>> by_worker_;  // each ascending, with a gap between any two

@@ -21,7 +21,7 @@ class Hand final : public Outbox {
     Worker& to = *workers_[mesh_.index(message.to)];
     to.deliver(std::move(message));
   }
-  // What came of a deadline is in the records.
+  // The records already show what each deadline caused.
   void remind(Message, Nanos) override {}
 
  private:
@@ -36,7 +36,7 @@ std::string words(const Work& work) {
 
 Error differs(size_t at, const WorkRecord& record, const std::optional<Work>& next) {
   return Error{fmt::format(
-      "record {} differs from the run: replica {} stage {} did {} then, and would {} now", at + 1,
+      "record {} differs from the run: replica {} stage {} did {} then but would {} now", at + 1,
       record.worker.replica.value, record.worker.stage.value, words(record.work),
       next ? "do " + words(*next) : "wait")};
 }
@@ -51,8 +51,9 @@ Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, R
     // A plan without evaluations has none of these, and they change no weights.
     if (is_evaluation(record.work)) continue;
     if (!mesh.contains(record.worker)) {
-      return Error{fmt::format("record {} is of replica {} stage {}, which this run does not have",
-                               at + 1, record.worker.replica.value, record.worker.stage.value)};
+      return Error{
+          fmt::format("record {} belongs to replica {} stage {}, which this run does not have",
+                      at + 1, record.worker.replica.value, record.worker.stage.value)};
     }
     Worker& worker = *workers[mesh.index(record.worker)];
     if (record.work.kind == WorkKind::kSave) {

@@ -1,4 +1,4 @@
-// A recorded run once more, in the recorded order: what each worker did then, it must do now.
+// Runs a recorded run again, in the recorded order: each worker must do what it did then.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace leeway::sim {
 
-// The workers are a whole mesh, replica after replica, stage after stage, with a plan that neither
-// evaluates nor saves: records of that are passed over. Each other record must be what its worker
-// would do next; messages arrive at once. The error names the first record that is not, or says
-// that the records end before the run does. Records are in an order in which they can happen: a
-// driver that reports a piece of work before its messages leave writes them so.
+// The workers are a complete mesh, replica after replica, stage after stage, with a plan that
+// neither evaluates nor saves: records of that are skipped. Every other record must be what its
+// worker would do next; messages arrive at once. The error names the first record that is not, or
+// says that the records end before the run does. Records must be in a causal order; a driver that
+// reports a piece of work before sending its messages writes them that way.
 Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Recorder& recorder);
 
 }  // namespace leeway::sim

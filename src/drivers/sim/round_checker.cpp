@@ -7,9 +7,9 @@
 namespace leeway::sim {
 namespace {
 
-// A worker gives a round up after so many more, so that its memory is bounded.
+// A worker gives a round up after this many more, so that its memory is bounded.
 constexpr int64_t kFlightsMax = 64;
-// The checker's own memory: nothing this old is ever heard of again.
+// The checker's own memory: no message is about anything older.
 constexpr int64_t kRememberedRounds = 2048;
 
 bool is_duty(WorkKind kind) {
@@ -42,7 +42,7 @@ std::string RoundChecker::began(size_t worker, const Work& work, const Moment& m
     if (std::string wrong = duties(worker, moment.now); !wrong.empty()) return wrong;
   }
   if (seat.flushes && work.kind != WorkKind::kSave && ends_boundary(work.kind)) {
-    return "a merge came before its planned lag, and that was no flush point";
+    return "a merge came before its planned lag, but not at a flush point";
   }
   if (ends_boundary(work.kind)) seat.at_boundary = false;
   if (work.kind == WorkKind::kUpdate) seat.at_boundary = true;
@@ -51,7 +51,7 @@ std::string RoundChecker::began(size_t worker, const Work& work, const Moment& m
   if (plan == nullptr) return "a round of a lane that this run does not have";
   const WorkerId id = mesh_.id(worker);
   if (is_duty(work.kind) && plan->owner(work.index, work.chunk) != id.replica) {
-    return "an owner's duty of a worker that does not own the chunk";
+    return "an owner's duty, done by a worker that does not own the chunk";
   }
   switch (work.kind) {
     case WorkKind::kContribute:
@@ -66,13 +66,13 @@ std::string RoundChecker::began(size_t worker, const Work& work, const Moment& m
     default:
       return chunk_of(id.stage, work.lane, {work.index, work.chunk}).mean_of
                  ? ""
-                 : "an answer is repeated that was never given";
+                 : "a repeat of an answer that was never given";
   }
 }
 
-// Whoever begins something else has looked at what it owes: chunks that have arrived have a
-// deadline, and those whose deadline has come are closed. So none is open for longer than its
-// deadline and the work that kept its owner.
+// An owner attends to its chunks before it starts anything else: a chunk whose first part has
+// arrived gets a deadline, and one whose deadline has passed is closed. So no chunk stays open for
+// longer than its deadline plus the work its owner was busy with.
 std::string RoundChecker::duties(size_t worker, Nanos now) const {
   const auto stage = static_cast<size_t>(mesh_.id(worker).stage.value);
   for (const LanePlan& plan : lanes_) {
@@ -82,7 +82,7 @@ std::string RoundChecker::duties(size_t worker, Nanos now) const {
       const Chunk& chunk = chunks_[stage][lane].at(id);
       const bool expired = chunk.awaited_at && *chunk.awaited_at + *plan.deadline < now;
       if (chunk.awaited_at && !expired) continue;
-      return fmt::format("it keeps round {} chunk {} of lane {} open, whose first part came at {}",
+      return fmt::format("it keeps round {} chunk {} of lane {} open; its first part came at {}",
                          id.first, id.second, lane_word(plan.lane), chunk.first_part_at.count);
     }
   }
@@ -91,7 +91,7 @@ std::string RoundChecker::duties(size_t worker, Nanos now) const {
 
 std::string RoundChecker::at_boundary(size_t worker, const LanePlan& plan,
                                       const Moment& moment) const {
-  if (plan.gradients) return moment.update_due ? "" : "gradients that are not complete";
+  if (plan.gradients) return moment.update_due ? "" : "before its gradients are complete";
   return seats_[worker].at_boundary ? "" : "away from the boundary of an update";
 }
 
@@ -116,7 +116,7 @@ std::string RoundChecker::contribute(size_t worker, const Work& work, const Mome
   return "";
 }
 
-// Evaluations are numbered by updates, few and far apart.
+// Evaluations are numbered by updates, and are few and far apart: they are never forgotten.
 void RoundChecker::forget_old(StageId stage, Lane lane, int64_t round) {
   if (lane == Lane::kEvaluation) return;
   auto& chunks = chunks_[static_cast<size_t>(stage.value)][static_cast<size_t>(lane)];
@@ -140,7 +140,7 @@ void RoundChecker::note_part(WorkerId from, const LanePlan& plan, const ChunkId&
   if (weighs) chunk.parts.add(from.replica);
   if (chunk.mean_of) return;
   Diary& diary = seats_[mesh_.index(owner)].diaries[static_cast<size_t>(plan.lane)];
-  // An owner takes nothing of rounds that are so long past.
+  // An owner ignores parts of rounds this old.
   const bool over = plan.lane != Lane::kEvaluation && id.first <= diary.newest_mean - kFlightsMax;
   if (over && !diary.open.contains(id)) return;
   if (diary.open.insert(id).second) chunk.first_part_at = now;
@@ -152,13 +152,13 @@ std::string RoundChecker::reduce(size_t worker, const Work& work) {
   Chunk& chunk = chunk_of(id.stage, work.lane, which);
   if (chunk.mean_of) return "a chunk has one answer";
   for (const ReplicaId replica : work.replicas.members()) {
-    if (!chunk.parts.contains(replica)) return "a mean of what has not arrived";
+    if (!chunk.parts.contains(replica)) return "a mean of a part that has not arrived";
   }
   chunk.mean_of = work.replicas;
   Diary& diary = seats_[worker].diaries[static_cast<size_t>(work.lane)];
   diary.open.erase(which);
   diary.newest_mean = std::max(diary.newest_mean, work.index);
-  if (!work.replicas.empty()) diary.arrived.insert(which);  // its own answer does not travel
+  if (!work.replicas.empty()) diary.arrived.insert(which);  // an owner does not message itself
   return "";
 }
 
@@ -172,11 +172,11 @@ std::string RoundChecker::merge(size_t worker, const Work& work, const Moment& m
   const int64_t updates = moment.updates + (plan.gradients ? 1 : 0);
   const auto sent = diary.sent_at.find(work.index);
   const bool weighed = sent != diary.sent_at.end();
-  if (weighed != !work.replicas.empty()) return "it has forgotten whether it sent its part";
+  if (weighed != !work.replicas.empty()) return "it is wrong about whether it sent its part";
   const int64_t lag = weighed ? updates - sent->second : 0;
   if (work.delay != lag) return fmt::format("the lag is {}", lag);
   if (plan.lag && (!weighed || lag > *plan.lag)) {
-    return fmt::format("the lag is {} and not {}, as planned", lag, *plan.lag);
+    return fmt::format("the lag is {}, not {} as planned", lag, *plan.lag);
   }
   const bool early = plan.lag && lag < *plan.lag && !plan_.saves_at(moment.updates);
   if (early) seats_[worker].flushes = true;
@@ -197,10 +197,10 @@ std::string RoundChecker::received(const Message& message, Nanos now) {
                        message.from.replica.value, message.to.replica.value, wrong);
   };
   if (plan == nullptr) return where("a message of a lane that this run does not have");
-  if (message.from.stage != message.to.stage) return where("rounds are of one stage");
+  if (message.from.stage != message.to.stage) return where("a round stays within one stage");
   const ReplicaId owner = plan->owner(message.index, message.chunk);
   if (!answer) {
-    if (message.to.replica != owner) return where("a part for somebody who does not own it");
+    if (message.to.replica != owner) return where("a part sent to a replica that is not its owner");
     const bool weighs = !message.replicas.empty();
     if (weighs && message.replicas != ReplicaSet::of(message.from.replica)) {
       return where("in another's name");
@@ -208,10 +208,10 @@ std::string RoundChecker::received(const Message& message, Nanos now) {
     note_part(message.from, *plan, id, weighs, now);
     return "";
   }
-  if (message.from.replica != owner) return where("an answer from somebody who does not own it");
+  if (message.from.replica != owner) return where("an answer from a replica that is not its owner");
   const Chunk& chunk = chunk_of(message.from.stage, message.lane, id);
   if (!chunk.mean_of || *chunk.mean_of != message.replicas) {
-    return where("another set of contributors than the mean is of");
+    return where("the contributors are not those of the mean");
   }
   seats_[mesh_.index(message.to)].diaries[static_cast<size_t>(message.lane)].arrived.insert(id);
   return "";

@@ -1,6 +1,5 @@
-// Watches rounds from outside, with recorder of its own: who has sent what, who has received what,
-// what became of it. An empty answer says that all is well; any other names what the method
-// forbids.
+// Watches rounds from outside and keeps its own record of who sent what, who received what, and
+// what was made of it. Returns an empty string if all is well, otherwise what the method forbids.
 #pragma once
 
 #include <array>
@@ -31,35 +30,35 @@ class RoundChecker {
     bool update_due = false;
     Nanos now = {};
   };
-  // Contributions in ascending rounds, and merges, each chunk once, only at the boundary of an
-  // update; merges of what has arrived, with the lag that was planned and of no round that should
-  // have been given up; means by their owner alone, once, of parts that it has received, and none
-  // later than its deadline for want of attention.
+  // Checks that contributions (in ascending rounds) and merges (each chunk once) happen only at the
+  // boundary of an update; that a merge uses an answer that has arrived, with the planned lag, and
+  // not of a round that should have been given up; that only the owner makes a mean, once, of parts
+  // it has received, and that it never lets a deadline pass while it does other work.
   std::string began(size_t worker, const Work& work, const Moment& moment);
 
-  // Of a chunk there is one answer, with one set of contributors, from its owner.
+  // Checks that a chunk has one answer, from its owner, with one set of contributors.
   std::string received(const Message& message, Nanos now);
 
  private:
   using ChunkId = std::pair<int64_t, int64_t>;  // round and chunk
   struct Chunk {
-    ReplicaSet parts;  // that its owner has, with weight
+    ReplicaSet parts;  // replicas whose weighted part the owner has
     Nanos first_part_at;
     std::optional<Nanos> awaited_at = {};
-    std::optional<ReplicaSet> mean_of = {};  // once it is made
+    std::optional<ReplicaSet> mean_of = {};  // set once the mean is made
   };
   // What one worker did in one lane.
   struct Diary {
     int64_t last_round = -1;
-    std::map<int64_t, int64_t> sent_at;  // updates, by round that it has a say in
+    std::map<int64_t, int64_t> sent_at;  // update at which it sent its weighted part, by round
     std::set<ChunkId> arrived;           // answers
     std::set<ChunkId> merged;
-    std::set<ChunkId> open;    // that it owns and has not closed
+    std::set<ChunkId> open;    // chunks it owns and has not closed
     int64_t newest_mean = -1;  // round
   };
   struct Seat {
-    bool at_boundary = true;  // a session begins at one
-    bool flushes = false;     // rounds have been merged before their lag: it must be the end
+    bool at_boundary = true;  // a session begins at a boundary
+    bool flushes = false;     // it merged rounds before their lag, so the session must end here
     std::array<Diary, kLanes> diaries;
   };
   const LanePlan* plan_of(Lane lane) const;

@@ -22,7 +22,7 @@ Status Simulation::run(const Workers& workers, Recorder& recorder) {
 }
 
 double Simulation::busy_share(WorkerId worker, const Window& window) const {
-  LEEWAY_CHECK(window.begin < window.end, "a share of some time");
+  LEEWAY_CHECK(window.begin < window.end, "the window is not empty");
   const auto length = static_cast<double>(window.length().count);
   return static_cast<double>(busy(worker).within(window).count) / length;
 }
@@ -35,7 +35,7 @@ void Simulation::prepare(const Workers& workers) {
   checker_.emplace(mesh_, workers);
   const std::vector<StageCosts>& costs = options_.costs;
   LEEWAY_CHECK(costs.size() == workers.size() || std::ssize(costs) == mesh_.stages,
-               "costs for each worker, or for each stage");
+               "costs for every worker, or for every stage");
   seats_.resize(workers.size());
   for (size_t at = 0; at < workers.size(); ++at) {
     seats_[at].worker = workers[at].get();
@@ -52,9 +52,9 @@ void Simulation::prepare(const Workers& workers) {
 Status Simulation::run_until_nothing_is_left(Recorder& recorder) {
   while (true) {
     start_touched();
-    // Deadlines of nobody's interest are not waited for.
+    // Ignore deadlines nobody waits on.
     if (agenda_.empty() || (agenda_.size() == reminders_ && all_over())) break;
-    LEEWAY_CHECK(agenda_.earliest() >= clock_.now(), "time goes on, and fits its type");
+    LEEWAY_CHECK(agenda_.earliest() >= clock_.now(), "time never runs backwards or overflows");
     clock_.move_to(agenda_.earliest());
     while (!agenda_.empty() && agenda_.earliest() == clock_.now()) happen(agenda_.take(), recorder);
     if (recorder.abandoned()) return {};
@@ -69,7 +69,7 @@ Status Simulation::run_until_nothing_is_left(Recorder& recorder) {
   return {};
 }
 
-// Whether the worker may start; if not, it is asked again when a core of its machine is free.
+// Whether the worker may start. If not, it is asked again when a core of its machine is free.
 bool Simulation::takes_core(size_t at) {
   if (hosts_.empty()) return true;
   Host& host = hosts_[seats_[at].host];
@@ -120,7 +120,7 @@ void Simulation::happen(const Agenda::Entry& entry, Recorder& recorder) {
     case Happening::kAwake:
       return touch(entry.subject);
   }
-  LEEWAY_UNREACHABLE("all that happens is above");
+  LEEWAY_UNREACHABLE("all kinds of entries are above");
 }
 
 void Simulation::finish(size_t at, Recorder& recorder) {
@@ -193,7 +193,7 @@ void Simulation::touch(size_t at) {
   touched_.push_back(at);
 }
 
-// Not over a link: the wish comes from the person who sits in front of the simulation.
+// Not over a link: the request comes from the user of the simulation.
 void Simulation::tell_of_stop(size_t at) {
   told_of_stop_ = true;
   const WorkerId first = seats_[at].worker->id();
@@ -232,8 +232,7 @@ std::string Simulation::who_waits() const {
                          counts.forwards, counts.backwards, counts.updates);
   }
   if (waiting == 0) return "";
-  return fmt::format("deadlock: {} of {} workers wait for what never comes{}", waiting,
-                     seats_.size(), named);
+  return fmt::format("deadlock: {} of {} workers wait forever{}", waiting, seats_.size(), named);
 }
 
 }  // namespace leeway::sim

@@ -1,10 +1,10 @@
-// A driver with virtual time: one thread, no waiting. Workers run as they do everywhere else; when
-// something happens is decided by the links, the costs and the pauses given here, and by nothing
-// else, so that the same options give the same run, event for event.
+// A driver with virtual time: one thread, no waiting. Workers run as they do everywhere else. Only
+// the links, costs and pauses given here decide when something happens, so the same options give
+// the same run, event for event.
 //
-// At each moment, first everything that happens at it is done (work finishes, messages arrive,
-// pauses end); then the workers to which something happened, if they are free, start what is next
-// for them. `run` is at the beginning of a piece of work, `finish` at its end: messages leave then.
+// At each moment, everything due is done first (work finishes, messages arrive, pauses end). Then
+// each worker to which something happened starts its next piece of work, if it is free. run() is
+// called when the work begins, finish() when it ends: that is when messages leave.
 #pragma once
 
 #include <cstdint>
@@ -25,24 +25,24 @@
 
 namespace leeway::sim {
 
-// What a payload counts for on the links, for meshes whose numbers stand for larger ones.
+// Multiplies payload sizes on the links, for small meshes that stand for larger ones.
 struct PayloadFactors {
   double hop = 1;         // activations and gradients
   double round = 1;       // contributions and answers
-  double evaluation = 1;  // all that validation sends
+  double evaluation = 1;  // everything that validation sends
 };
 
 struct SimulationOptions {
-  // One per stage, the same in every replica; or one per worker, in their order.
+  // One per stage, the same in every replica; or one per worker, in mesh order.
   std::vector<StageCosts> costs;
   Links::Options links = {};
   std::vector<Pause> pauses = {};
   std::vector<LinkOutage> outages = {};
   std::vector<Departure> departures = {};
-  // By machine of links.places: workers that can be at work at once; 0: all. Empty: all everywhere.
+  // By machine of links.places: how many workers can be busy at once; 0: all. Empty: no limits.
   std::vector<int64_t> cores = {};
   std::vector<PayloadFactors> payloads = {};  // by stage of the sender; empty: all 1
-  // Departures may leave others waiting for ever: then run() ends and says so.
+  // Departures may leave others waiting forever: then run() returns an error instead of aborting.
   bool may_stand_still = false;
 };
 
@@ -50,17 +50,16 @@ class Simulation final : public Driver, private Outbox {
  public:
   explicit Simulation(SimulationOptions options);
 
-  // Once. The workers are a whole mesh, replica after replica, stage after stage. When nothing more
-  // can happen and a worker is not done, it is our bug: the program stops and says who waits,
-  // unless the options allow it, and it is an error.
-  // Replicas that have lost a worker for good are not waited for. What a worker's numbers throw
-  // comes through.
+  // Call once. The workers are a complete mesh, replica after replica, stage after stage. If
+  // nothing more can happen and a worker is not done, that is our bug: the program stops and says
+  // who waits, or returns an error where the options allow it. Replicas that have lost a worker for
+  // good are not waited for. Exceptions from a worker's compute pass through.
   Status run(const Workers& workers, Recorder& recorder) override;
   const Clock& clock() const override { return clock_; }
 
   // After the run.
   const BusyIntervals& busy(WorkerId worker) const { return seats_[mesh_.index(worker)].busy; }
-  // Of a window, to leave out the time in which a pipeline fills and drains.
+  // The window lets callers leave out the time in which a pipeline fills and drains.
   double busy_share(WorkerId worker, const Window& window) const;
   Window span() const { return {{0}, clock_.now()}; }
   std::vector<LinkStatistics> links() const { return links_->statistics(); }
@@ -82,23 +81,23 @@ class Simulation final : public Driver, private Outbox {
   struct Seat {
     Worker* worker = nullptr;
     StageCosts costs;
-    std::optional<Work> work;  // what it is at
-    Nanos begin;               // of that
-    Outcome outcome;           // what it made of it
+    std::optional<Work> work;  // what it is doing now
+    Nanos begin;               // when that began
+    Outcome outcome;           // what it computed
     BusyIntervals busy;
     bool touched = false;  // something happened to it: ask it what is next
-    size_t host = 0;       // where there are any
+    size_t host = 0;       // its machine, if hosts_ is not empty
   };
   // A machine whose workers share its cores.
   struct Host {
     int64_t free = 0;
-    std::vector<size_t> waiting;  // workers that would start
+    std::vector<size_t> waiting;  // workers that need a core to start
   };
 
   void send(Message message) override;
   int64_t bytes_on_link(const Message& message) const;
   void remind(Message message, Nanos after) override;
-  // Done, or not waited for.
+  // The worker is done, or its replica is stranded and not waited for.
   bool is_over(const Seat& seat) const;
   bool all_over() const;
   void prepare(const Workers& workers);
@@ -125,8 +124,8 @@ class Simulation final : public Driver, private Outbox {
   std::optional<Faults> faults_;
   std::optional<Checker> checker_;
   std::vector<Seat> seats_;      // by worker
-  std::vector<Host> hosts_;      // by machine; empty: every worker has its own
-  std::vector<size_t> touched_;  // workers, in the order in which it happened
+  std::vector<Host> hosts_;      // by machine; empty: every worker has its own core
+  std::vector<size_t> touched_;  // workers, in the order they were touched
   size_t reminders_ = 0;         // on the agenda
   bool told_of_stop_ = false;
   uint64_t digest_ = 0;

@@ -29,8 +29,8 @@ class Mailbox {
     const std::lock_guard lock(mutex_);
     reminders_.emplace(time, std::move(message));
   }
-  // Everything that has arrived or come due; with `wait`, at least one thing, or nothing once
-  // `stop` is set.
+  // Everything that has arrived or come due. With `wait`, blocks until there is at least one
+  // message or `stop` is set.
   std::vector<Message> take(bool wait, const std::atomic<bool>& stop) {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -46,7 +46,7 @@ class Mailbox {
     }
   }
   void wake() {
-    const std::lock_guard lock(mutex_);  // so that nobody is between looking and sleeping
+    const std::lock_guard lock(mutex_);  // no reader is between its check and its wait
     arrived_.notify_all();
   }
 
@@ -57,7 +57,7 @@ class Mailbox {
   std::multimap<SteadyClock::time_point, Message> reminders_;
 };
 
-// Recorder are kept by one caller at a time.
+// A recorder takes one call at a time.
 class LockedRecorder final : public Recorder {
  public:
   explicit LockedRecorder(Recorder& recorder) : recorder_(recorder) {}
@@ -116,14 +116,14 @@ class Session final : public Outbox {
       for (const auto& worker : workers_) {
         threads.emplace_back([this, &worker, threads_per_worker] {
           try {
-            at::set_num_threads(threads_per_worker);  // of this thread alone
+            at::set_num_threads(threads_per_worker);  // for this thread only
             work(*worker);
           } catch (...) {
             fail(std::current_exception());
           }
         });
       }
-    } catch (...) {  // the system has no more threads: those that run must end first
+    } catch (...) {  // the system is out of threads: those already running must end first
       fail(std::current_exception());
     }
     for (std::thread& thread : threads) thread.join();
@@ -140,7 +140,7 @@ class Session final : public Outbox {
       const std::optional<Work> next = worker.next();
       wait = !next;
       if (next) step(worker, *next);
-      // A worker that is done serves the others until all are.
+      // A worker that is done keeps serving the others until all are done.
       if (!was_done && !next && worker.done()) {
         was_done = true;
         if (--unfinished_ == 0) stop();
@@ -152,7 +152,7 @@ class Session final : public Outbox {
     const Nanos begin = clock_.now();
     Outcome outcome = worker.run(next);
     outcome.times = {.begin = begin, .end = clock_.now()};
-    // One of the replicas hears of it, and tells the others.
+    // One replica is told, and tells the others.
     if (may_stop_at(worker, next) && recorder_.stop_wanted() && !told_of_stop_.exchange(true)) {
       worker.deliver({.kind = MessageKind::kStop, .from = worker.id(), .to = worker.id()});
     }

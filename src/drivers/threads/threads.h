@@ -1,5 +1,5 @@
-// One thread per worker and a mailbox for each: the driver of a run on one machine. Threads sleep
-// while they have nothing to do; messages cross threads, state does not.
+// The driver for a run on one machine: one thread and one mailbox per worker. Threads sleep while
+// they have nothing to do; messages cross threads, state does not.
 #pragma once
 
 #include "drivers/threads/wall_clock.h"
@@ -9,10 +9,10 @@ namespace leeway::threads {
 
 class Threads final : public Driver {
  public:
-  // `threads_per_worker`: of the numeric kernels of one worker.
+  // `threads_per_worker`: for the numeric kernels of one worker.
   explicit Threads(int threads_per_worker) : threads_per_worker_(threads_per_worker) {}
 
-  // What a worker's numbers throw is thrown on from here, after all threads have ended.
+  // Rethrows an exception from a worker's compute after all threads have ended.
   Status run(const Workers& workers, Recorder& recorder) override;
   const Clock& clock() const override { return clock_; }
 

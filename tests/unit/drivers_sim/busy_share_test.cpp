@@ -1,4 +1,4 @@
-// How busy the stages are, against what can be computed by hand. T = f + b: one microbatch on one
+// Compares how busy the stages are with values worked out by hand. T = f + b: one microbatch on one
 // stage.
 #include <gtest/gtest.h>
 
@@ -38,9 +38,9 @@ TEST(BusyShare, AsyncStagesAreAlwaysBusy) {
   }
 }
 
-// An update of a flushing pipeline takes K T on a stage, and P-1 times T until the first microbatch
-// has come through all the others and back: a stage is idle for (P-1)/(K+P-1) of the time, exactly.
-TEST(BusyShare, FlushesCostWhatTheyCost) {
+// An update of a flushing pipeline takes K T on a stage, plus (P-1) T until the first microbatch
+// has passed all other stages and returned: a stage is idle for exactly (P-1)/(K+P-1) of the time.
+TEST(BusyShare, FlushesCostWhatTheFormulaSays) {
   for (const PipelineSchedule order : {PipelineSchedule::kGpipe, PipelineSchedule::k1f1b}) {
     for (const int64_t stages : {1, 2, 4, 8}) {
       for (const int64_t update_every : {1, 4, 8, 13}) {
@@ -61,18 +61,18 @@ TEST(BusyShare, FlushesCostWhatTheyCost) {
   }
 }
 
-// 1f1b with a latency of L on every hop. Count from the moment at which the last stage begins with
-// microbatch 0 of an update, and let c(m) be when it begins with m. A stage d-1 hops before it
-// keeps d microbatches in flight: its forward of m waits for its backward of m-d, which comes d-1
-// hops back, and then goes d-1 hops there. So, for all d up to P,
+// 1f1b with a latency of L on every hop. Count from the moment the last stage begins microbatch 0
+// of an update, and let c(m) be when it begins m. A stage d-1 hops before it keeps d microbatches
+// in flight: its forward of m waits for its backward of m-d, whose gradient comes back over d-1
+// hops; then the forward travels d-1 hops to the last stage. So, for all d up to P,
 //   c(m) >= c(m-d) + d T + 2 L (d-1),
-// and nothing else holds a microbatch up. Within the first P the longest wait is d = m:
+// and nothing else delays a microbatch. Within the first P the longest wait is d = m:
 //   c(m) = m T + 2 L (m-1) for 0 < m < P;
 // from then on it is d = P, stage 0: every P microbatches cost P T + 2 L (P-1). For K = g P
 //   c(K-1) = (K-1) T + 2 L (g (P-1) - 1),
 // and with T for the last microbatch and (P-1)(T + 2L) for the way there and back an update takes
 //   (K + P - 1) T + 2 L ((g+1)(P-1) - 1), in which a stage works for K T.
-// Norms travel while stage 0 is at its last backward and at its next forward: they cost nothing.
+// Norms travel while stage 0 does its last backward and its next forward: they cost nothing.
 double flushed_share(int64_t stages, int64_t groups, double latency_over_t) {
   const auto hops = static_cast<double>(stages - 1);
   const auto work = static_cast<double>(groups * stages);
@@ -127,14 +127,14 @@ TEST(BusyShare, PlannedDepthHidesLatency) {
           options);
       for (int64_t s = 0; s < stages; ++s) {
         EXPECT_GE(deep.steady_share(s), 0.95) << "P " << stages << ", latency " << latency_us;
-        EXPECT_LT(flat.steady_share(s), 0.9);  // the depth is what does it
+        EXPECT_LT(flat.steady_share(s), 0.9);  // depth makes the difference
         EXPECT_LT(flushed.steady_share(s), flat.steady_share(s));
       }
     }
   }
 }
 
-// The planner's arithmetic against what happens: stages that differ, bytes that take time, updates.
+// Compares the planner's arithmetic with the simulation: unequal stages, transfers that take time.
 class Foretold {
  public:
   explicit Foretold(uint64_t seed) : key_{.seed = seed, .stream = Stream::kSampler, .name = 0} {}
@@ -184,7 +184,7 @@ class Foretold {
   uint64_t counter_ = 0;
 };
 
-TEST(BusyShare, OfAnAsyncPipelineIsWhatThePlannerForetells) {
+TEST(BusyShare, OfAnAsyncPipelineMatchesThePlanner) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Foretold case_of(seed);
     const PipelineShape shape = {.stages = case_of.draw(2, 7),
@@ -207,7 +207,7 @@ TEST(BusyShare, OfAnAsyncPipelineIsWhatThePlannerForetells) {
   }
 }
 
-TEST(BusyShare, OfAFlushingPipelineIsWhatThePlannerForetells) {
+TEST(BusyShare, OfAFlushingPipelineMatchesThePlanner) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Foretold case_of(seed);
     const PipelineShape shape = {

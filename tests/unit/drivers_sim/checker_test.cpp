@@ -1,5 +1,4 @@
-// Each rule of the checker is broken once. IdleWorkers here are only looked at: the work is made
-// up.
+// Breaks each rule of the checker once. The workers never run: the work is made up.
 #include "drivers/sim/checker.h"
 
 #include <gtest/gtest.h>
@@ -73,9 +72,9 @@ TEST_F(CheckerDeathTest, MoreInFlightThanTheDepth) {
   EXPECT_DEATH(checker_.began(0, forward(2, 0, 2)), "more than W_s \\+ 1 in flight");
 }
 
-TEST_F(CheckerDeathTest, ADelayThatIsNotTheFormulas) {
+TEST_F(CheckerDeathTest, ADelayThatBreaksTheFormula) {
   checker_.began(0, forward(0, 0, 0));
-  EXPECT_DEATH(checker_.began(0, forward(1, 0, 0)), "delay 0, after .*the formula has 1");
+  EXPECT_DEATH(checker_.began(0, forward(1, 0, 0)), "delay 0, after .*the formula gives 1");
 }
 
 TEST_F(CheckerDeathTest, OldWeights) {
@@ -85,13 +84,13 @@ TEST_F(CheckerDeathTest, OldWeights) {
   EXPECT_DEATH(checker_.began(1, forward(1, 0, 0)), "not the newest weights");
 }
 
-TEST_F(CheckerDeathTest, OtherWeightsThanTheForwards) {
+TEST_F(CheckerDeathTest, ABackwardWithOtherWeightsThanItsForward) {
   checker_.began(0, forward(0, 0, 0));
   checker_.began(0, forward(1, 0, 1));
   checker_.began(0, backward(0, 0, 0));
   checker_.began(0, update(1));
   EXPECT_DEATH(checker_.began(0, backward(1, 1, 0)), "not the weights of its forward");
-  EXPECT_DEATH(checker_.began(0, backward(1, 0, 0)), "the gradient meets other weights");
+  EXPECT_DEATH(checker_.began(0, backward(1, 0, 0)), "the gradient meets weights its delay");
 }
 
 TEST_F(CheckerDeathTest, AnUpdateTooEarly) {
@@ -109,11 +108,11 @@ TEST_F(CheckerDeathTest, EvaluationsOutOfOrder) {
   checker_.began(0, evaluate(0, 0));
   EXPECT_DEATH(checker_.began(0, evaluate(0, 0)), "evaluations are in order");
   EXPECT_DEATH(checker_.began(0, evaluate(0, 2)), "evaluations are in order");
-  EXPECT_DEATH(checker_.began(0, evaluate(1, 0)), "weights of the future");
+  EXPECT_DEATH(checker_.began(0, evaluate(1, 0)), "weights that do not exist yet");
 }
 
 // Three stages: stage 1 drains where stage 0 did not.
-TEST_F(CheckerDeathTest, AFlushPointOfOneStageAlone) {
+TEST_F(CheckerDeathTest, AFlushPointOfOnlyOneStage) {
   const RunPlan plan = plan_of({.stages = 3}, 10);
   Checker checker({.stages = 3, .replicas = 1}, make_mesh(plan));
   arrive(checker, MessageKind::kActivation, stage(1));
@@ -152,16 +151,16 @@ TEST_F(CheckerDeathTest, AnUpdateBeforeTheNorms) {
   checker.ended();
 }
 
-TEST_F(CheckerDeathTest, AnEndThatIsNone) {
+TEST_F(CheckerDeathTest, AnIncompleteEnd) {
   Checker checker(kMesh, workers_);
   checker.ended();
   Message message;
   message.kind = MessageKind::kGradient;
   message.payload_bytes = 5;
   checker.sent(message);
-  EXPECT_DEATH(checker.ended(), "what was sent was received");
+  EXPECT_DEATH(checker.ended(), "every message sent was received");
   checker.received(message);
-  EXPECT_DEATH(checker.ended(), "a message that nobody needed");
+  EXPECT_DEATH(checker.ended(), "a message that no work used");
   checker.began(0, forward(0, 0, 0));
   EXPECT_DEATH(checker.ended(), "each microbatch that went forward came back");
   checker.began(0, backward(0, 0, 0));

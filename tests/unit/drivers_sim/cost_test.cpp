@@ -22,7 +22,7 @@ TEST(Cost, FollowsTheMultiplyAddsOfTheSlice) {
   const auto slices = cut_into_stages(kShape, 2);
   ASSERT_EQ(costs.size(), 2U);
   for (size_t s = 0; s < 2; ++s) {
-    // 1e9 operations a second: an operation a nanosecond.
+    // 1e9 operations per second: one per nanosecond.
     const auto forward = static_cast<int64_t>(2 * slice_cost(kShape, slices[s]) * 64);
     EXPECT_EQ(costs[s].forward.count, forward);
     EXPECT_EQ(costs[s].backward.count, 2 * forward);

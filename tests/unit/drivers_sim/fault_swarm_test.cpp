@@ -1,5 +1,5 @@
-// Faults of the data axis: slow links, links that lose everything for a while, replicas that stand
-// still or are gone for good. Nobody waits for them, and who comes back has a say again.
+// Faults of the data axis: slow links, links that lose everything for a while, replicas that pause
+// or leave for good. The others never wait for them, and a replica that returns counts again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ constexpr Nanos kDeadline = {10'000'000};
 
 struct FaultScenario {
   RunPlan plan;
-  SimulationOptions sound;  // without the fault
+  SimulationOptions healthy;  // without the fault
   SimulationOptions options;
   int64_t victim = 0;
 };
@@ -64,7 +64,7 @@ void add_fault(Dice& dice, FaultScenario& scenario) {
     case 1:
       options.outages = cut_off(mesh, worker, {begin, begin + length});
       return;
-    case 2:  // for long
+    case 2:  // a long pause
       for (int64_t s = 0; s < mesh.stages; ++s) {
         options.pauses.push_back(
             {.worker = {.replica = victim, .stage = {s}}, .begin = begin, .length = 3 * length});
@@ -73,7 +73,7 @@ void add_fault(Dice& dice, FaultScenario& scenario) {
     case 3:
       options.departures = departures_of(mesh, victim, begin);
       return;
-    default:  // one of its stages: the others of the replica stay, and still own chunks
+    default:  // one stage leaves: the replica's others stay, and still own chunks
       options.departures = {{.worker = worker, .at = begin}};
       return;
   }
@@ -81,22 +81,22 @@ void add_fault(Dice& dice, FaultScenario& scenario) {
 
 FaultScenario random_scenario(uint64_t seed) {
   Dice dice(seed);
-  FaultScenario scenario = {.plan = random_plan(dice), .sound = {}, .options = {}};
+  FaultScenario scenario = {.plan = random_plan(dice), .healthy = {}, .options = {}};
   const Mesh mesh = mesh_of_plan(scenario.plan);
   for (size_t i = 0; i < mesh.count(); ++i) {
-    scenario.sound.costs.push_back(random_costs(dice, /*slowness=*/1));
+    scenario.healthy.costs.push_back(random_costs(dice, /*slowness=*/1));
   }
-  scenario.sound.links = {
+  scenario.healthy.links = {
       .seed = seed,
       .all = {.latency = dice(0, 2000) * kMicrosecond, .jitter = dice(0, 1000) * kMicrosecond},
       .exceptions = {}};
-  scenario.options = scenario.sound;
+  scenario.options = scenario.healthy;
   scenario.victim = dice(0, mesh.replicas - 1);
   add_fault(dice, scenario);
   return scenario;
 }
 
-// When the last update of each replica was done; none: it has not come so far.
+// When each replica finished its last update; none: it never did.
 std::vector<std::optional<Nanos>> ends_of(const RunPlan& plan, const SimulationOptions& options) {
   const IdleWorkers workers = make_mesh(plan, plan.replicas);
   Simulation simulation(options);
@@ -113,12 +113,12 @@ std::vector<std::optional<Nanos>> ends_of(const RunPlan& plan, const SimulationO
 
 class FaultSwarm : public SeededTest {};
 
-// Replicas never wait for each other. What a fault can cost the others is an owner's extra work,
-// and at replica 0 the deadlines of evaluations that a copy is missing for.
-TEST_P(FaultSwarm, TheOthersFinishAsIfNothingHadHappened) {
+// Replicas never wait for each other. All a fault can cost the others is an owner's extra work and,
+// at replica 0, the deadlines of evaluations for which a copy is missing.
+TEST_P(FaultSwarm, TheOthersFinishOnTime) {
   SCOPED_TRACE(repeat_command.data());
   const FaultScenario scenario = random_scenario(seed());
-  const auto sound = ends_of(scenario.plan, scenario.sound);
+  const auto healthy = ends_of(scenario.plan, scenario.healthy);
   const auto ends = ends_of(scenario.plan, scenario.options);
   const int64_t evaluations = scenario.plan.evaluate_every == 0
                                   ? 1
@@ -126,8 +126,8 @@ TEST_P(FaultSwarm, TheOthersFinishAsIfNothingHadHappened) {
   for (size_t r = 0; r < ends.size(); ++r) {
     if (static_cast<int64_t>(r) == scenario.victim) continue;
     ASSERT_TRUE(ends[r].has_value()) << "replica " << r;
-    const Nanos tenth = {sound[r]->count / 10};
-    EXPECT_LE(*ends[r], *sound[r] + tenth + (2 + evaluations) * kDeadline) << "replica " << r;
+    const Nanos tenth = {healthy[r]->count / 10};
+    EXPECT_LE(*ends[r], *healthy[r] + tenth + (2 + evaluations) * kDeadline) << "replica " << r;
   }
   if (scenario.options.departures.empty()) {
     EXPECT_TRUE(ends[static_cast<size_t>(scenario.victim)].has_value());
@@ -163,7 +163,7 @@ bool is_main(const WorkRecord& record, WorkKind kind) {
   return record.work.kind == kind && record.work.lane == Lane::kMain;
 }
 
-// Rounds of the main lane in whose mean the replica was, each once.
+// Rounds of the main lane whose mean includes the replica, each once.
 std::vector<int64_t> counted_rounds(const Notebook& recorder, ReplicaId replica) {
   std::vector<int64_t> rounds;
   for (const WorkRecord& record : recorder.records()) {
@@ -176,7 +176,7 @@ std::vector<int64_t> counted_rounds(const Notebook& recorder, ReplicaId replica)
   return rounds;
 }
 
-// Of the other replicas of stage 0: the round that they had begun at this time.
+// The newest round that stage 0 of any replica had begun by this time.
 int64_t fleet_round(const Notebook& recorder, Nanos time) {
   int64_t newest = 0;
   for (const WorkRecord& record : recorder.records()) {
@@ -188,10 +188,10 @@ int64_t fleet_round(const Notebook& recorder, Nanos time) {
 
 class FaultMethods : public testing::TestWithParam<Method> {};
 
-TEST_P(FaultMethods, WhoWasPausedCountsAgainWithinTwoCycles) {
+TEST_P(FaultMethods, APausedReplicaCountsAgainWithinTwoCycles) {
   Trio trio(GetParam(), 200);
   const Nanos begin = 100 * kMillisecond;
-  const Nanos length = 250 * kMillisecond;  // some seventy updates of the others
+  const Nanos length = 250 * kMillisecond;  // the others make some seventy updates
   for (int64_t s = 0; s < 2; ++s) {
     trio.options.pauses.push_back(
         {.worker = {.replica = {1}, .stage = {s}}, .begin = begin, .length = length});
@@ -203,12 +203,12 @@ TEST_P(FaultMethods, WhoWasPausedCountsAgainWithinTwoCycles) {
   const auto again = std::upper_bound(counted.begin(), counted.end(), awake);
   ASSERT_NE(again, counted.end());
   EXPECT_LE(*again, awake + 2 * cycle + 4);
-  // And goes on so: of the rounds that were left, almost all.
+  // From then on it counts in almost every round.
   const int64_t last = counted.back();
   EXPECT_GE(std::distance(again, counted.end()), (last - *again) * 8 / 10);
 }
 
-TEST_P(FaultMethods, WhoWasCutOffCountsAgainWithinTwoCycles) {
+TEST_P(FaultMethods, AReplicaThatWasCutOffCountsAgainWithinTwoCycles) {
   Trio trio(GetParam(), 200);
   const Window window = {100 * kMillisecond, 350 * kMillisecond};
   for (int64_t s = 0; s < 2; ++s) {
@@ -218,14 +218,14 @@ TEST_P(FaultMethods, WhoWasCutOffCountsAgainWithinTwoCycles) {
   Finished run(trio.plan, trio.options, /*replicas=*/3);
   const int64_t back = fleet_round(run.recorder, window.end);
   const auto counted = counted_rounds(run.recorder, {1});
-  // Rounds that it made a mean of by itself while it was alone do not count.
+  // Rounds it averaged by itself while cut off do not count.
   const auto again = std::upper_bound(counted.begin(), counted.end(), back);
   ASSERT_NE(again, counted.end());
   EXPECT_LE(*again, back + 2 * trio.plan.lanes[0].cycle + 4);
 }
 
-// At half the speed it takes part in every second round; at an eighth in every eighth, with a say
-// in at least every second one of those.
+// At half speed it takes part in every second round; at an eighth in every eighth, and counts in at
+// least half of those.
 TEST_P(FaultMethods, ASlowReplicaCountsDuringTheWholeRun) {
   for (const double speed : {0.5, 0.125}) {
     Trio trio(GetParam(), 240);
@@ -243,16 +243,15 @@ TEST_P(FaultMethods, ASlowReplicaCountsDuringTheWholeRun) {
   }
 }
 
-// Every fourth of its chunks is answered when it is gone, and not one after that.
-TEST_P(FaultMethods, WhoIsGoneOwnsNothingThatOthersWaitFor) {
+TEST_P(FaultMethods, OthersDoNotWaitForChunksOfAReplicaThatIsGone) {
   Trio trio(GetParam(), 100);
-  Finished sound(trio.plan, trio.options, /*replicas=*/3);
+  Finished healthy(trio.plan, trio.options, /*replicas=*/3);
   trio.options.departures = departures_of({.stages = 2, .replicas = 3}, {1}, 61 * kMillisecond);
   Finished run(trio.plan, trio.options, /*replicas=*/3);
   EXPECT_FALSE(run.workers[2]->done());
   for (const int64_t r : {0, 2}) {
     const auto last = run.recorder.of({{r}, {0}}, WorkKind::kUpdate).back();
-    const auto was = sound.recorder.of({{r}, {0}}, WorkKind::kUpdate).back();
+    const auto was = healthy.recorder.of({{r}, {0}}, WorkKind::kUpdate).back();
     EXPECT_EQ(last.work.index, 100);
     EXPECT_LE(last.times.end, was.times.end + 2 * kDeadline);
   }

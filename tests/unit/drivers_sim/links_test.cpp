@@ -15,21 +15,21 @@ constexpr int64_t kPayload = 1000 - kHeaderBytes;  // 1000 bytes on the link
 TEST(Links, AMessageTakesTheLatency) {
   Links links(kMesh, {.all = {.latency = {500}}});
   EXPECT_EQ(links.send(stage(0), stage(1), kPayload, {100}), Nanos{600});
-  // Without a limit on bandwidth, many messages are on their way at once.
+  // Without a bandwidth limit, many messages travel at once.
   EXPECT_EQ(links.send(stage(0), stage(1), kPayload, {100}), Nanos{600});
 }
 
 TEST(Links, MessagesQueueForTheBandwidth) {
-  // 1000 bytes at 1e9 bytes a second: 1000 ns on the link, then 500 on the way.
+  // 1000 bytes at 1e9 bytes per second: 1000 ns to send, then 500 ns of latency.
   Links links(kMesh, {.all = {.latency = {500}, .bytes_per_second = 1e9}});
   EXPECT_EQ(links.send(stage(0), stage(1), kPayload, {0}), Nanos{1500});
   EXPECT_EQ(links.send(stage(0), stage(1), kPayload, {10}), Nanos{2500});
   EXPECT_EQ(links.send(stage(0), stage(1), kPayload, {5000}), Nanos{6500});
-  // A header alone is not free, and part of a nanosecond is a whole one.
+  // A header alone takes time too, and fractions of a nanosecond round up.
   EXPECT_EQ(links.send(stage(0), stage(1), 0, {10'000}), Nanos{10'564});
 }
 
-TEST(Links, EachDirectionAndEachPairIsALinkOfItsOwn) {
+TEST(Links, EachDirectionOfEachPairIsASeparateLink) {
   Links links(kMesh, {.all = {.bytes_per_second = 1e9}});
   EXPECT_EQ(links.send(stage(0), stage(1), kPayload, {0}), Nanos{1000});
   EXPECT_EQ(links.send(stage(1), stage(0), kPayload, {0}), Nanos{1000});
@@ -54,7 +54,7 @@ TEST(Links, JitterNeverLetsAMessageOvertake) {
     EXPECT_GE(arrival, now + Nanos{100});
     before = arrival;
   }
-  for (int64_t i = 0; i < 200; ++i) {  // far apart, so that each shows its own
+  for (int64_t i = 0; i < 200; ++i) {  // far apart, so that each shows its own jitter
     const Nanos now = {1'000'000 * (i + 1)};
     const int64_t delay = (links.send(stage(0), stage(1), 0, now) - now).count;
     EXPECT_GE(delay, 100);

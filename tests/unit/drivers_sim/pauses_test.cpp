@@ -9,7 +9,7 @@ namespace {
 
 constexpr Mesh kMesh = {.stages = 2, .replicas = 1};
 
-TEST(BusyIntervals, JoinsWhatTouches) {
+TEST(BusyIntervals, JoinsIntervalsThatTouch) {
   BusyIntervals busy;
   busy.add({10}, {20});
   busy.add({20}, {30});
@@ -28,16 +28,16 @@ TEST(Pauses, StretchWorkThatHadBegun) {
   BusyIntervals other;
   EXPECT_EQ(pauses.work(0, {90}, {40}, other), Nanos{130});
   BusyIntervals busy;
-  EXPECT_EQ(pauses.work(1, {60}, {30}, busy), Nanos{90});   // before it
-  EXPECT_EQ(pauses.work(1, {90}, {10}, busy), Nanos{100});  // over when it begins
+  EXPECT_EQ(pauses.work(1, {60}, {30}, busy), Nanos{90});   // before the pause
+  EXPECT_EQ(pauses.work(1, {90}, {10}, busy), Nanos{100});  // done when the pause begins
   BusyIntervals stretched;
   EXPECT_EQ(pauses.work(1, {90}, {40}, stretched), Nanos{180});
   EXPECT_EQ(stretched.total(), Nanos{40});
   EXPECT_EQ(stretched.within({{100}, {150}}), Nanos{0});
-  EXPECT_EQ(pauses.work(1, {200}, {40}, stretched), Nanos{240});  // after it
+  EXPECT_EQ(pauses.work(1, {200}, {40}, stretched), Nanos{240});  // after the pause
 }
 
-TEST(Pauses, BeginIncludedEndNot) {
+TEST(Pauses, IncludeTheirBeginButNotTheirEnd) {
   const Pauses pauses(kMesh, {{stage(0), {100}, {50}}});
   EXPECT_EQ(pauses.awake_at(0, {99}), std::nullopt);
   EXPECT_EQ(pauses.awake_at(0, {100}), Nanos{150});

@@ -10,7 +10,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// A run with evaluations, checkpoints and jitter, and the plan that repeats it without either.
+// A run with evaluations, checkpoints and jitter, and a plan that repeats it without evaluating or
+// saving.
 class Replay : public testing::Test {
  protected:
   Replay() {
@@ -36,7 +37,7 @@ class Replay : public testing::Test {
   Notebook recorder_;
 };
 
-TEST_F(Replay, DoesTheSameOnceMore) {
+TEST_F(Replay, RepeatsTheRecordedWork) {
   ASSERT_TRUE(replayed(recorded_).ok());
   std::vector<WorkRecord> training;
   for (const WorkRecord& record : recorded_) {
@@ -62,13 +63,13 @@ TEST_F(Replay, NamesTheFirstRecordThatDiffers) {
   const std::string& message = status.error().message;
   EXPECT_THAT(message, HasSubstr("record " + std::to_string(at + 1) + " differs"));
   EXPECT_THAT(message, HasSubstr("version " + std::to_string(was.version + 7)));
-  EXPECT_THAT(message, HasSubstr("and would do backward " + std::to_string(was.index)));
+  EXPECT_THAT(message, HasSubstr("but would do backward " + std::to_string(was.index)));
   EXPECT_THAT(message, HasSubstr("version " + std::to_string(was.version) + ","));
 }
 
 TEST_F(Replay, SaysWhenAWorkerWouldWait) {
   std::vector<WorkRecord> records = recorded_;
-  records.erase(records.begin());  // stage 0's first forward: stage 1 cannot go on
+  records.erase(records.begin());  // stage 0's first forward: stage 1 cannot continue
   const Status status = replayed(records);
   ASSERT_FALSE(status.ok());
   const Status waits = replayed({recorded_[0], recorded_[0]});
@@ -77,7 +78,7 @@ TEST_F(Replay, SaysWhenAWorkerWouldWait) {
   stranger[0].worker = stage(1);
   const Status early = replayed(stranger);
   ASSERT_FALSE(early.ok());
-  EXPECT_THAT(early.error().message, HasSubstr("and would wait now"));
+  EXPECT_THAT(early.error().message, HasSubstr("but would wait now"));
 }
 
 TEST_F(Replay, SaysThatALogIsCutOff) {
@@ -88,13 +89,13 @@ TEST_F(Replay, SaysThatALogIsCutOff) {
   EXPECT_THAT(status.error().message, HasSubstr("the event log is cut off: its "));
 }
 
-TEST_F(Replay, RefusesAWorkerThatIsNotThere) {
+TEST_F(Replay, RefusesAWorkerThatDoesNotExist) {
   std::vector<WorkRecord> records = recorded_;
   records[3].worker = stage(3);
   const Status status = replayed(records);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().message,
-            "record 4 is of replica 0 stage 3, which this run does not have");
+            "record 4 belongs to replica 0 stage 3, which this run does not have");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Each rule about rounds is broken once. The work is made up.
+// Breaks each rule about rounds once. The work is made up.
 #include "drivers/sim/round_checker.h"
 
 #include <gmock/gmock.h>
@@ -58,41 +58,41 @@ TEST_F(RoundRules, AGoodRoundPasses) {
   EXPECT_EQ(began(1, with(work(WorkKind::kMerge, 0), {1})), "");
 }
 
-TEST_F(RoundRules, MergesAreOnceAndOfWhatHasArrived) {
+TEST_F(RoundRules, AChunkIsMergedOnceAndOnlyAfterItsAnswer) {
   hold_round();
   EXPECT_THAT(began(0, with(work(WorkKind::kMerge, 0, 1), {0})), HasSubstr("before its answer"));
   EXPECT_EQ(began(0, with(work(WorkKind::kMerge, 0), {0})), "");
   EXPECT_THAT(began(0, with(work(WorkKind::kMerge, 0), {0})), HasSubstr("merged once"));
 }
 
-TEST_F(RoundRules, OneAnswerOfOneSetFromItsOwner) {
+TEST_F(RoundRules, AChunkHasOneAnswerFromItsOwnerWithOneSetOfContributors) {
   hold_round();
   EXPECT_THAT(began(0, with(work(WorkKind::kReduce, 0), {0})), HasSubstr("one answer"));
   EXPECT_THAT(rules_.received(message(MessageKind::kAnswer, 0, 1, 0, {0}), {}),
-              HasSubstr("another set of contributors"));
+              HasSubstr("the contributors are not those of the mean"));
   EXPECT_THAT(rules_.received(message(MessageKind::kAnswer, 1, 0, 0, {0, 1}), {}),
-              HasSubstr("does not own it"));
+              HasSubstr("an answer from a replica that is not its owner"));
   EXPECT_THAT(rules_.received(message(MessageKind::kContribution, 0, 1, 0, {0}), {}),
-              HasSubstr("does not own it"));
+              HasSubstr("a part sent to a replica that is not its owner"));
   EXPECT_THAT(rules_.received(message(MessageKind::kContribution, 1, 0, 0, {0}), {}),
               HasSubstr("another's name"));
 }
 
-TEST_F(RoundRules, MeansAreOfWhatItsOwnerHas) {
+TEST_F(RoundRules, AnOwnerAveragesOnlyPartsItHas) {
   EXPECT_EQ(began(0, with(work(WorkKind::kContribute, 0), {0})), "");
   EXPECT_THAT(began(0, with(work(WorkKind::kReduce, 0), {0, 1})), HasSubstr("has not arrived"));
   EXPECT_THAT(began(1, with(work(WorkKind::kReduce, 0), {0})), HasSubstr("does not own"));
   EXPECT_THAT(began(0, work(WorkKind::kRepeat, 0)), HasSubstr("never given"));
 }
 
-TEST_F(RoundRules, ContributionsAscendInTheirOwnName) {
+TEST_F(RoundRules, AReplicaContributesForItselfInAscendingRounds) {
   EXPECT_EQ(began(0, with(work(WorkKind::kContribute, 3), {0})), "");
   EXPECT_EQ(began(0, work(WorkKind::kAwait, 3, 1)), "");
   EXPECT_THAT(began(0, with(work(WorkKind::kContribute, 3), {0})), HasSubstr("ascending"));
   EXPECT_THAT(began(1, with(work(WorkKind::kContribute, 3), {0})), HasSubstr("another's name"));
 }
 
-TEST_F(RoundRules, WeightsChangeAtTheBoundaryAlone) {
+TEST_F(RoundRules, WeightsChangeOnlyAtTheBoundary) {
   hold_round();
   EXPECT_EQ(began(0, {.kind = WorkKind::kForward}), "");
   EXPECT_THAT(began(0, with(work(WorkKind::kMerge, 0), {0})), HasSubstr("away from the boundary"));
@@ -111,7 +111,7 @@ TEST_F(RoundRules, AnOwnerLooksAfterItsChunksFirst) {
   EXPECT_THAT(began(0, forward, 1, deadline + Nanos{1}), HasSubstr("keeps round 0"));
 }
 
-TEST_F(RoundRules, TheLagIsTheOneThatWasPlanned) {
+TEST_F(RoundRules, TheLagIsThePlannedOne) {
   for (const int64_t updates : {2, 3, 4}) {
     rules_ = RoundChecker(kMesh, plan(/*lag=*/2));
     hold_round();
@@ -121,23 +121,23 @@ TEST_F(RoundRules, TheLagIsTheOneThatWasPlanned) {
     hold_round();
     merge.delay = updates - 1;
     const std::string wrong = began(0, merge, updates);
-    EXPECT_EQ(wrong, updates <= 3 ? "" : "the lag is 3 and not 2, as planned");
+    EXPECT_EQ(wrong, updates <= 3 ? "" : "the lag is 3, not 2 as planned");
     const std::string after = began(0, {.kind = WorkKind::kForward}, updates);
     EXPECT_EQ(after.empty(), updates != 2) << "too early, and no flush point: " << after;
   }
 }
 
-TEST_F(RoundRules, WhatIsLongPastIsGivenUp) {
+TEST_F(RoundRules, OldRoundsAreGivenUp) {
   hold_round();
   EXPECT_EQ(began(0, with(work(WorkKind::kContribute, 64), {0})), "");
   Work merge = with(work(WorkKind::kMerge, 0), {0});
-  // Its own chunk of round 64 is looked after first.
+  // It attends to its own chunk of round 64 first.
   EXPECT_EQ(began(0, work(WorkKind::kAwait, 64)), "");
   EXPECT_THAT(began(0, merge), HasSubstr("should have been given up"));
 }
 
-// A worker that is gone takes the blame for nothing; what was sent to it is lost.
-TEST(SimulationFaults, TheRunEndsWithoutWhoIsGone) {
+// The checker does not blame a worker that is gone; messages to it are lost.
+TEST(SimulationFaults, TheRunEndsWithoutAWorkerThatIsGone) {
   RunPlan plan = plan_of({.stages = 2}, 30);
   plan.replicas = 2;
   add_lanes({.method = Method::kSparse, .replicas = 2}, plan);
@@ -153,7 +153,7 @@ TEST(SimulationFaults, TheRunEndsWithoutWhoIsGone) {
   }
 }
 
-TEST(SimulationFaults, WhatIsSentOverABrokenLinkIsLost) {
+TEST(SimulationFaults, ABrokenLinkLosesMessages) {
   RunPlan plan = plan_of({.stages = 1}, 30);
   plan.replicas = 2;
   add_lanes({.method = Method::kSparse, .replicas = 2}, plan);
@@ -163,7 +163,7 @@ TEST(SimulationFaults, WhatIsSentOverABrokenLinkIsLost) {
   Finished run(plan, options, /*replicas=*/2);
   for (const WorkRecord& record : run.recorder.records()) {
     if (record.work.kind != WorkKind::kReduce) continue;
-    EXPECT_EQ(record.work.replicas, ReplicaSet::of(record.worker.replica)) << "it heard of nobody";
+    EXPECT_EQ(record.work.replicas, ReplicaSet::of(record.worker.replica)) << "nothing arrived";
   }
 }
 

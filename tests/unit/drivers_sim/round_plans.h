@@ -1,4 +1,4 @@
-// Rounds of every averaging method as plans, for runs without arithmetic.
+// Plans for the rounds of every averaging method, for runs without compute.
 #pragma once
 
 #include <array>
@@ -67,7 +67,7 @@ inline void add_lanes(const RoundOptions& options, RunPlan& plan) {
   plan.evaluation.lag.reset();
 }
 
-// Costs of one worker, drawn; the slower, the more of all.
+// Random costs of one worker, scaled by `slowness`.
 inline StageCosts random_costs(Dice& dice, int64_t slowness) {
   return {.forward = slowness * dice(100, 1000) * kMicrosecond,
           .backward = slowness * dice(100, 2000) * kMicrosecond,

@@ -1,5 +1,5 @@
-// Random meshes with replicas, one per seed: every method, links that jitter, replicas of different
-// speed, pauses, wishes to stop. The checkers watch; everybody must get to its end.
+// Random meshes with replicas, one per seed: every method, links with jitter, replicas of different
+// speed, pauses, stop requests. The checkers watch; every worker must finish.
 #include <gtest/gtest.h>
 
 #include "round_plans.h"
@@ -92,7 +92,7 @@ class RoundSwarm : public SeededTest {
   }
 };
 
-TEST_P(RoundSwarm, EveryWorkerGetsToItsEnd) {
+TEST_P(RoundSwarm, EveryWorkerFinishes) {
   SCOPED_TRACE(repeat_command.data());
   const RoundScenario scenario = random_scenario(seed());
   const uint64_t digest = run(scenario);

@@ -1,4 +1,4 @@
-// What the simulator's tests share: short words for times and workers, and a run to its end.
+// Shared by the simulator's tests: short names for times and workers, and a finished run.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,24 @@ inline constexpr Nanos kMillisecond = {1'000'000};
 
 inline Nanos operator*(int64_t count, Nanos time) { return {count * time.count}; }
 
-// Of the first replica.
+// A worker of the first replica.
 inline WorkerId stage(int64_t index) { return {.replica = {0}, .stage = {index}}; }
 
 inline std::vector<StageCosts> equal_costs(int64_t stages, const StageCosts& costs) {
   return std::vector<StageCosts>(static_cast<size_t>(stages), costs);
 }
 
-// One run to its end, with what it left behind.
+// A finished run and its results.
 struct Finished {
   Finished(const RunPlan& run_plan, SimulationOptions options, int64_t replicas = 1)
       : plan(run_plan), workers(make_mesh(plan, replicas)), simulation(std::move(options)) {
     const Status status = simulation.run(workers, recorder);
-    LEEWAY_CHECK(status.ok(), "a simulation of no numbers cannot fail");
+    LEEWAY_CHECK(status.ok(), "a simulation without compute cannot fail");
   }
   Finished(const Finished&) = delete;
   Finished& operator=(const Finished&) = delete;
 
-  // The middle half: the pipeline has filled, and does not drain yet.
+  // Over the middle half of the run: the pipeline has filled and does not drain yet.
   double steady_share(int64_t stage_index) const {
     const int64_t end = simulation.span().end.count;
     return simulation.busy_share(stage(stage_index), {{end / 4}, {end * 3 / 4}});

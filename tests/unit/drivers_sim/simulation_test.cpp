@@ -63,7 +63,7 @@ TEST(Simulation, EverythingHappensOnce) {
   EXPECT_EQ(links[1].payload_bytes, 12 * 1000);
 }
 
-TEST(Simulation, PayloadsCountForWhatTheyStandFor) {
+TEST(Simulation, PayloadFactorsScaleTheBytesOnLinks) {
   RunPlan plan = plan_of({.stages = 2, .update_every = 2}, 1);
   plan.evaluate_every = 1;
   plan.evaluation_batches = 3;
@@ -75,12 +75,12 @@ TEST(Simulation, PayloadsCountForWhatTheyStandFor) {
   EXPECT_EQ(links[0].messages, 2 + 3);
   EXPECT_EQ(links[0].payload_bytes, 2 * 3000);
   EXPECT_EQ(links[1].payload_bytes, 2 * 5000);
-  // The first microbatch is through at stage 0 after 100 ns, and its bytes are on the way then.
+  // Stage 0 finishes the first microbatch after 100 ns; then its bytes travel.
   EXPECT_EQ(run.recorder.of(stage(1), WorkKind::kForward)[0].times.begin,
             Nanos{100 + 3000 + kHeaderBytes});
 }
 
-TEST(Simulation, DelaysAreThoseOfTheFormula) {
+TEST(Simulation, DelaysFollowTheFormula) {
   for (const int64_t stages : {1, 2, 4, 8}) {
     // K = 1: P-1-s once the pipeline has filled.
     Finished paper(plan_of({.stages = stages}, 40), {.costs = equal_costs(stages, kCosts)});
@@ -122,19 +122,19 @@ SimulationOptions jittery(uint64_t seed) {
           .links = {.seed = seed, .all = {.latency = {50}, .jitter = {500}}}};
 }
 
-TEST(Simulation, TheSameSeedIsTheSameRun) {
+TEST(Simulation, TheSameSeedGivesTheSameRun) {
   const RunPlan plan = plan_of({.stages = 4, .update_every = 2}, 20);
   Finished first(plan, jittery(1));
   Finished again(plan, jittery(1));
   Finished other(plan, jittery(2));
   EXPECT_EQ(first.simulation.digest(), again.simulation.digest());
   EXPECT_NE(first.simulation.digest(), other.simulation.digest());
-  // Another timing, but the same work: the order of a stage does not depend on when things arrive.
+  // Different timing, but the same work: a stage's order does not depend on when messages arrive.
   for (int64_t s = 0; s < 4; ++s)
     EXPECT_EQ(order_of(first.recorder, s), order_of(other.recorder, s));
 }
 
-TEST(Simulation, AWishToStopDrainsThePipeline) {
+TEST(Simulation, AStopRequestDrainsThePipeline) {
   RunPlan plan = plan_of({.stages = 4, .extra_per_hop = 1}, 1000);
   for (const int64_t replicas : {1, 2}) {
     plan.replicas = replicas;
@@ -152,7 +152,7 @@ TEST(Simulation, AWishToStopDrainsThePipeline) {
   }
 }
 
-TEST(Simulation, AbandonedBooksEndItAtOnce) {
+TEST(Simulation, AnAbandonedRunEndsAtOnce) {
   const RunPlan plan = plan_of({.stages = 4}, 1000);
   const IdleWorkers workers = make_mesh(plan);
   Simulation simulation(jittery(1));
@@ -163,7 +163,7 @@ TEST(Simulation, AbandonedBooksEndItAtOnce) {
   EXPECT_FALSE(workers[0]->done());
 }
 
-TEST(SimulationDeathTest, NamesWhoWaitsForWhatNeverComes) {
+TEST(SimulationDeathTest, NamesTheWorkersThatWaitForever) {
   const RunPlan short_plan = plan_of({.stages = 2}, 1);
   const RunPlan long_plan = plan_of({.stages = 2}, 2);
   IdleWorkers workers;

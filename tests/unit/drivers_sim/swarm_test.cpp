@@ -1,5 +1,5 @@
-// Random meshes, links, pauses and wishes to stop, one per seed: every worker must get to its end,
-// with the simulation's checkers watching. LEEWAY_SWARM_SEEDS asks for another number of seeds.
+// Random meshes, links, pauses and stop requests, one per seed: every worker must finish, with the
+// simulation's checkers watching. LEEWAY_SWARM_SEEDS sets the number of seeds.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -68,7 +68,7 @@ Scenario random_scenario(uint64_t seed) {
   return scenario;
 }
 
-// Until all are done, some work, some message or some pause is always in progress: the run lasts no
+// Until all workers are done, some work, message or pause is always in progress: the run takes no
 // longer than all of them one after the other.
 Nanos longest_time(const Scenario& scenario, const Notebook& recorder,
                    const Simulation& simulation) {
@@ -111,7 +111,7 @@ class Swarm : public SeededTest {
   }
 };
 
-TEST_P(Swarm, EveryWorkerGetsToItsEnd) {
+TEST_P(Swarm, EveryWorkerFinishes) {
   SCOPED_TRACE(repeat_command.data());
   const Scenario scenario = random_scenario(seed());
   const uint64_t digest = run(scenario);

@@ -1,4 +1,4 @@
-// What the swarms share: dice, and the command that repeats a seed.
+// Shared by the swarm tests: dice, and the command that repeats a seed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ inline int seed_count() {
   return wanted == nullptr ? 50 : std::atoi(wanted);
 }
 
-// A broken rule ends the program, so the command that repeats it is printed on the way out.
+// A broken rule aborts the program, so the command that repeats it is printed on abort.
 inline std::array<char, 200> repeat_command = {};
 inline void print_command(int) {
   (void)!write(STDERR_FILENO, repeat_command.data(), std::strlen(repeat_command.data()));

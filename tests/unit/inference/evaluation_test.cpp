@@ -41,7 +41,7 @@ class EvaluationTest : public testing::Test {
 };
 
 TEST_F(EvaluationTest, OfAModelThatKnowsNothingIsTheLogarithmOfTheVocabulary) {
-  // Batches of 2 leave one over: it must not weigh more than the others.
+  // Batches of 2 leave one window over: it must not weigh more than the others.
   const auto result = evaluate(know_nothing, tokens_.file(), {.context = kContext, .batch = 2});
   ASSERT_TRUE(result.has_value());
   EXPECT_NEAR(result->loss, std::log(kVocabulary), 1e-12);
@@ -50,7 +50,7 @@ TEST_F(EvaluationTest, OfAModelThatKnowsNothingIsTheLogarithmOfTheVocabulary) {
 }
 
 TEST_F(EvaluationTest, WeighsALastSmallerBatchByItsTokens) {
-  // Right about the first window and sure of it, ignorant of the other four.
+  // Certain and right about the first window, clueless about the other four.
   const auto logits = [](const at::Tensor& ids) {
     const at::Tensor next = (ids.view(-1) + 7) % kVocabulary;
     const at::Tensor sure = at::one_hot(next, kVocabulary).to(at::kDouble) * 1000;
@@ -70,7 +70,7 @@ TEST_F(EvaluationTest, SpreadsFewerWindowsOverTheFile) {
   EXPECT_THAT(windows_read({.context = kContext, .windows = 9}), ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST_F(EvaluationTest, TellsHowFarItIsAndStopsWhenTold) {
+TEST_F(EvaluationTest, ReportsProgressAndStopsWhenTold) {
   std::vector<std::pair<int64_t, int64_t>> heard;
   const auto result = evaluate(know_nothing, tokens_.file(), {.context = kContext, .batch = 2},
                                [&](int64_t done, int64_t total) {
@@ -81,13 +81,13 @@ TEST_F(EvaluationTest, TellsHowFarItIsAndStopsWhenTold) {
   EXPECT_THAT(heard, ElementsAre(std::pair(2, 5), std::pair(4, 5)));
 }
 
-TEST(BitsPerByte, CountsTheTokensOfAByte) {
-  // 2 bits a token, and a token for every four bytes.
+TEST(BitsPerByte, CountsTokensPerByte) {
+  // 2 bits per token, one token per four bytes.
   EXPECT_NEAR(bits_per_byte(2 * std::log(2.0), {.count = 10, .text_bytes = 40}).value(), 0.5,
               1e-12);
 }
 
-TEST(BitsPerByte, IsUnknownWhereTheTextIs) {
+TEST(BitsPerByte, IsUnknownIfTheTextLengthIs) {
   EXPECT_EQ(bits_per_byte(1.0, {.count = 10, .text_bytes = 0}), std::nullopt);
 }
 

@@ -10,13 +10,13 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr double kAlmostOne = 1.0 - 1.0 / (uint64_t{1} << 53);  // the largest u there is
+constexpr double kAlmostOne = 1.0 - 1.0 / (uint64_t{1} << 53);  // the largest possible u
 
 at::Tensor logits_of(const std::vector<double>& chances) {
   return at::tensor(chances, at::kDouble).log();
 }
 
-TEST(DrawToken, TakesEachTokenForItsShareLikeliestFirst) {
+TEST(DrawToken, GivesEachTokenItsShareLikeliestFirst) {
   const at::Tensor logits = logits_of({0.2, 0.5, 0.3});
   const auto draw = [&](double u) { return draw_token(logits, 1.0, 0, u); };
   EXPECT_EQ(draw(0.0), 1u);
@@ -55,13 +55,13 @@ TEST(DrawToken, GivesTiedTokensTheSameShare) {
   EXPECT_EQ(draw_token(logits, 0.0, 0, 0.1), draw_token(logits, 0.0, 0, 0.9));
 }
 
-TEST(DrawToken, LivesWithTokensThatCannotCome) {
+TEST(DrawToken, HandlesImpossibleTokens) {
   const at::Tensor logits = at::tensor({-INFINITY, 0.0F, -INFINITY});
   EXPECT_EQ(draw_token(logits, 1.0, 0, 0.0), 1u);
   EXPECT_EQ(draw_token(logits, 1.0, 2, 0.5), 1u);
 }
 
-// A model that counts: after id n comes n + 1 of ten, and it remembers what it was asked.
+// A model that counts modulo ten: n + 1 follows id n. It remembers its inputs.
 class Counting {
  public:
   at::Tensor operator()(const at::Tensor& ids) {
@@ -71,7 +71,7 @@ class Counting {
   std::vector<std::vector<int64_t>> seen;
 };
 
-TEST(Generate, GoesOnAndForgetsWhatIsOlderThanTheContext) {
+TEST(Generate, ContinuesAndDropsTokensOlderThanTheContext) {
   Counting model;
   std::vector<TokenId> heard;
   const auto made = generate(std::ref(model), {3, 4},
@@ -83,7 +83,7 @@ TEST(Generate, GoesOnAndForgetsWhatIsOlderThanTheContext) {
                                       ElementsAre(5, 6, 7)));
 }
 
-TEST(Generate, StopsAtTheMarkerAndKeepsItToItself) {
+TEST(Generate, StopsAtTheMarkerAndLeavesItOut) {
   Counting model;
   std::vector<TokenId> heard;
   const auto made =
@@ -93,7 +93,7 @@ TEST(Generate, StopsAtTheMarkerAndKeepsItToItself) {
   EXPECT_EQ(heard, made);
 }
 
-TEST(Generate, RepeatsItselfWithTheSameSeedOnly) {
+TEST(Generate, RepeatsItselfOnlyWithTheSameSeed) {
   const auto text = [](uint64_t seed) {
     const auto flat = [](const at::Tensor& ids) { return at::zeros({ids.numel(), 50}); };
     return generate(flat, {1},
@@ -103,9 +103,9 @@ TEST(Generate, RepeatsItselfWithTheSameSeedOnly) {
   EXPECT_NE(text(1), text(2));
 }
 
-TEST(GenerateDeath, NeedsSomethingToGoOnFrom) {
+TEST(GenerateDeath, NeedsAPrompt) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // LibTorch has threads by now
-  EXPECT_DEATH(generate(Counting(), {}, {.context = 4, .stop_at = {}}), "something to go on from");
+  EXPECT_DEATH(generate(Counting(), {}, {.context = 4, .stop_at = {}}), "needs a prompt");
 }
 
 }  // namespace

@@ -28,30 +28,30 @@ int64_t parameters_of(const Recipe& recipe) {
   return sum;
 }
 
-// A real worker's numbers with as many rounds in flight as there can be.
+// Compares the plan with a real worker's memory, with as many rounds in flight as possible.
 void expect_real_memory(const std::vector<std::string>& sets) {
   const Recipe recipe = recipe_of(sets);
   const StageOptions options = stage_options(recipe, kVocabulary)[1];
   const std::vector<LaneOptions> lanes = lane_options(recipe, options, {1});
   Stage stage(options);
-  AveragingCompute numbers(lanes, {0}, stage);
-  int64_t runs_apart = 0;  // a round may have a run of each lane more or less than the mean
+  AveragingCompute compute(lanes, {0}, stage);
+  int64_t runs_apart = 0;  // in each lane a round may have one run more or less than average
   for (const LaneOptions& lane : lanes) {
     const bool main = lane.lane == Lane::kMain;
     const int64_t rounds =
         rounds_in_flight_max(recipe, main ? round_interval(recipe) : recipe.averaging.repair_every);
-    for (int64_t round = 0; round < rounds; ++round) numbers.contribute(lane.lane, round);
+    for (int64_t round = 0; round < rounds; ++round) compute.contribute(lane.lane, round);
     runs_apart += rounds * (Cut(lane.cut).granularity() * 4 + 8);
   }
   const AveragingMemory plan = averaging_memory(recipe, options, {1});
-  EXPECT_EQ(plan.buffers, static_cast<double>(numbers.buffer_bytes())) << sets.front();
-  EXPECT_NEAR(plan.flights, static_cast<double>(numbers.flight_bytes()),
+  EXPECT_EQ(plan.buffers, static_cast<double>(compute.buffer_bytes())) << sets.front();
+  EXPECT_NEAR(plan.flights, static_cast<double>(compute.flight_bytes()),
               static_cast<double>(runs_apart))
       << sets.front();
-  EXPECT_GT(numbers.flight_bytes(), 0);
+  EXPECT_GT(compute.flight_bytes(), 0);
 }
 
-TEST(AveragingMemory, IsThatOfARealWorker) {
+TEST(AveragingMemory, MatchesARealWorker) {
   const std::string fixed = "averaging.merge=fixed_lag";
   expect_real_memory({"mesh.replicas=2", fixed, "averaging.lag=3"});
   expect_real_memory({"mesh.replicas=3", fixed, "averaging.lag=7", "averaging.interval=3"});
@@ -66,7 +66,7 @@ TEST(AveragingMemory, IsThatOfARealWorker) {
                       "averaging.gain=0", "averaging.repair_every=0"});
 }
 
-TEST(AveragingMemory, IsNoneWhereNothingIsAveraged) {
+TEST(AveragingMemory, IsZeroWithoutAveraging) {
   for (const char* set : {"mesh.replicas=1", "averaging.method=none"}) {
     const Recipe recipe = recipe_of({"mesh.replicas=2", set});
     const StageOptions stage = stage_options(recipe, kVocabulary)[0];
@@ -80,25 +80,25 @@ TEST(AveragingMemory, OwnersOfStepsKeepAnswers) {
   const StageOptions stage = stage_options(recipe, kVocabulary)[0];
   const auto parameters =
       static_cast<double>(parameter_count(slice_layout(stage.shape, stage.slice)));
-  // Half of the stage in 1.67 bits a number, for each of 64 rounds.
+  // Half of the stage at 1.67 bits per value, for each of 64 rounds.
   EXPECT_NEAR(averaging_memory(recipe, stage, {0}).answers, 64 * parameters / 2 * 107 / 512,
               64 * 107);
 }
 
-TEST(RoundsInFlight, AreThoseThatTheLagLeavesOpen) {
+TEST(RoundsInFlight, FollowTheLag) {
   const auto rounds = [](const char* lag, int64_t interval) {
     return rounds_in_flight_max(recipe_of({"mesh.replicas=2", "averaging.merge=fixed_lag",
                                            std::string("averaging.lag=") + lag}),
                                 interval);
   };
-  EXPECT_EQ(rounds("0", 1), 1);  // until its merge, at once
+  EXPECT_EQ(rounds("0", 1), 1);  // in flight until its merge, right away
   EXPECT_EQ(rounds("1", 1), 1);
   EXPECT_EQ(rounds("5", 1), 5);
   EXPECT_EQ(rounds("5", 2), 3);
   EXPECT_EQ(rounds("5", 50), 1);
 }
 
-TEST(AveragingTraffic, IsThatOfTheFormulas) {
+TEST(AveragingTraffic, MatchesTheFormulas) {
   for (const char* replicas : {"2", "3", "12"}) {
     const Recipe recipe =
         recipe_of({std::string("mesh.replicas=") + replicas, "run.evaluate_every=50"});

@@ -41,19 +41,19 @@ TEST(AveragingReport, SaysWhatARoundIsAndWhatItSends) {
       "\n"
       "  averaging  sparse, another 1/20 of the weights every update, all of them in 20 "
       "rounds\n"
-      "  merge      10 updates after sending, waits for everybody, correction ema, outer rate "
+      "  merge      10 updates after sending, waits for all replicas, correction ema, outer rate "
       "1 and momentum 0.5\n"
       "  a round    6,160 to 6,163 numbers in f32; a worker sends 24.6 kB to 24.7 kB\n"
-      "  in flight  0.5 rounds of each number (lag * fraction / interval), and ema is stable "
-      "up to 2.5\n"
+      "  in flight  0.5 rounds of each number (lag * fraction / interval); ema is stable up to "
+      "2.5\n"
       "  an update  98.6 kB over all replicas, 5.0 % of the 2.0 MB of an all-reduce of fp32 "
       "gradients\n"
-      "  evaluation 9.9 kB of copies an update, in the mean\n");
+      "  evaluation 9.9 kB of copies per update on average\n");
 }
 
 TEST(AveragingReport, KnowsEveryMethodMergeAndWire) {
-  EXPECT_THAT(report_of({}), HasSubstr("on arrival, without whoever is 1000 ms late"));
-  EXPECT_THAT(report_of({}), Not(HasSubstr("in flight")));  // nobody knows the lag
+  EXPECT_THAT(report_of({}), HasSubstr("on arrival, without replicas that are 1000 ms late"));
+  EXPECT_THAT(report_of({}), Not(HasSubstr("in flight")));  // the lag is unknown
   EXPECT_THAT(report_of({"averaging.wire=bf16"}), HasSubstr(", 2.5 % of the "));
   EXPECT_THAT(report_of({"averaging.fraction=1", "averaging.interval=3"}),
               HasSubstr("sparse, all weights every 3 updates\n"));
@@ -65,13 +65,13 @@ TEST(AveragingReport, KnowsEveryMethodMergeAndWire) {
               HasSubstr("  merge      waits for the mean before it updates\n"));
   EXPECT_THAT(report_of({"averaging.method=allreduce"}), HasSubstr(", 100 % of the "));
   EXPECT_THAT(report_of({"averaging.method=weights"}),
-              HasSubstr("  merge      waits for the mean at once\n"));
+              HasSubstr("  merge      waits for the mean right away\n"));
   EXPECT_THAT(report_of({"averaging.method=diloco"}), HasSubstr("outer rate 0.7 and momentum 0.9"));
   EXPECT_THAT(report_of({"averaging.method=none"}), HasSubstr("the replicas train apart"));
   EXPECT_THAT(report_of({"averaging.method=none"}), Not(HasSubstr("a round")));
 }
 
-TEST(AveragingNotes, AreNoneWhereAllIsWell) {
+TEST(AveragingNotes, AreEmptyForAGoodRecipe) {
   EXPECT_THAT(notes_of({}), IsEmpty());
   EXPECT_THAT(averaging_notes(loaded_from({}), kVocabulary), IsEmpty());
   EXPECT_THAT(notes_of({"averaging.method=none", "run.evaluate_every=1"}), IsEmpty());
@@ -88,25 +88,25 @@ TEST(AveragingNotes, WarnOfALagThatIsTooLong) {
   auto guarded = long_lag;
   guarded.push_back("averaging.guard=true");
   EXPECT_THAT(notes_of(guarded),
-              ElementsAre("note: averaging.guard holds rounds 2 updates apart, not 1: at a lag of "
-                          "10 updates merging would be unstable otherwise"));
+              ElementsAre("note: averaging.guard keeps rounds 2 updates apart, not 1: at a lag of "
+                          "10 updates merging would otherwise be unstable"));
   EXPECT_THAT(report_of(guarded), HasSubstr("another 1/2 of the weights every 2 updates"));
   auto stable = long_lag;
   stable.push_back("averaging.interval=2");
-  EXPECT_THAT(notes_of(stable), IsEmpty()) << "what the warning says helps";
+  EXPECT_THAT(notes_of(stable), IsEmpty()) << "the warning's advice helps";
 }
 
-TEST(AveragingNotes, TellOfEvaluationsThatSendMoreThanAveraging) {
+TEST(AveragingNotes, ReportEvaluationsThatSendMoreThanAveraging) {
   const auto notes = notes_of({"run.evaluate_every=5"});
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_THAT(notes[0], HasSubstr("note: copies for evaluation are 197.2 kB an update in the mean, "
-                                  "more than the 98.6 kB of averaging: a longer "
-                                  "run.evaluate_every (5) sends fewer"));
+  EXPECT_THAT(notes[0], HasSubstr("note: copies for evaluation are 197.2 kB per update on average, "
+                                  "more than the 98.6 kB of averaging: raise "
+                                  "run.evaluate_every (5) to send fewer"));
   EXPECT_THAT(averaging_notes(loaded_from({"mesh.replicas=2", "run.evaluate_every=5"}), {}),
               IsEmpty());
 }
 
-TEST(AveragingNotes, TellThatOneReplicaAveragesNothing) {
+TEST(AveragingNotes, ReportThatOneReplicaAveragesNothing) {
   EXPECT_THAT(averaging_notes(loaded_from({"averaging.method=sparse"}), kVocabulary),
               ElementsAre("note: averaging.method = \"sparse\" (--set) does nothing with one "
                           "replica: raise mesh.replicas, or leave it out"));

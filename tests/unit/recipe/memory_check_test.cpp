@@ -26,26 +26,26 @@ std::string refusal_of(const std::vector<std::string>& sets, double available) {
   return status.error().message;
 }
 
-TEST(CheckMemory, LetsThroughWhatFits) {
+TEST(CheckMemory, AcceptsARunThatFits) {
   EXPECT_TRUE(check_memory(recipe_of({}), 257).ok());
   const double total = together(planned_memory(recipe_of({}), 257)).total();
   EXPECT_EQ(refusal_of({}, total), "fits");
   EXPECT_THAT(refusal_of({}, total - 1), HasSubstr("this run needs about"));
 }
 
-TEST(CheckMemory, NamesTheTotalWhatThereIsAndWhatToChange) {
+TEST(CheckMemory, NamesTheNeedTheMachineAndTheRemedies) {
   const std::string deep =
       refusal_of({"mesh.stages=4", "pipeline.extra_per_hop=50", "pipeline.update_every=1"}, 1e9);
   EXPECT_THAT(deep, HasSubstr(" GB of memory, "));
-  EXPECT_THAT(deep, HasSubstr(" GB of it for activations, and this machine has 1.0 GB: lower "
+  EXPECT_THAT(deep, HasSubstr(" GB of it for activations, but this machine has 1.0 GB: lower "
                               "pipeline.extra_per_hop (50), set pipeline.recompute = true, lower "
                               "data.batch (16) or make the model smaller"));
 }
 
-TEST(CheckMemory, AdvisesOnlyWhatIsLeftToDo) {
+TEST(CheckMemory, AdvisesOnlyWhatIsStillPossible) {
   const std::string message =
       refusal_of({"pipeline.recompute=true", "data.batch=4", "pipeline.update_every=4"}, 1e6);
-  EXPECT_THAT(message, HasSubstr("and this machine has 1.0 MB: make the model smaller"));
+  EXPECT_THAT(message, HasSubstr("but this machine has 1.0 MB: make the model smaller"));
   EXPECT_THAT(message, Not(HasSubstr("recompute")));
 }
 
@@ -75,10 +75,10 @@ TEST(CheckMemory, CountsReplicasAndWhatTheyKeep) {
   EXPECT_EQ(three.weights, 3 * one.weights);
   EXPECT_EQ(three.activations, 3 * one.activations);
   EXPECT_EQ(one.averaging, 0);
-  // ema, anchor and outer momentum of every replica, and rounds of a twentieth.
+  // Every replica keeps ema, anchor and outer momentum, plus rounds of a twentieth.
   EXPECT_GT(three.averaging, 3 * three.weights);
   EXPECT_LT(three.averaging, 3.5 * three.weights);
-  // Of what is evaluated the first replica alone has copies: one of each replica, two means.
+  // Only the first replica has copies for evaluation: one from each replica, and two means.
   EXPECT_EQ(three.evaluation, one.evaluation + 3 * one.weights);
   EXPECT_EQ(memory({"mesh.replicas=3", "averaging.method=none"}).averaging, 0);
   const std::vector<std::string> slow = {"mesh.replicas=3", "averaging.merge=fixed_lag"};

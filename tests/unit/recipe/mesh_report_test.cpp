@@ -55,13 +55,13 @@ TEST(PipelineReport, ShowsTheCutAndItsDelays) {
                         "233,984\n"));
 }
 
-TEST(PipelineReport, ShowsMemoryPerStageAndInAll) {
+TEST(PipelineReport, ShowsMemoryPerStageAndInTotal) {
   const std::string report = report_of({"mesh.stages=2"});
   EXPECT_THAT(report,
               HasSubstr("\n  memory  weights  gradients  optimizer  last update  averaging  "
-                        "versions  activations  evaluation  passing"));
+                        "versions  activations  evaluation  transient"));
   EXPECT_THAT(report, HasSubstr("\n     all  "));
-  EXPECT_THAT(report_of({}), Not(HasSubstr("     all  ")));  // one worker is all
+  EXPECT_THAT(report_of({}), Not(HasSubstr("     all  ")));  // one worker needs no total
   EXPECT_THAT(report_of({"mesh.replicas=2"}), HasSubstr("\n     all  "));
 }
 
@@ -86,7 +86,7 @@ TEST(PipelineReport, ShowsTheEndsOfALongMesh) {
   EXPECT_THAT(report, Not(HasSubstr("\n     32  ")));
 }
 
-TEST(PipelineReport, GoesOnWithoutAVocabulary) {
+TEST(PipelineReport, WorksWithoutAVocabulary) {
   const auto report = pipeline_report(loaded_from({"mesh.stages=2"}), Error{"no such tokenizer"});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(*report,
@@ -96,14 +96,14 @@ TEST(PipelineReport, GoesOnWithoutAVocabulary) {
             "\nparameters and memory are not shown: no such tokenizer\n");
 }
 
-TEST(PipelineReport, IsTheErrorWhereMemoryDoesNotDo) {
+TEST(PipelineReport, FailsIfMemoryIsTooSmall) {
   const auto report =
       pipeline_report(loaded_from({"data.batch=1000000", "model.context=100000"}), 257);
   ASSERT_FALSE(report.ok());
   EXPECT_THAT(report.error().message, HasSubstr("this run needs about"));
 }
 
-// A stage takes 0.7 ms for a microbatch of 4 sequences on such machines.
+// On these machines a stage takes 0.7 ms for a microbatch of 4 sequences.
 std::vector<std::string> simulated(std::vector<std::string> more) {
   more.insert(more.begin(), {"mesh.stages=4", "run.driver=sim", "sim.flops=1e12"});
   return more;
@@ -114,16 +114,16 @@ TEST(DepthReport, IsSilentForOtherDriversAndOneStage) {
   EXPECT_EQ(depth_report(loaded_from({"run.driver=sim", "sim.latency_ms=50"}), 257), "");
 }
 
-TEST(DepthReport, HasNoWarningWhereDepthDoes) {
+TEST(DepthReport, HasNoWarningIfDepthSuffices) {
   const std::string report = depth_report(loaded_from(simulated({})), 257);
   EXPECT_THAT(report, HasSubstr("a message 0 ns each way; that stage is busy for 100 %"));
   EXPECT_THAT(report, Not(HasSubstr("warning")));
 }
 
-TEST(DepthReport, WarnsAndWhatItSaysHelps) {
+TEST(DepthReport, WarnsAndItsAdviceHelps) {
   const LoadedRecipe shallow = loaded_from(simulated({"sim.latency_ms=2"}));
   const std::string warning = depth_report(shallow, 257);
-  EXPECT_THAT(warning, HasSubstr("\nwarning: pipeline.extra_per_hop = 0 is too little to keep the "
+  EXPECT_THAT(warning, HasSubstr("\nwarning: pipeline.extra_per_hop = 0 is too low to keep the "
                                  "stages busy: set pipeline.extra_per_hop = "));
   EXPECT_THAT(warning, HasSubstr(" and data.batch = "));
   const auto number_after = [&](const std::string& words) {
@@ -138,7 +138,7 @@ TEST(DepthReport, WarnsAndWhatItSaysHelps) {
   EXPECT_THAT(report, Not(HasSubstr("warning")));
 }
 
-TEST(DepthReport, LeavesTheBatchAloneWhereUpdateEveryWasGiven) {
+TEST(DepthReport, LeavesTheBatchAloneIfUpdateEveryWasGiven) {
   const std::string warning =
       depth_report(loaded_from(simulated({"sim.latency_ms=2", "pipeline.update_every=16"})), 257);
   EXPECT_THAT(warning, HasSubstr("set pipeline.extra_per_hop = "));
@@ -148,11 +148,11 @@ TEST(DepthReport, LeavesTheBatchAloneWhereUpdateEveryWasGiven) {
 TEST(DepthReport, SaysThatNoDepthHelpsAFullLink) {
   const std::string warning = depth_report(loaded_from(simulated({"sim.bandwidth_mbit=10"})), 257);
   EXPECT_THAT(warning, HasSubstr("warning: a message occupies its link for "));
-  EXPECT_THAT(warning, HasSubstr("no depth helps; raise sim.bandwidth_mbit (10)"));
+  EXPECT_THAT(warning, HasSubstr("so more depth does not help: raise sim.bandwidth_mbit (10)"));
   EXPECT_THAT(warning, Not(HasSubstr("extra_per_hop")));
 }
 
-TEST(DepthReport, OnlyTellsWhatSynchronousSchedulesCost) {
+TEST(DepthReport, DoesNotWarnAboutSynchronousSchedules) {
   const std::string report =
       depth_report(loaded_from(simulated({"pipeline.schedule=gpipe", "data.batch=32",
                                           "pipeline.update_every=8", "model.layers=16"})),
@@ -186,7 +186,7 @@ TEST(SimulatedTimes, TakeLinksAndSpeedsFromTheRecipe) {
                             .recipe;
   const PipelineTimes times = simulated_times(recipe, 257);
   EXPECT_EQ(times.hop.latency.count, 3'000'000);
-  // 4 sequences of 128 tokens of 128 numbers of 4 bytes and a header, at a byte per microsecond.
+  // 4 sequences of 128 tokens of 128 values of 4 bytes and a header, at a byte per microsecond.
   EXPECT_EQ(times.hop.transfer.count, (4 * 128 * 128 * 4 + 64) * 1000);
   EXPECT_NEAR(static_cast<double>(times.stages[1].forward.count),
               2.0 * static_cast<double>(times.stages[2].forward.count), 2);

@@ -17,7 +17,7 @@ Result<int64_t> vocabulary_of(const std::string& train, const std::string& token
 }
 
 TEST(RecipeVocabulary, OfTextIsTheTokenizers) {
-  // The text itself is not looked at.
+  // The text itself is never opened.
   EXPECT_EQ(vocabulary_of("no/such/text").value(), 257);
   EXPECT_FALSE(vocabulary_of("x.txt", "hf:no/such.json").ok());
 }

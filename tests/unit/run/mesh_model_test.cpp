@@ -1,4 +1,4 @@
-// Whole meshes with real arithmetic, by hand.
+// Whole meshes with real compute, driven manually.
 #include "run/mesh_model.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST_F(MeshTest, TheOrderOfTurnsDoesNotChangeTheBits) {
   }
 }
 
-TEST_F(MeshTest, LookAheadsDifferWhereGradientsAreLateAndOnlyThere) {
+TEST_F(MeshTest, LookAheadsDifferOnlyWhereGradientsAreLate) {
   const auto weights = [&](int64_t stages, Lookahead lookahead) {
     Recipe recipe = mesh_recipe(stages, 4);
     recipe.pipeline.lookahead = lookahead;
@@ -84,8 +84,8 @@ TEST_F(MeshTest, LookAheadsDifferWhereGradientsAreLateAndOnlyThere) {
 }
 
 // With one late forward per update, all but one of the gradients are known when it starts; with as
-// many guesses as late forwards, and no data left to be surprised by, little is lost.
-TEST_F(MeshTest, ATentativeGuessIsNearerThanStandingStill) {
+// many guesses as late forwards, little is left to chance.
+TEST_F(MeshTest, ATentativeGuessIsCloserThanTheOldWeights) {
   Recipe recipe = mesh_recipe(2, 4);
   recipe.pipeline.lookahead = Lookahead::kTentative;
   recipe.run.updates = 12;
@@ -97,7 +97,7 @@ TEST_F(MeshTest, ATentativeGuessIsNearerThanStandingStill) {
   }
 }
 
-TEST_F(MeshTest, GoesOnFromASavedStateWithTheSameBits) {
+TEST_F(MeshTest, ResumesFromASavedStateWithTheSameBits) {
   for (const Lookahead lookahead : {Lookahead::kPredict, Lookahead::kTentative}) {
     Recipe recipe = mesh_recipe(2, lookahead == Lookahead::kPredict ? 1 : 2);
     recipe.pipeline.lookahead = lookahead;
@@ -146,7 +146,7 @@ TEST_F(MeshTest, EvaluationsSeeOneVersionOfAllStages) {
   }
 }
 
-TEST_F(MeshTest, LeavesTheWeightsWhereTheLossIsNotFinite) {
+TEST_F(MeshTest, LeavesTheWeightsAloneIfTheLossIsNotFinite) {
   for (const auto schedule : {PipelineSchedule::kAsync, PipelineSchedule::k1f1b}) {
     Recipe recipe = mesh_recipe(2, 1);
     recipe.pipeline.schedule = schedule;

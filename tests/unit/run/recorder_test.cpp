@@ -13,7 +13,7 @@ class StoppedClock final : public Clock {
 };
 
 // Two replicas of one stage; every piece of work sends one byte.
-class RunBooksTest : public testing::Test {
+class RunRecorderTest : public testing::Test {
  protected:
   void work(WorkKind kind, int64_t replica, int64_t update, Lane lane = Lane::kMain) {
     WorkRecord record;
@@ -24,7 +24,7 @@ class RunBooksTest : public testing::Test {
     record.bytes_sent = 1;
     recorder_.worked(record);
   }
-  // All that a replica does for an update.
+  // Everything a replica does for an update.
   void update(int64_t replica, int64_t number) {
     work(WorkKind::kForward, replica, number);
     work(WorkKind::kBackward, replica, number);
@@ -49,7 +49,7 @@ class RunBooksTest : public testing::Test {
                   std::move(*EventLog::open(folder_ / "events.jsonl", false)), {}, {});
 };
 
-TEST_F(RunBooksTest, BytesOfEveryPurposeAreThoseOfTheWorkThatWasDone) {
+TEST_F(RunRecorderTest, CountsTheBytesOfAllWorkByPurpose) {
   update(0, 1);
   for (int64_t number = 1; number <= 3; ++number) update(1, number);
   const RunCounters counters = recorder_.counters();
@@ -60,8 +60,8 @@ TEST_F(RunBooksTest, BytesOfEveryPurposeAreThoseOfTheWorkThatWasDone) {
   EXPECT_EQ(counters.bytes_evaluation, 4);
 }
 
-// As after replicas were stopped apart: nobody makes the updates in between again.
-TEST_F(RunBooksTest, UpdatesThatOneReplicaMadeAloneAreNotForgotten) {
+// Happens after replicas stopped at different updates: the updates in between are not repeated.
+TEST_F(RunRecorderTest, CountsUpdatesThatOneReplicaMadeAlone) {
   for (int64_t number = 1; number <= 3; ++number) update(0, number);
   update(1, 3);
   EXPECT_EQ(recorder_.counters().update, 3);

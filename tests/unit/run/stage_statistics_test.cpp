@@ -24,7 +24,7 @@ RunPlan plan_of(PipelineSchedule order, int64_t update_every, int64_t updates) {
           .saves = false};
 }
 
-TEST(StageStatistics, MeasuredDelaysAreTheFormulas) {
+TEST(StageStatistics, MeasuredDelaysMatchTheFormula) {
   for (const int64_t every : {1, 2, 3, 4, 7}) {
     for (int64_t s = 0; s < 4; ++s) {
       const StageStatistics found = statistics_of(plan_of(PipelineSchedule::kAsync, every, 20), s);
@@ -69,7 +69,7 @@ TEST(StageStatistics, BusyIsTheShareUntilTheLastUpdate) {
   EXPECT_DOUBLE_EQ(keeper.of({0}).busy, 0.4);
 }
 
-TEST(StageStatistics, PredictionErrorsAreAveragedAndNoneIsNone) {
+TEST(StageStatistics, PredictionErrorsAreAveragedIfThereAreAny) {
   const RunPlan plan = plan_of(PipelineSchedule::kAsync, 1, 1);
   StatisticsKeeper keeper(plan);
   EXPECT_FALSE(keeper.of({0}).prediction_error.has_value());

@@ -73,7 +73,7 @@ TEST_F(ProgressLines, ShortWorkIsQuiet) {
   EXPECT_EQ(lines(), "");
 }
 
-TEST_F(ProgressLines, SlowWorkIsHeardOfEveryHalfMinute) {
+TEST_F(ProgressLines, SlowWorkPrintsALineEveryHalfMinute) {
   Progress progress(clock_, "reading", 0);
   for (int i = 0; i < 62; ++i) {
     progress.show(static_cast<uint64_t>(i), std::to_string(i));
@@ -91,7 +91,7 @@ TEST_F(ProgressLines, AResumedRunCountsTimeFromWhereItBegan) {
   EXPECT_THAT(lines(), testing::EndsWith("training  90%  10 s left\n"));
 }
 
-TEST_F(ProgressLines, NotesAndLastWordsAreLinesOfTheirOwn) {
+TEST_F(ProgressLines, NotesAndLastWordsAreSeparateLines) {
   Progress progress(clock_, "training", 10);
   progress.note("saved");
   clock_.pass(3);

@@ -48,7 +48,7 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_TRUE(at::equal(a.payload, b.payload));
 }
 
-TEST(Message, SurvivesTheWay) {
+TEST(Message, SurvivesARoundTrip) {
   for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong}) {
     Message message = activation();
     message.payload = message.payload.to(type);
@@ -65,7 +65,7 @@ TEST(Message, SurvivesTheWay) {
   expect_same(scalar, *from_bytes(to_bytes(scalar)));
 }
 
-TEST(Message, PiecesOfRoundsSurviveTheWay) {
+TEST(Message, RoundFieldsSurviveARoundTrip) {
   expect_same(answer(), *from_bytes(to_bytes(answer())));
   for (const Lane lane : {Lane::kMain, Lane::kRepair, Lane::kEvaluation}) {
     Message bare = {.kind = MessageKind::kContribution,
@@ -86,7 +86,7 @@ TEST(Message, ATensorThatIsAViewArrivesWhole) {
   EXPECT_TRUE(at::equal(back->payload, message.payload));
 }
 
-TEST(Message, EveryCutIsRefusedInWords) {
+TEST(Message, EveryTruncationIsRefusedWithAMessage) {
   const std::vector<std::byte> whole = to_bytes(activation());
   for (size_t length = 0; length < whole.size(); ++length) {
     const auto result = from_bytes(std::span(whole).first(length));
@@ -98,9 +98,9 @@ TEST(Message, EveryCutIsRefusedInWords) {
   EXPECT_FALSE(from_bytes(longer).ok());
 }
 
-// Whatever one byte becomes, the answer is a message or a sentence; never a crash, never a tensor
+// Whatever one byte becomes, the result is a message or an error; never a crash, never a tensor
 // larger than what was sent.
-TEST(Message, ADamagedByteIsNeverACrash) {
+TEST(Message, ADamagedByteNeverCrashes) {
   for (const Message& message : {activation(), answer()}) {
     const std::vector<std::byte> whole = to_bytes(message);
     for (size_t at = 0; at < whole.size(); ++at) {

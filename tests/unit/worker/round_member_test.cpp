@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 
-constexpr int64_t kChunks = 2;  // of two replicas
+constexpr int64_t kChunks = 2;  // one per replica
 
 LanePlan on_arrival(int64_t cycle = 5) {
   LanePlan plan = {.replicas = kChunks, .cycle = cycle};
@@ -33,7 +33,7 @@ void answer_all(RoundMember& member, int64_t round) {
   for (int64_t chunk = 0; chunk < kChunks; ++chunk) member.deliver(answer(round, chunk));
 }
 
-// All that is due now, as "round.chunk".
+// Everything that is due now, as "round.chunk".
 std::vector<std::string> merge_all(RoundMember& member, int64_t updates) {
   std::vector<std::string> merged;
   while (const auto due = member.merge_due(updates, /*flush=*/false)) {
@@ -48,7 +48,7 @@ TEST(RoundMember, ContributesEveryIntervalOnce) {
   LanePlan plan = on_arrival();
   plan.interval = 3;
   RoundMember member(plan, /*updates_done=*/3, /*next_round=*/1);
-  EXPECT_FALSE(member.contributes_at(3)) << "the session before has done that";
+  EXPECT_FALSE(member.contributes_at(3)) << "the previous session has done that";
   EXPECT_FALSE(member.contributes_at(4));
   EXPECT_TRUE(member.contributes_at(6));
   EXPECT_EQ(member.next_round(), 1);
@@ -57,7 +57,7 @@ TEST(RoundMember, ContributesEveryIntervalOnce) {
   EXPECT_EQ(member.next_round(), 2);
 }
 
-TEST(RoundMember, OnArrivalMergesWhatHasComeInOrder) {
+TEST(RoundMember, OnArrivalMergesAnswersInOrder) {
   RoundMember member(on_arrival(), 0, 0);
   member.contributed(0, 1, true);
   member.contributed(1, 2, true);
@@ -71,7 +71,7 @@ TEST(RoundMember, OnArrivalMergesWhatHasComeInOrder) {
   EXPECT_EQ(due->lag, 4);
   EXPECT_TRUE(due->sent);
   EXPECT_THAT(merge_all(member, 5), ElementsAre("0.1", "1.0", "1.1"));
-  EXPECT_THAT(member.in_flight(), ElementsAre(0)) << "chunk 0 of it has not come";
+  EXPECT_THAT(member.in_flight(), ElementsAre(0)) << "its chunk 0 has not arrived";
   member.deliver(answer(0, 1));
   EXPECT_THAT(merge_all(member, 6), IsEmpty()) << "not twice";
 }
@@ -92,8 +92,8 @@ TEST(RoundMember, AFixedLagIsWaitedFor) {
   EXPECT_TRUE(member.merge_due(4, /*flush=*/true).has_value()) << "nothing in flight is saved";
 }
 
-// Two rounds of slack, and less than that where the round is answered already.
-TEST(RoundMember, GoesOnWithTheFleetWhereItHasFallenBehind) {
+// It has two rounds of slack, or less if its round is answered already.
+TEST(RoundMember, JumpsAheadIfItHasFallenBehind) {
   RoundMember member(on_arrival(), 0, 0);
   member.contributed(0, 1, true);
   member.heard_of(3);
@@ -108,7 +108,7 @@ TEST(RoundMember, GoesOnWithTheFleetWhereItHasFallenBehind) {
   EXPECT_EQ(answered.next_round(), 3);
 }
 
-TEST(RoundMember, WithoutADeadlineNobodyFallsBehind) {
+TEST(RoundMember, NeverFallsBehindWithoutADeadline) {
   LanePlan plan = {.replicas = kChunks};
   plan.lag = 1;
   RoundMember member(plan, 0, 0);
@@ -117,7 +117,7 @@ TEST(RoundMember, WithoutADeadlineNobodyFallsBehind) {
   EXPECT_FALSE(member.follows());
 }
 
-TEST(RoundMember, WhoMissesMoreThanACycleFollowsForOne) {
+TEST(RoundMember, FollowsForACycleAfterMissingMoreThanOne) {
   RoundMember member(on_arrival(/*cycle=*/5), 0, 0);
   member.contributed(0, 1, true);
   member.heard_of(7);
@@ -132,8 +132,8 @@ TEST(RoundMember, WhoMissesMoreThanACycleFollowsForOne) {
   EXPECT_FALSE(member.follows()) << "a cycle later it counts again";
 }
 
-// Slower by more than a cycle a round: every second time it has a say.
-TEST(RoundMember, WhoIsVerySlowDoesNotFollowForEver) {
+// It falls back by more than a cycle per round, and counts every second time.
+TEST(RoundMember, AVerySlowMemberDoesNotFollowForever) {
   RoundMember member(on_arrival(/*cycle=*/1), 0, 0);
   int64_t update = 0;
   std::vector<bool> said;
@@ -145,7 +145,7 @@ TEST(RoundMember, WhoIsVerySlowDoesNotFollowForEver) {
   EXPECT_THAT(said, ElementsAre(false, true, false, true, false));
 }
 
-TEST(RoundMember, MergesWithoutAFlightWhatItHadNoSayIn) {
+TEST(RoundMember, MergesRoundsItDidNotContributeTo) {
   RoundMember member(on_arrival(), 0, 0);
   answer_all(member, 3);
   const auto due = member.merge_due(7, false);
@@ -169,7 +169,7 @@ TEST(RoundMember, GivesUpAfter64Rounds) {
   EXPECT_EQ(member.in_flight().size(), 64U);
   EXPECT_EQ(member.missed(), kChunks);
   answer_all(member, 0);
-  EXPECT_THAT(merge_all(member, 65), IsEmpty()) << "that came too late";
+  EXPECT_THAT(merge_all(member, 65), IsEmpty()) << "they arrived too late";
 }
 
 TEST(RoundMember, AnswersFromBeforeAJumpAreDropped) {
@@ -188,10 +188,10 @@ TEST(RoundMember, StepsAreAskedForAgain) {
     if (round == 5) member.deliver(answer(5, 1));
     merge_all(member, round + 1);
   }
-  EXPECT_THAT(member.take_missed(17), IsEmpty()) << "sixteen rounds are no time";
+  EXPECT_THAT(member.take_missed(17), IsEmpty()) << "sixteen rounds are too early to ask";
   EXPECT_THAT(member.take_missed(18), ElementsAre(Pair(2, 0), Pair(2, 1)));
   EXPECT_THAT(member.take_missed(21), ElementsAre(Pair(5, 0))) << "round 2 was asked for just now";
-  EXPECT_THAT(member.take_missed(34), ElementsAre(Pair(2, 0), Pair(2, 1))) << "and once more";
+  EXPECT_THAT(member.take_missed(34), ElementsAre(Pair(2, 0), Pair(2, 1))) << "asked once more";
 }
 
 TEST(RoundMember, OnlyStepsAreAskedForAgain) {
@@ -200,7 +200,7 @@ TEST(RoundMember, OnlyStepsAreAskedForAgain) {
   EXPECT_THAT(member.take_missed(40), IsEmpty());
 }
 
-// What it skips it awaits, but for what it has merged before it got there.
+// It awaits the chunks of rounds it skips, except those it merged before it got there.
 TEST(RoundMember, StepsOfSkippedRoundsAreAwaitedOnce) {
   RoundMember member(of_steps(), 0, 0);
   member.contributed(0, 1, true);
@@ -226,7 +226,7 @@ TEST(RoundMember, SkippedStepsAreBoundedToo) {
   EXPECT_EQ(member.in_flight().front(), 437);
 }
 
-TEST(RoundMember, AnswersForWhoStandsStillAreBounded) {
+TEST(RoundMember, AnswersForAPausedMemberAreBounded) {
   RoundMember member(on_arrival(), 0, 0);
   for (int64_t round = 0; round < 300; ++round) answer_all(member, round);
   EXPECT_EQ(member.missed(), 44 * kChunks);

@@ -42,7 +42,7 @@ void close(RoundOwner& owner, const ChunkId& id) {
   owner.reduced(id, owner.contributors(id), at::scalar_tensor(id.round));
 }
 
-TEST(RoundOwner, ClosesWhenEverybodyHasSent) {
+TEST(RoundOwner, ClosesWhenAllReplicasHaveSent) {
   for (const bool on_arrival : {false, true}) {
     RoundOwner owner(plan_of(3, on_arrival));
     for (const int64_t replica : {2, 0}) {
@@ -71,7 +71,7 @@ TEST(RoundOwner, TheOldestGoesFirst) {
   EXPECT_EQ(owner.to_reduce(), (ChunkId{2, 0}));
 }
 
-TEST(RoundOwner, ClosesAtItsDeadlineWithWhoeverCame) {
+TEST(RoundOwner, ClosesAtItsDeadlineWithThePartsThatArrived) {
   RoundOwner owner(plan_of(3, true));
   EXPECT_FALSE(owner.to_await().has_value());
   owner.deliver(part(1, {0, 0}));
@@ -86,13 +86,13 @@ TEST(RoundOwner, ClosesAtItsDeadlineWithWhoeverCame) {
   EXPECT_EQ(owner.missing(), 2);
   owner.deliver(part(0, {0, 0}));
   owner.deliver(weightless(2, {0, 0}));
-  EXPECT_EQ(owner.late(), 1) << "who has no say cannot be late";
+  EXPECT_EQ(owner.late(), 1) << "a part without weight cannot be late";
   EXPECT_EQ(owner.open_count(), 0U) << "a closed chunk stays closed";
   owner.deliver(message(MessageKind::kDeadline, 0, {0, 0}));
   EXPECT_FALSE(owner.to_reduce().has_value());
 }
 
-TEST(RoundOwner, WithoutADeadlineItWaitsForEverybody) {
+TEST(RoundOwner, WithoutADeadlineItWaitsForAllReplicas) {
   RoundOwner owner(plan_of(2, false));
   owner.deliver(part(0, {0, 0}));
   owner.deliver(part(0, {1, 0}));
@@ -101,8 +101,8 @@ TEST(RoundOwner, WithoutADeadlineItWaitsForEverybody) {
   EXPECT_EQ(owner.to_reduce(), (ChunkId{1, 0})) << "round 0 still lacks one";
 }
 
-// Links are in order: whose part of a later round is here, sends none of this one.
-TEST(RoundOwner, DoesNotWaitForWhoHasGoneOn) {
+// Links are in order: a replica that has sent a part of a later round sends none of this one.
+TEST(RoundOwner, DoesNotWaitForAReplicaThatHasMovedOn) {
   RoundOwner owner(plan_of(3, true));
   owner.deliver(part(0, {5, 0}));
   owner.deliver(part(1, {5, 0}));
@@ -121,7 +121,7 @@ TEST(RoundOwner, AFollowerIsNotWaitedForAndNotCounted) {
   EXPECT_EQ(owner.missing(), 0);
 }
 
-TEST(RoundOwner, WhatComesWhileTheMeanIsMadeIsLate) {
+TEST(RoundOwner, APartThatArrivesWhileTheMeanIsMadeIsLate) {
   RoundOwner owner(plan_of(2, true));
   owner.deliver(part(0, {0, 0}));
   owner.deliver(message(MessageKind::kDeadline, 0, {0, 0}));
@@ -140,7 +140,7 @@ TEST(RoundOwner, TheSamePartTwiceCountsOnce) {
   EXPECT_EQ(owner.contributions({0, 0}, set_of({0})).size(), 1U);
 }
 
-TEST(RoundOwner, RepeatsTheLastAnswersForWhoAsks) {
+TEST(RoundOwner, RepeatsRecentAnswersOnRequest) {
   LanePlan plan = plan_of(1, true);
   plan.needs_every = true;
   RoundOwner owner(plan);
@@ -158,10 +158,10 @@ TEST(RoundOwner, RepeatsTheLastAnswersForWhoAsks) {
   owner.repeated({36, 0}, {3});
   EXPECT_FALSE(owner.to_repeat().has_value());
   owner.deliver(part(0, {20, 0}));
-  EXPECT_EQ(owner.open_count(), 0U) << "what is older than all answers is closed";
+  EXPECT_EQ(owner.open_count(), 0U) << "a chunk older than all answers is closed";
 }
 
-TEST(RoundOwner, ForgetsAQuestionTogetherWithItsAnswer) {
+TEST(RoundOwner, ForgetsARequestTogetherWithItsAnswer) {
   LanePlan plan = plan_of(1, true);
   plan.needs_every = true;
   RoundOwner owner(plan);
@@ -174,7 +174,7 @@ TEST(RoundOwner, ForgetsAQuestionTogetherWithItsAnswer) {
   EXPECT_FALSE(owner.to_repeat().has_value());
 }
 
-TEST(RoundOwner, OfAnswersThatNobodyAsksForOnlyTheFactIsKept) {
+TEST(RoundOwner, KeepsNoPayloadOfAnswersThatAreNeverAskedForAgain) {
   RoundOwner owner(plan_of(1, true));
   owner.deliver(part(0, {0, 0}));
   close(owner, {0, 0});
@@ -182,9 +182,9 @@ TEST(RoundOwner, OfAnswersThatNobodyAsksForOnlyTheFactIsKept) {
   EXPECT_FALSE(owner.answer({0, 0})->payload.defined());
 }
 
-// Evaluations are numbered by updates, hundreds apart. That of update 100 must be held although the
-// other replica's copy was lost and its copy of 200 has been waited for in vain.
-TEST(RoundOwner, AnEvaluationThatItsOwnerComesToLateIsStillHeld) {
+// Evaluations are numbered by updates, hundreds apart. Update 100 must still be evaluated although
+// the other replica's copy was lost and the deadline of update 200 has already passed.
+TEST(RoundOwner, AnEvaluationThatItsOwnerReachesLateStillHappens) {
   LanePlan plan = plan_of(2, true);
   plan.lane = Lane::kEvaluation;
   RoundOwner owner(plan);
@@ -192,12 +192,12 @@ TEST(RoundOwner, AnEvaluationThatItsOwnerComesToLateIsStillHeld) {
   owner.deliver(message(MessageKind::kDeadline, 0, {200, 0}));
   close(owner, {200, 0});
   owner.deliver(part(0, {100, 0}));
-  EXPECT_EQ(owner.to_reduce(), (ChunkId{100, 0})) << "the other has gone on";
+  EXPECT_EQ(owner.to_reduce(), (ChunkId{100, 0})) << "the other has moved on";
   close(owner, {100, 0});
   owner.deliver(part(0, {200, 0}));
-  EXPECT_FALSE(owner.to_reduce().has_value()) << "that has been held already";
+  EXPECT_FALSE(owner.to_reduce().has_value()) << "that one is already closed";
   owner.deliver(part(1, {150, 0}));
-  EXPECT_EQ(owner.open_count(), 0U) << "nobody will evaluate it any more";
+  EXPECT_EQ(owner.open_count(), 0U) << "the owner has moved past it";
 }
 
 }  // namespace

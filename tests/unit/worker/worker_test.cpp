@@ -1,4 +1,4 @@
-// The state machine by itself: what it names next, what it sends, when it is done.
+// The state machine by itself: what it does next, what it sends, when it is done.
 #include "worker/worker.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ RunPlan plan_of(PipelineSchedule order, int64_t stages, int64_t update_every, in
           .activation_bytes = 100};
 }
 
-// "F0 F1 B0 U1" of one stage.
+// One stage's work as "F0 F1 B0 U1".
 std::string story(const MemoryRecorder& recorder, int64_t stage) {
   const std::string letters = "FBUSE";
   std::string text;
@@ -119,7 +119,7 @@ TEST(Worker, FlushPointsOfARecordingAreKept) {
   EXPECT_EQ(story(recorder, 0), "F0 B0 U1 F1 F2 B1 U2 B2 U3 F3 B3 U4");
 }
 
-TEST(Worker, AStopDrainsWhatIsOnItsWay) {
+TEST(Worker, AStopDrainsThePipeline) {
   RunPlan plan = plan_of(PipelineSchedule::kAsync, 3, 1, 100);
   plan.saves = true;
   const Workers workers = idle_workers(plan);
@@ -135,7 +135,7 @@ TEST(Worker, AStopDrainsWhatIsOnItsWay) {
       }));
   const int64_t end = workers[0]->counts().updates;
   EXPECT_GE(end, 5);
-  EXPECT_LE(end, 8);  // two more were in flight, and stage 0 hears of it at its next update
+  EXPECT_LE(end, 8);  // two more were in flight, and stage 0 acts on it at its next update
   for (const auto& worker : workers) {
     EXPECT_EQ(worker->counts().updates, end);
     EXPECT_EQ(worker->counts().in_flight(), 0);
@@ -166,7 +166,7 @@ TEST(Worker, EvaluatesAtMostOneBatchPerTrainingForward) {
   }
 }
 
-TEST(Worker, WaitsWhereEvaluationsCannotKeepUp) {
+TEST(Worker, WaitsIfEvaluationsCannotKeepUp) {
   RunPlan plan = plan_of(PipelineSchedule::kAsync, 3, 1, 8);
   plan.evaluate_every = 1;
   plan.evaluation_batches = 5;
@@ -187,7 +187,7 @@ TEST(Worker, ASessionThatIsOverHasNothingToDo) {
   plan.saves = true;
   for (const auto& worker : idle_workers(plan)) {
     EXPECT_FALSE(worker->next().has_value());
-    EXPECT_TRUE(worker->done()) << "what it began with is on disk already";
+    EXPECT_TRUE(worker->done()) << "its initial state is already on disk";
   }
 }
 
@@ -202,7 +202,7 @@ TEST(Worker, ASessionMayBeginWithTheEvaluationThatIsDue) {
   EXPECT_EQ(story(recorder, 1), "E0 E1 E2");
 }
 
-TEST(Worker, NoMoreEvaluationBatchesAreOnTheirWayThanThereAreStages) {
+TEST(Worker, EvaluationBatchesInFlightNeverOutnumberTheStages) {
   RunPlan plan = plan_of(PipelineSchedule::kAsync, 3, 1, 2);
   plan.evaluation_batches = 20;
   const Workers workers = idle_workers(plan);
@@ -217,7 +217,7 @@ TEST(Worker, NoMoreEvaluationBatchesAreOnTheirWayThanThereAreStages) {
     }
     most = std::max(most, ahead);
   };
-  // The first stage that can work always goes first: it would send all batches at once.
+  // The first ready stage always goes next: unlimited, it would send all batches at once.
   EXPECT_TRUE(HandDriver(workers).run(
       recorder, [](size_t, size_t) { return size_t{0}; }, watch));
   EXPECT_EQ(story(recorder, 2).find("E19") != std::string::npos, true);
