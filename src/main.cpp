@@ -10,17 +10,17 @@
 #include "cli/matrix_unit.h"
 
 int main(int argc, char** argv) {
-  ::prctl(PR_SET_NAME, "leeway");             // of one that `compare` starts, ps would say `exe`
-  leeway::cli::avoid_unusable_matrix_unit();  // before oneDNN asks the processor what it has
+  ::prctl(PR_SET_NAME, "leeway");             // or ps shows `exe` for runs of `compare`
+  leeway::cli::avoid_unusable_matrix_unit();  // before oneDNN queries the CPU
   leeway::cli::prefer_large_pages();          // before the first tensor
   try {
     return leeway::cli::run(argc, argv);
   } catch (const c10::OutOfMemoryError&) {
     std::fprintf(stderr,
-                 "leeway: the GPU's memory is full; lower data.batch, raise "
+                 "leeway: out of GPU memory; lower data.batch, raise "
                  "pipeline.update_every, or make the model smaller\n");
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "leeway: memory is full; lower data.batch or make the model smaller\n");
+    std::fprintf(stderr, "leeway: out of memory; lower data.batch or make the model smaller\n");
   } catch (const c10::Error& error) {
     std::fprintf(stderr, "leeway: LibTorch failed: %s\n", error.what_without_backtrace());
   } catch (const std::exception& error) {

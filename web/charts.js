@@ -1,10 +1,10 @@
-// The charts: what each of them shows of the data, and how it is drawn.
+// The charts: which data each one shows, and how it is drawn.
 'use strict';
 const COLORS = {
   light: ['#0072b2', '#d55e00', '#009e73', '#b3508a', '#8a6d00', '#3b3f8f', '#2a8fbd', '#6b4a1f'],
   dark: ['#56b4e9', '#ff9a4d', '#2fc79a', '#e79bc5', '#f0d442', '#a3a8ff', '#9adcff', '#d3ab7a'],
 };
-// Where the numbers of a point stand, and how they are said.
+// Index of each axis in a point, and how to format its values.
 const AXES = {
   tokens: {at: 1, title: 'tokens', say: say.count},
   time: {at: 2, title: 'seconds', say: say.seconds},
@@ -22,7 +22,7 @@ const colorOf = (index) => {
 };
 const styleOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// Lines over one axis. `lines`: [{label, curve, color, dashed, dots}].
+// Lines along one axis. `lines`: [{label, curve, color, dashed, dots}].
 const lineChart = ({lines, axis, unit, logarithmic, zero}) => {
   const {at, title, say: sayAt} = AXES[axis];
   return {
@@ -83,7 +83,7 @@ const baseOptions = ({x, y, tooltip, legend}) => {
   };
 };
 
-// Adds up the delays of a run's workers: by stage, or of all.
+// Adds up histograms of several workers.
 const addUp = (histograms) => {
   const sums = new Map();
   for (const histogram of histograms) {
@@ -92,7 +92,7 @@ const addUp = (histograms) => {
   return sums;
 };
 
-// [{label, counts: Map}] as shares of 1, over every value that any of them has.
+// [{label, counts: Map}] as shares of 1, over all values that occur in any of them.
 const histogramChart = (groups, xTitle) => {
   const values = [...new Set(groups.flatMap(({counts}) => [...counts.keys()]))];
   values.sort((a, b) => a - b);

@@ -1,5 +1,5 @@
-// Shows a run while it goes on: newer data comes by server-sent events, or, where all streams are
-// taken, by asking now and then. Nothing is asked for while nobody sees the page.
+// Shows a run in progress: newer data comes by server-sent events or, if all streams are in use, by
+// polling. Nothing is requested while the page is hidden.
 'use strict';
 {
   const ASK_MS = 5000;
@@ -7,13 +7,13 @@
   const pause = element('button', {type: 'button', id: 'pause', 'aria-pressed': 'false'}, 'pause');
   document.getElementById('theme').before(told, pause);
   document.getElementById('footer').replaceChildren('Made by leeway ',
-    element('span', {id: 'version'}, shown.version), '. Newer data comes from the program alone.');
+    element('span', {id: 'version'}, shown.version), '. New data comes only from this program.');
 
   let source = null, asking = null, newest = null, ended = false, freeAt = 0, waiting = null;
   const paused = () => pause.getAttribute('aria-pressed') === 'true';
   const tell = (text) => { if (told.textContent !== text) told.textContent = text; };
 
-  // What the reader has opened stays open, and the page where it is.
+  // Keeps opened details open, and the scroll position.
   const showKept = (data) => {
     const key = (details) => `${details.closest('section').id} ${details.innerText}`;
     const open = new Set([...document.querySelectorAll('section details[open] > summary')]
@@ -26,7 +26,7 @@
     scrollTo(scrollX, at);
   };
 
-  // A slow machine draws less often, and always the newest.
+  // A slow machine draws less often, but always the newest data.
   const draw = () => {
     clearTimeout(waiting);
     if (newest === null || paused() || document.hidden) return;
@@ -59,9 +59,9 @@
       const data = await answer.json();
       take(data);
       tell('live, every few seconds');
-      if (data.ended) finish('The run has ended; this is how it ended.');
+      if (data.ended) finish('The run has ended; this is its final state.');
     } catch {
-      tell('The server does not answer; the run has ended, or goes on without it.');
+      tell('The server does not respond; the run has ended or continues without it.');
     }
   };
 
@@ -72,19 +72,19 @@
     source.addEventListener('message', (event) => take(JSON.parse(event.data)));
     source.addEventListener('ended', (event) => finish(event.data));
     source.addEventListener('error', () => {
-      if (source && source.readyState === EventSource.CLOSED) {  // refused: all streams are taken
+      if (source && source.readyState === EventSource.CLOSED) {  // refused: all streams are in use
         close();
         asking = setInterval(ask, ASK_MS);
         ask();
       } else {
-        tell('The server does not answer; trying again.');
+        tell('The server does not respond; retrying.');
       }
     });
   };
 
   pause.addEventListener('click', () => {
     pause.setAttribute('aria-pressed', String(!paused()));
-    pause.textContent = paused() ? 'go on' : 'pause';
+    pause.textContent = paused() ? 'resume' : 'pause';
     draw();
   });
   document.addEventListener('visibilitychange', () => {

@@ -1,5 +1,5 @@
-// show(data) makes the page from what report_page() has put into it. It may be called again with
-// newer data: what the reader has chosen stays.
+// show(data) builds the page from the data that report_page() embedded. It may be called again with
+// newer data; the reader's choices stay.
 'use strict';
 const chosen = {axis: 'tokens', logarithmic: false, timeline: null};
 let shown = null;   // the data
@@ -9,7 +9,7 @@ const runColor = (run) => colorOf(shown.runs.indexOf(run));
 const many = () => shown.runs.length > 1;
 const of = (run, text) => many() ? `${run.name}, ${text}` : text;
 
-// One chart in a card; `make` gives Chart.js's configuration, again at each change of colours.
+// One chart in a card; `make` returns its Chart.js configuration, again when the theme changes.
 const chartCard = (options, make) => {
   const canvas = element('canvas', {role: 'img', 'aria-label': options.title});
   const made = card(options, element('div', {class: 'chart'}, canvas));
@@ -71,7 +71,7 @@ const headlineTable = () => ({
   }),
 });
 
-// The few numbers that a reader wants first, of a page about one run.
+// The most important numbers, on a page about one run.
 const tiles = () => {
   const head = shown.runs[0].headline;
   const tile = (key, name, words) => element('div', {class: 'tile'},
@@ -81,12 +81,12 @@ const tiles = () => {
     tile('valid_loss', 'validation loss', say.loss),
     tile('tokens_per_second', 'tokens/s', say.count),
     tile('busy', 'busy', say.percent),
-    tile('traffic_share', 'of the bytes of an all-reduce', say.percent));
+    tile('traffic_share', 'of all-reduce bytes', say.percent));
 };
 
 const PURPOSES = ['activations', 'gradients', 'averaging', 'evaluation'];
 const trafficTable = () => ({
-  columns: ['run', 'purpose', 'bytes', 'an update', 'share'],
+  columns: ['run', 'purpose', 'bytes', 'per update', 'share'],
   rows: shown.runs.flatMap((run) => {
     const head = run.headline;
     const all = PURPOSES.reduce((sum, purpose) => sum + head['bytes_' + purpose], 0);
@@ -121,7 +121,7 @@ const workersCard = () => {
   const few = table.rows.length <= 16;
   return table.rows.length ? card({id: 'workers', title: 'Workers', csv: workerTable},
     few ? tableOf(table) : element('details', {}, element('summary', {},
-      `Every worker: ${say.count(table.rows.length)}`), tableOf(table))) : null;
+      `All workers: ${say.count(table.rows.length)}`), tableOf(table))) : null;
 };
 
 const BARS_MAX = 64;
@@ -132,7 +132,7 @@ const busyCard = () => {
   const names = [...new Set(workers.map(key))].slice(0, BARS_MAX);
   const cut = new Set(workers.map(key)).size > BARS_MAX ? ` The first ${BARS_MAX} workers.` : '';
   return chartCard({id: 'busy', title: 'Busy share of each worker', csv: workerTable,
-    about: 'Of the time from its first piece of work to its last update.' + cut},
+    about: 'Share of the time from its first piece of work to its last update.' + cut},
   () => barChart({
     names: names.map((name) => name.replace('replica ', 'r').replace(', stage ', ' s')),
     sayValue: say.percent, max: 1, xTitle: 'r: replica, s: stage',
@@ -184,13 +184,13 @@ const configCard = () => {
     const table = configTable(true)();
     parts.push(table.rows.length ? tableOf(table) : element('p', {}, 'No key differs.'));
   }
-  parts.push(element('details', {}, element('summary', {}, 'Every key'),
+  parts.push(element('details', {}, element('summary', {}, 'All keys'),
     tableOf(configTable(false)())));
   return card({id: 'configuration', csv: configTable(false), wide: true,
-    title: many() ? 'Differences of configuration' : 'Configuration'}, ...parts);
+    title: many() ? 'Configuration differences' : 'Configuration'}, ...parts);
 };
 
-// What is drawn: a box that stands for several pieces has their kinds and no numbers.
+// The drawn boxes; one that stands for several pieces has their kinds but no numbers.
 const timelineTable = () => {
   const numbers = ['microbatch_or_round', 'update', 'version', 'delay', 'bytes', 'begin_ns',
     'took_ns'];
@@ -210,14 +210,14 @@ const timelineCard = () => {
   choose.addEventListener('change', () => { chosen.timeline = choose.value; show(shown); });
   const tools = element('div', {class: 'tools', hidden: ''}, ...[['in', '+', 'zoom in'],
     ['out', '−', 'zoom out'], ['left', '←', 'earlier'], ['right', '→', 'later'],
-    ['whole', 'whole', 'the whole part']].map(([action, text, label]) => element('button',
+    ['whole', 'whole', 'show all']].map(([action, text, label]) => element('button',
     {type: 'button', 'data-action': action, 'aria-label': label}, text)));
   const picture = element('div', {class: 'scroll picture-box'});
-  picture.innerHTML = run.timeline;  // ours: timeline_svg() made it
+  picture.innerHTML = run.timeline;  // trusted: from timeline_svg()
   const made = card({id: 'timeline', title: 'Timeline', wide: true, csv: timelineTable,
     tools: many() ? [choose] : [],
-    about: 'One row is one worker and time goes to the right; a gap is a worker that waits. ' +
-      'Ctrl + wheel zooms, dragging moves; point at a box to see what it is.'}, tools, picture,
+    about: 'One row is one worker, and time runs to the right; a gap is waiting. ' +
+      'Ctrl + wheel zooms, dragging moves; hover over a box for details.'}, tools, picture,
   ...run.timeline_notes.map((note) => element('p', {class: 'soft'}, note)));
   startTimeline(made);
   return made;
@@ -261,28 +261,28 @@ const happenedCard = () => {
 
 const cards = () => [
   comparisonCard(),
-  card({id: 'runs', title: many() ? 'Runs' : 'Numbers', csv: headlineTable, wide: true},
+  card({id: 'runs', title: many() ? 'Runs' : 'Summary', csv: headlineTable, wide: true},
     ...(many() ? [] : [tiles()]), tableOf(headlineTable())),
   curveCard({id: 'loss', title: 'Loss', names: ['valid_loss', 'train_loss'],
     words: ['validation', 'training'], wide: true, tools: axisTools(),
-    about: 'Every curve of the page is drawn against what is chosen here.'}),
+    about: 'All curves on this page use the axis chosen here.'}),
   busyCard(),
   curveCard({id: 'speed', title: 'Speed', names: ['tokens_per_second'], words: ['tokens/s'],
     unit: 'tokens/s', about: 'Mean of the last ten updates.'}),
   histogramCard('delays', 'Delay of gradients',
-    'Updates between the weights that a gradient was computed with and those that it met.',
+    'Updates between the weights a gradient was computed with and those it was applied to.',
     delayGroups),
-  histogramCard('lags', 'Lag of merges', 'Updates between sending a part and merging the mean.',
+  histogramCard('lags', 'Lag of merges', 'Updates between sending a part and merging its mean.',
     lagGroups),
   curveCard({id: 'spread', title: 'Replica spread', names: ['consensus'], words: ['spread'],
-    about: 'Distance of the replicas from their mean over the size of the weights.'}),
+    about: 'Distance of the replicas from their mean, relative to the norm of the weights.'}),
   curveCard({id: 'sizes', title: 'Drift and correction', names: ['drift', 'correction'],
-    words: ['drift', 'correction'], about: 'Of merges, root mean squares: own steps since the ' +
-      'part was sent, and what the merge has changed.'}),
+    words: ['drift', 'correction'], about: 'Root mean squares at merges: local steps since the ' +
+      'part was sent, and the change made by the merge.'}),
   curveCard({id: 'gradients', title: 'Gradient norm', names: ['gradient_norm'], words: ['norm'],
     about: ''}),
   curveCard({id: 'lag', title: 'Lag over the run', names: ['lag'], words: ['lag'],
-    unit: 'updates', about: 'Mean of the merges of an update.'}),
+    unit: 'updates', about: 'Mean over the merges of an update.'}),
   card({id: 'traffic', title: 'Traffic', csv: trafficTable}, tableOf(trafficTable())),
   workersCard(),
   timelineCard(),
@@ -302,14 +302,14 @@ function show(data) {
   report.replaceChildren(...notesOf(), element('div', {class: 'cards'}, ...made));
   document.getElementById('links').replaceChildren(...made.map((section) => element('a',
     {href: '#' + section.id}, section.querySelector('h2').textContent)));
-  setTheme(isDark());  // for the style of a timeline that has just come
+  setTheme(isDark());  // for the style sheet of a new timeline
   drawCharts();
   report.dataset.charts = charts.filter(({chart}) => chart).length;
   report.dataset.shown = Number(report.dataset.shown || 0) + 1;
 }
 
-// Style sheets say what is dark by a media query. Whoever presses the button answers it himself:
-// the query is made one that is always or never true, and can still be known again.
+// Style sheets use a media query for dark colours. The theme button overrides it by making the
+// query always or never true, in a form that can be recognized and changed again.
 const setTheme = (dark) => {
   document.documentElement.dataset.theme = dark ? 'dark' : 'light';
   document.documentElement.style.colorScheme = dark ? 'dark' : 'light';

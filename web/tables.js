@@ -1,4 +1,4 @@
-// Texts, tables and CSV: what a page needs beside its charts.
+// Text, tables and CSV: what a page needs besides its charts.
 'use strict';
 const element = (tag, attributes = {}, ...children) => {
   const made = document.createElement(tag);
@@ -7,7 +7,7 @@ const element = (tag, attributes = {}, ...children) => {
   return made;
 };
 
-// Numbers as people read them.
+// Formats numbers for people.
 const say = {
   count: (value) => value === null ? '–' : Math.round(value).toLocaleString('en'),
   loss: (value) => value === null ? '–' : value.toFixed(4),
@@ -30,8 +30,8 @@ const say = {
     new Intl.NumberFormat('en', {notation: 'compact'}).format(value) : Number(value.toPrecision(3)),
 };
 
-// A table as data: {columns: ['run', ...], rows: [[{text, value}, ...], ...]}. `value` is what
-// the CSV file holds; a cell may be a bare text or number too.
+// A table as data: {columns: ['run', ...], rows: [[{text, value}, ...], ...]}. `value` goes
+// into the CSV file; a cell may also be a plain string or number.
 const cellText = (cell) => {
   if (cell === null || cell === undefined) return '–';
   if (typeof cell !== 'object') return typeof cell === 'number' ? say.short(cell) : cell;
@@ -46,7 +46,7 @@ const cellValue = (cell) => {
   return cell.value;
 };
 
-// A page about one run need not say which.
+// A page about one run needs no column for it.
 const withoutRun = ({columns, rows}) => columns[0] === 'run' && !many() ?
   {columns: columns.slice(1), rows: rows.map((row) => row.slice(1))} : {columns, rows};
 
@@ -90,7 +90,7 @@ const csvButton = (name, table) => {
   return button;
 };
 
-// A section with a heading, its tools and a sentence about it.
+// A section with a heading, its tools and a description.
 const card = ({id, title, about, csv, tools = [], wide = false}, ...content) => {
   const bar = element('div', {class: 'bar'}, element('h2', {}, title), ...tools);
   if (csv) bar.append(csvButton(id, csv));

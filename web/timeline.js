@@ -1,5 +1,5 @@
-// Works on the SVG that timeline_svg() wrote: boxes get one transform, whatever their number, and
-// only the labels that are in sight are made anew. `root` holds the SVG and its buttons.
+// Works on the SVG of timeline_svg(): all boxes share one transform, however many there are, and
+// only visible labels are created again. `root` contains the SVG and its buttons.
 'use strict';
 const startTimeline = (root) => {
   const SPACE = root.querySelector('svg.timeline').namespaceURI;
@@ -44,7 +44,7 @@ const startTimeline = (root) => {
       this.width = this.plot.width.baseVal.value;
       this.height = this.plot.height.baseVal.value;
       this.zoom = 1;
-      this.left = 0;  // what stands at the left edge, in pixels without zoom
+      this.left = 0;  // position of the left edge, in pixels without zoom
       this.labels = [];
       this.paths = new Map();  // microbatch of a replica -> its boxes in all stages
       for (const lane of this.boxes.querySelectorAll('.lane')) this.readLane(lane);
@@ -70,7 +70,7 @@ const startTimeline = (root) => {
       }
     }
 
-    at(event) {  // the event's place in pixels without zoom
+    at(event) {  // the event's position in pixels without zoom
       const point = new DOMPoint(event.clientX, event.clientY);
       return point.matrixTransform(this.plot.getScreenCTM().inverse()).x;
     }
@@ -113,9 +113,9 @@ const startTimeline = (root) => {
     listen() {
       const plot = this.plot;
       plot.addEventListener('wheel', (event) => {
-        if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return;  // scrolls the page
+        if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return;  // the page scrolls
         event.preventDefault();
-        // With Shift some systems turn the wheel sideways.
+        // With Shift, some systems report horizontal scrolling.
         this.zoomBy(Math.exp(-(event.deltaY || event.deltaX) / 300), this.at(event));
       }, {passive: false});
       plot.addEventListener('dblclick', () => this.show(1, 0));
@@ -141,8 +141,8 @@ const startTimeline = (root) => {
       tip.textContent = words(rect);
       const {offsetWidth: wide, offsetHeight: high} = tip;
       tip.style.left = Math.max(8, Math.min(event.clientX + 14, innerWidth - wide - 8)) + 'px';
-      // Under the picture, so that the microbatch's way stays in sight; beside the pointer where
-      // that is far away, over it where there is no room below.
+      // Below the picture, so that the microbatch's path stays visible; next to the pointer if that
+      // is far away, above it if there is no room below.
       const bottom = this.plot.getBoundingClientRect().bottom + 22;
       const below = bottom - event.clientY > 260 ? event.clientY + 18 : bottom;
       tip.style.top = (below + high > innerHeight ? event.clientY - high - 12 : below) + 'px';
@@ -161,7 +161,7 @@ const startTimeline = (root) => {
     const worker = rect.parentNode.dataset.worker;
     if (rect.dataset.several) {
       const busy = Math.round(rect.dataset.share * 100);
-      return `${rect.dataset.several}\n${worker}, busy ${busy} %\nzoom does not take them apart; ` +
+      return `${rect.dataset.several}\n${worker}, busy ${busy} %\nzoom does not separate them; ` +
         'draw fewer updates';
     }
     const [index, update, version, delay, bytes, begin, took] =

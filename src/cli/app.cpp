@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kDescription =
     "Leeway trains language models on machines that are far apart.\n"
-    "Exit codes: 0 done, 1 failed, 2 wrong command line or recipe.";
+    "Exit codes: 0 success, 1 failure, 2 invalid command line or recipe.";
 
 constexpr const char* kFooter =
     "Example:\n"
@@ -26,13 +26,13 @@ constexpr const char* kFooter =
     "  leeway generate out/first --prompt \"def forward(\"\n"
     "Help for one command: leeway train --help";
 
-// The command that was read so far: `leeway config` of `leeway config frob`.
+// The deepest command parsed so far: `leeway config` in `leeway config frob`.
 const CLI::App& innermost(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   return chosen.empty() ? app : innermost(*chosen.front());
 }
 
-// A word where a command belongs; the parser itself would only say that a command is missing.
+// A misspelled command; CLI11 alone would only say that a command is missing.
 std::optional<Error> unknown_command(const CLI::App& app) {
   const CLI::App& at = innermost(app);
   const std::vector<std::string> words = at.remaining();

@@ -1,9 +1,9 @@
-// The command line as a whole: parse, run the chosen action, turn errors into exit codes.
+// The command line: parse it, run the chosen action, turn errors into exit codes.
 #pragma once
 
 namespace leeway::cli {
 
-// 0: done. 1: failed. 2: the command line or the recipe is wrong.
+// Returns the exit code. 0: success. 1: failure. 2: invalid command line or recipe.
 int run(int argc, char** argv);
 
 }  // namespace leeway::cli

@@ -1,4 +1,4 @@
-// One file per sub-command; each registers itself and, when chosen, leaves its action here.
+// One file per sub-command. Each registers itself and, when chosen, stores its action in `chosen`.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ class App;
 
 namespace leeway::cli {
 
-// Runs after parsing, outside CLI11's callbacks, so that errors are values and not exceptions.
+// Runs after parsing, outside CLI11's callbacks, so errors are values, not exceptions.
 using Action = std::function<Status()>;
 
 void add_train(CLI::App& app, Action& chosen);

@@ -37,7 +37,7 @@ struct CompareArguments {
   std::string file;
   std::string out;
   std::vector<std::string> sets;
-  int64_t jobs = 0;  // 0: as many as the cores take
+  int64_t jobs = 0;  // 0: as many as fit on the cores
   bool retry = false;
   bool json = false;
   bool check = false;
@@ -45,22 +45,23 @@ struct CompareArguments {
   Path folder() const { return out.empty() ? Path("out") / Path(file).stem() : Path(out); }
 };
 
-// Whose results a folder holds.
+// Says which comparison a folder's results belong to.
 constexpr const char* kStamp = "compare.json";
 
-// The way from the folder to the file: both may move, together.
+// The file's path relative to the folder, so both can be moved together.
 std::string way_to(const Path& file, const Path& folder) {
-  std::error_code code;  // what cannot be followed stays as it is written
+  std::error_code code;  // no relative path: keep it as written
   const Path way = fs::relative(file, folder, code);
   return code || way.empty() ? file.string() : way.string();
 }
 
 Status check_stamp(const Path& folder, const Path& file) {
-  std::error_code code;  // a folder that is not there is empty
+  std::error_code code;  // a missing folder counts as empty
   if (!fs::is_directory(folder, code) || fs::is_empty(folder, code)) return {};
   const Result<std::string> text = read_text(folder / kStamp);
   if (!text.ok()) {
-    return usage_error(fmt::format("{} holds other files; choose another --out", folder.string()));
+    return usage_error(
+        fmt::format("{} contains other files; choose another --out", folder.string()));
   }
   const Json stamp = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   const auto word = [&](const char* key) {
@@ -70,28 +71,28 @@ Status check_stamp(const Path& folder, const Path& file) {
   };
   if (word("version") != LEEWAY_VERSION) {
     return usage_error(fmt::format(
-        "{} holds results of leeway {}, and this is {}: numbers of two versions make no table; "
-        "choose another --out",
+        "{} has results from leeway {}, but this is {}: results of two versions cannot be "
+        "compared; choose another --out",
         folder.string(), shown(word("version")), LEEWAY_VERSION));
   }
   if (word("file") != way_to(file, folder)) {
     const Path other = (folder / word("file")).lexically_normal();
-    return usage_error(fmt::format("{} holds results of {}, not of {}; choose another --out",
+    return usage_error(fmt::format("{} has results of {}, not of {}; choose another --out",
                                    folder.string(), shown(other.string()), file.string()));
   }
   return {};
 }
 
-// Held while the folder is worked on, by this process and by its children.
+// Held by this process and its children while they work in the folder.
 class FolderLock {
  public:
   static Result<FolderLock> take(const Path& folder) {
-    // Not closed on exec: the children of a killed comparison may outlive it by a moment.
+    // Not closed on exec: children briefly outlive a comparison that is killed.
     const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY);  // NOLINT
     if (descriptor < 0) return file_error("open", folder, errno);
     FolderLock lock(descriptor);
     if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-      return Error{fmt::format("another comparison is at work in {}; wait for it, or end it",
+      return Error{fmt::format("another comparison is running in {}; wait for it, or stop it",
                                folder.string())};
     }
     return lock;
@@ -123,7 +124,7 @@ Result<std::vector<std::optional<RunOutcome>>> outcomes_so_far(const ComparisonP
   return outcomes;
 }
 
-// Threads that the widest of the runs keeps busy.
+// Threads that the widest run keeps busy.
 int64_t threads_of_a_run(const ComparisonPlan& plan) {
   int64_t most = 1;
   for (const PlannedRun& run : plan.runs) {
@@ -140,7 +141,7 @@ int64_t jobs_of(const CompareArguments& arguments, const ComparisonPlan& plan) {
   return std::max<int64_t>(1, core_count() / threads_of_a_run(plan));
 }
 
-// Runs what is missing. Results of an earlier call go first: they are not those of what follows.
+// Runs what is missing. Removes the results of an earlier call first: they would be out of date.
 Result<std::vector<RunOutcome>> complete(const ComparisonPlan& plan,
                                          const CompareArguments& arguments) {
   const threads::WallClock clock;
@@ -161,8 +162,8 @@ Result<std::vector<RunOutcome>> complete(const ComparisonPlan& plan,
   return whole;
 }
 
-// One run for each variant that has a result, of its best rate and the first seed: the curves of
-// all of them would hide each other. The table over them has the rest.
+// One run per variant with a result, at its best rate and the first seed: all curves at once would
+// hide each other. The table above them has the rest.
 Result<std::vector<RunData>> runs_to_show(const ComparisonResults& results, const Path& folder) {
   std::vector<RunData> shown_runs;
   for (size_t variant = 0; variant < results.rows.size(); ++variant) {
@@ -185,13 +186,13 @@ Status write_page(const ComparisonResults& results, const Path& folder) {
   LEEWAY_ASSIGN(const std::vector<RunData> runs, runs_to_show(results, folder));
   if (runs.empty()) return {};
   PageOptions options{.title = fmt::format("Comparison {}", comparison["title"].get<std::string>()),
-                      .notes = {fmt::format("Curves are of seed {} at each variant's best rate.",
+                      .notes = {fmt::format("Curves show seed {} at each variant's best rate.",
                                             results.plan.seeds.front())},
                       .comparison = comparison};
   return write_atomically(folder / "report.html", report_page(runs, options));
 }
 
-// That makes the results again.
+// The command that reproduces the results.
 std::string command_of(const CompareArguments& arguments) {
   std::string command =
       fmt::format("leeway compare {} --out {}", arguments.file, arguments.folder().string());
@@ -199,7 +200,7 @@ std::string command_of(const CompareArguments& arguments) {
   return command;
 }
 
-// What --check says: the size of the set, and which of it cannot run.
+// The output of --check: the size of the set, and which variants cannot run.
 void print_plan(const ComparisonPlan& plan) {
   const Comparison& comparison = plan.comparison;
   uint64_t updates = 0;
@@ -247,21 +248,19 @@ Status run(const CompareArguments& arguments) {
   fmt::print("{}", arguments.json ? json : table);
   if (std::ranges::any_of(results.rows, [](const auto& row) { return row.best.has_value(); }))
     return {};
-  return Error{"no variant came to a result"};
+  return Error{"no variant has a result"};
 }
 
 }  // namespace
 
 void add_compare(CLI::App& app, Action& chosen) {
-  CLI::App* command =
-      app.add_subcommand("compare", "Train variants of a recipe and hold them side by side");
+  CLI::App* command = app.add_subcommand("compare", "Train variants of a recipe and compare them");
   command->footer(
       "Examples:\n"
       "  leeway compare recipes/compare/quickstart.toml --out out/c\n"
       "  leeway compare recipes/compare/quickstart.toml --set run.updates=30 --set 'seeds=[1]'\n"
-      "Leaves table.md, results.json, report.html and all runs in --out. What is done is kept: "
-      "Ctrl-C ends it, "
-      "and the same\ncommand goes on. The file: docs/compare.md");
+      "Writes table.md, results.json, report.html and all runs to --out. Ctrl-C keeps finished\n"
+      "runs; the same command continues with the rest. File format: docs/compare.md");
   const auto arguments = std::make_shared<CompareArguments>();
   command
       ->add_option("FILE", arguments->file,
@@ -269,21 +268,21 @@ void add_compare(CLI::App& app, Action& chosen) {
       ->required()
       ->option_text("(required)");
   command->add_option("--out", arguments->out,
-                      "The folder of the results [out/ and the file's name]");
+                      "Folder for the results [out/ plus the file's name]");
   command
       ->add_option("--set", arguments->sets,
-                   "Set one key for all variants that do not set it themselves, or seeds, rates, "
-                   "target_loss, fair; may be repeated")
+                   "Override a recipe key for all variants that do not set it, or seeds, rates, "
+                   "target_loss, fair; repeatable")
       ->option_text("TABLE.KEY=VALUE")
       ->allow_extra_args(false);
   command
       ->add_option("--jobs", arguments->jobs,
-                   "Runs at a time [the cores, divided by the threads of a run]")
+                   "Number of runs at a time [cores divided by threads per run]")
       ->check(at_least(1));
-  command->add_flag("--retry", arguments->retry, "Run again what has failed");
+  command->add_flag("--retry", arguments->retry, "Rerun failed runs");
   CLI::Option* check =
-      command->add_flag("--check", arguments->check, "Say what would be run, and run nothing");
-  command->add_flag("--json", arguments->json, "Print results.json on standard output")
+      command->add_flag("--check", arguments->check, "Print what would run, without running it");
+  command->add_flag("--json", arguments->json, "Print results.json to standard output")
       ->excludes(check);
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }

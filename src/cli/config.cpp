@@ -40,7 +40,7 @@ struct Words {
 void add_recipe_command(CLI::App& config, Action& chosen, const Words& words, RecipeCommand run) {
   CLI::App* command = config.add_subcommand(words.name, words.help);
   command->footer(words.footer);
-  // Shared with the callback: CLI11 fills it in long after this function has returned.
+  // Shared with the callback: CLI11 fills it in after this function has returned.
   const auto arguments = std::make_shared<RecipeArguments>();
   add_recipe_arguments(*command, *arguments).required()->option_text("(required)");
   command->callback([arguments, &chosen, run] { chosen = [=] { return run(*arguments); }; });
@@ -49,20 +49,20 @@ void add_recipe_command(CLI::App& config, Action& chosen, const Words& words, Re
 }  // namespace
 
 void add_config(CLI::App& app, Action& chosen) {
-  CLI::App* config = app.add_subcommand("config", "Check a recipe, show it whole, list all keys");
+  CLI::App* config = app.add_subcommand("config", "Check or print a recipe, or list all keys");
   config->require_subcommand(1);
   config->footer("Example:\n  leeway config check recipes/quickstart.toml");
 
   add_recipe_command(
       *config, chosen,
       {.name = "check",
-       .help = "Say whether a recipe is good, what it takes, and what is wrong with it if not",
+       .help = "Check a recipe and show what it needs, or what is wrong with it",
        .footer = "Example:\n"
                  "  leeway config check recipes/quickstart.toml --set model.width=96"},
       check);
   add_recipe_command(*config, chosen,
                      {.name = "print",
-                      .help = "Show every value of a recipe and where it came from, as a recipe",
+                      .help = "Print the complete recipe, noting where each value came from",
                       .footer = "Example:\n"
                                 "  leeway config print recipes/quickstart.toml --set run.seed=2"},
                      print);

@@ -21,7 +21,7 @@ struct Arguments {
 };
 
 Status run(const Arguments& arguments) {
-  // What cannot be read is better said here than to whoever looks.
+  // Report an unreadable run here rather than in the browser.
   LEEWAY_ASSIGN(RunFollower follower, RunFollower::open(arguments.run, {}));
   LEEWAY_TRY(follower.poll());
   const threads::WallClock clock;
@@ -37,15 +37,14 @@ Status run(const Arguments& arguments) {
 }  // namespace
 
 void add_dashboard(CLI::App& app, Action& chosen) {
-  CLI::App* command =
-      app.add_subcommand("dashboard", "Show a run in a browser while another program writes it");
+  CLI::App* command = app.add_subcommand("dashboard", "Show a run live in a browser");
   command->footer(
       "Examples:\n"
       "  leeway dashboard out/first --port 8080\n"
       "  leeway dashboard out/first --port 8080 --host 0.0.0.0 --token-file token.txt\n"
-      "It only reads. Ctrl-C ends it; the run goes on.");
+      "Read-only. Ctrl-C stops the dashboard; the run continues.");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("RUN", arguments->run, "A run folder")->required();
+  command->add_option("RUN", arguments->run, "Run folder")->required();
   add_dashboard_arguments(*command, "--port", "--", arguments->dashboard);
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }

@@ -16,7 +16,7 @@ Result<int> port_number(const DashboardArguments& arguments) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), port);
   const bool whole = code == std::errc() && end == text.data() + text.size();
   if (whole && port >= 0 && port <= 65535) return port;
-  return usage_error(fmt::format("{} {}: give a port from 1 to 65535, or 0 for one that is free",
+  return usage_error(fmt::format("{} {}: give a port from 1 to 65535, or 0 for any free port",
                                  arguments.port_option, text));
 }
 
@@ -26,20 +26,19 @@ void add_dashboard_arguments(CLI::App& command, const std::string& port_option,
                              const std::string& prefix, DashboardArguments& arguments) {
   arguments.port_option = port_option;
   arguments.prefix = prefix;
-  // An empty one is what is left of a variable that nobody has set.
+  // Usually an unset shell variable.
   const auto complaint = [](const std::string& port) {
-    return port.empty() ? "the port is empty; give one from 1 to 65535, or 0 for one that is free"
+    return port.empty() ? "the port is empty; give one from 1 to 65535, or 0 for any free port"
                         : "";
   };
   command
       .add_option(port_option, arguments.port,
-                  "Show the run in a browser while it goes on: the port, 0 for a free one")
+                  "Serve a live dashboard on this port; 0: any free port")
       ->check(CLI::Validator(complaint, ""));
   command.add_option(prefix + "host", arguments.host,
-                     "The address to serve on [127.0.0.1: this machine alone]; another one needs "
-                     "a token");
+                     "Address to listen on [127.0.0.1: this machine only]; others need a token");
   command.add_option(prefix + "token-file", arguments.token_file,
-                     "A file with the token that readers have to give");
+                     "File with the access token that readers must give");
 }
 
 Result<std::unique_ptr<Dashboard>> open_dashboard(const DashboardArguments& arguments,
@@ -50,7 +49,7 @@ Result<std::unique_ptr<Dashboard>> open_dashboard(const DashboardArguments& argu
     if (arguments.host.empty() && arguments.token_file.empty()) {
       return std::unique_ptr<Dashboard>();
     }
-    return usage_error(fmt::format("{} goes with {} PORT; add it, or leave both out",
+    return usage_error(fmt::format("{} needs {} PORT; add it, or leave both out",
                                    arguments.host.empty() ? token_option : host_option,
                                    arguments.port_option));
   }
@@ -61,14 +60,13 @@ Result<std::unique_ptr<Dashboard>> open_dashboard(const DashboardArguments& argu
     LEEWAY_ASSIGN(options.token, read_token(arguments.token_file));
   } else if (!is_loopback(options.host)) {
     return usage_error(fmt::format(
-        "{} {}: others can reach this address, so it needs a token; name a file that holds one "
+        "{} {}: other machines can reach this address, so it needs a token; name a token file "
         "with {}",
         host_option, options.host, token_option));
   }
   LEEWAY_ASSIGN(auto dashboard, Dashboard::open(options, clock));
-  fmt::print(
-      stderr, "dashboard: {}{}\n", dashboard->address(),
-      options.token.empty() ? "" : fmt::format("?token=..., the one in {}", arguments.token_file));
+  fmt::print(stderr, "dashboard: {}{}\n", dashboard->address(),
+             options.token.empty() ? "" : fmt::format("?token=... (see {})", arguments.token_file));
   return dashboard;
 }
 

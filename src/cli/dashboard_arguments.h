@@ -1,4 +1,4 @@
-// The options of a dashboard, which two commands have.
+// Dashboard options, shared by `train` and `dashboard`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,8 +13,8 @@ namespace leeway::cli {
 
 struct DashboardArguments {
   std::string port_option;  // "--dashboard"
-  std::string prefix;       // of the other options: "--dashboard-"
-  std::string port;         // empty: none is wanted
+  std::string prefix;       // for the other options: "--dashboard-"
+  std::string port;         // empty: no dashboard
   std::string host;
   std::string token_file;
 };
@@ -22,7 +22,7 @@ struct DashboardArguments {
 void add_dashboard_arguments(CLI::App& command, const std::string& port_option,
                              const std::string& prefix, DashboardArguments& arguments);
 
-// Says on standard error where it is. Null: none is wanted.
+// Prints the address on standard error. Null: no dashboard was asked for.
 Result<std::unique_ptr<Dashboard>> open_dashboard(const DashboardArguments& arguments,
                                                   const Clock& clock);
 

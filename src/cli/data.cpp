@@ -46,17 +46,17 @@ DataPart sum_of(const DataInfo& info) {
   return sum;
 }
 
-// Why there is a validation part of that size, or none.
+// The size of the validation part, or why there is none.
 std::string split_words(const DataInfo& info) {
   if (info.valid) {
     return fmt::format("valid      {}, {} of text", part_words(*info.valid),
                        human_bytes(info.valid->text_bytes));
   }
-  if (info.valid_share == 0.0) return "valid      none: no share was asked for";
+  if (info.valid_share == 0.0) return "valid      none: --valid-share is 0";
   if (info.train.documents == 1) return "valid      none: a single document is not split";
   return fmt::format(
-      "valid      none: about one document in {:.0f} is held back, too few of {}; give "
-      "a larger --valid-share, or prepare validation text of its own",
+      "valid      none: about one document in {:.0f} is held out, and {} are too few; raise "
+      "--valid-share, or prepare separate validation text",
       1.0 / info.valid_share, human_count(info.train.documents));
 }
 
@@ -74,7 +74,7 @@ Status run_prepare(const PrepareArguments& arguments) {
   LEEWAY_ASSIGN(const auto tokenizer, load_tokenizer(arguments.tokenizer));
   const threads::WallClock clock;
   watch_for_interrupt();
-  std::unique_ptr<Progress> progress;  // made at the first report, which knows the total
+  std::unique_ptr<Progress> progress;  // created at the first report, when the total is known
   const auto report = [&](uint64_t done, uint64_t total) {
     if (!progress) progress = std::make_unique<Progress>(clock, "preparing", total);
     progress->show(done, human_bytes(done));
@@ -98,7 +98,7 @@ Status print_token_file(const Path& path) {
   fmt::print("{}: {} of {} bits, largest {}\n", path.string(), counted(info.count, "id"),
              8 * info.token_bytes, file.largest_id());
   fmt::print("vocabulary {}\n", info.vocabulary == 0 ? "unknown" : human_count(info.vocabulary));
-  if (info.tokenizer_hash == 0) return {};  // A foreign file says no more.
+  if (info.tokenizer_hash == 0) return {};  // Files from other programs have no more metadata.
   fmt::print("tokenizer  hash {}\n", hash_hex(info.tokenizer_hash));
   fmt::print("text       {} in {}\n", human_bytes(info.text_bytes),
              counted(info.documents, "document"));
@@ -133,33 +133,37 @@ void add_prepare(CLI::App& data, Action& chosen) {
   command
       ->add_option(
           "input", options.inputs,
-          "Text, plain or packed (.gz, .zst): files, folders, patterns in quotes, or - for "
+          "Text, plain or compressed (.gz, .zst): files, folders, quoted patterns, or - for "
           "standard input")
       ->required();
   command
       ->add_option("--tokenizer", arguments->tokenizer,
                    "bytes, gpt2:DIR, sentencepiece:FILE, hf:tokenizer.json or saved:FOLDER")
       ->capture_default_str();
-  command->add_option("--out", arguments->out, "Folder to make; an older one of ours is replaced")
+  command
+      ->add_option("--out", arguments->out,
+                   "Folder to create; earlier output of this command is replaced")
       ->required();
   command
       ->add_option(
           "--documents", options.documents,
-          "What a document is: auto (a file, or what <|endoftext|> or <doc> tags separate), "
-          "file, line, blank-line, or a separator of your own")
+          "What counts as a document: auto (a file, or text between <|endoftext|> or <doc> tags), "
+          "file, line, blank-line, or your own separator")
       ->capture_default_str();
   command
       ->add_option("--valid-share", options.valid_share,
-                   "Share of the documents held back for validation, 0 to 0.5")
+                   "Share of documents held out for validation, 0 to 0.5")
       ->capture_default_str();
-  command->add_option("--seed", options.seed, "Another seed, another choice of those documents")
+  command->add_option("--seed", options.seed, "Seed for choosing the held-out documents")
       ->capture_default_str();
-  command->add_option("--include", options.include, "Of the files in folders, only these names")
+  command
+      ->add_option("--include", options.include,
+                   "In folders, read only files whose name matches; repeatable")
       ->type_size(1)
       ->allow_extra_args(false);
   command
       ->add_option("--threads", options.threads,
-                   "Encoder threads, of which 4 at most are used; 0: all cores")
+                   "Encoder threads, no more than 4 of which are used; 0: all cores")
       ->capture_default_str();
   command->callback([arguments, &chosen] { chosen = [=] { return run_prepare(*arguments); }; });
 }
@@ -167,15 +171,17 @@ void add_prepare(CLI::App& data, Action& chosen) {
 }  // namespace
 
 void add_data(CLI::App& app, Action& chosen) {
-  CLI::App* data = app.add_subcommand("data", "Prepare text for training, look at prepared data");
+  CLI::App* data =
+      app.add_subcommand("data", "Prepare text for training, or inspect prepared data");
   data->require_subcommand(1);
   data->footer("Example:\n  leeway data prepare corpus.txt --out out/corpus");
   add_prepare(*data, chosen);
 
-  CLI::App* info = data->add_subcommand("info", "Check prepared data and say what it is");
+  CLI::App* info = data->add_subcommand("info", "Check and describe prepared data");
   info->footer("Examples:\n  leeway data info out/corpus\n  leeway data info train.bin");
   const auto path = std::make_shared<std::string>();
-  info->add_option("data", *path, "Folder made by prepare, or a token file")->required();
+  info->add_option("data", *path, "Folder written by `leeway data prepare`, or a token file")
+      ->required();
   info->callback([path, &chosen] { chosen = [=] { return run_info(*path); }; });
 }
 

@@ -34,7 +34,7 @@ Status check_same_tokenizer(const TrainedModel& model, const TokenFile& tokens) 
   const uint64_t data_hash = tokens.info().tokenizer_hash;
   if (data_hash == 0 || data_hash == model.counters().tokenizer_hash) return {};
   return usage_error(fmt::format(
-      "{} was made with another tokenizer than {} was trained with; prepare the text again with "
+      "{} was not made with the tokenizer {} was trained with; prepare the text again with "
       "--tokenizer saved:RUN/tokenizer",
       tokens.path().string(), model.checkpoint().string()));
 }
@@ -100,21 +100,22 @@ Status run(const EvalArguments& arguments) {
 }  // namespace
 
 void add_eval(CLI::App& app, Action& chosen) {
-  CLI::App* command = app.add_subcommand("eval", "Loss, perplexity and bits per byte of a run");
+  CLI::App* command =
+      app.add_subcommand("eval", "Measure a run's loss, perplexity and bits per byte");
   command->footer("Example:\n  leeway eval out/first --data more-text.txt");
   const auto arguments = std::make_shared<EvalArguments>();
-  command->add_option("RUN", arguments->run, "A run folder, or one of its checkpoints")->required();
+  command->add_option("RUN", arguments->run, "Run folder, or one of its checkpoints")->required();
   command
       ->add_option("--data", arguments->data,
-                   "A folder made by `leeway data prepare` (its validation part, if it has one), a "
-                   "token file, or text")
+                   "Folder written by `leeway data prepare` (its validation part, if any), a token "
+                   "file, or text")
       ->required();
   command
       ->add_option("--windows", arguments->windows,
-                   "Windows of one context each, spread evenly; 0: all")
+                   "Number of evenly spread windows, one context each; 0: all")
       ->check(at_least(0))
       ->capture_default_str();
-  command->add_option("--batch", arguments->batch, "Windows at a time")
+  command->add_option("--batch", arguments->batch, "Windows per batch")
       ->check(at_least(1))
       ->capture_default_str();
   command->add_option("--device", arguments->device, "cpu, cuda or cuda:N")->capture_default_str();

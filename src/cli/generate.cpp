@@ -22,7 +22,7 @@ struct GenerateArguments {
   GenerationOptions options;
 };
 
-// Bytes of a character that is not complete yet stay behind until the rest has come.
+// Length without a trailing incomplete UTF-8 character, whose other bytes are still to come.
 size_t complete_prefix(const std::string& text) {
   const size_t size = text.size();
   for (size_t back = 1; back <= std::min<size_t>(4, size); ++back) {
@@ -44,20 +44,20 @@ Status run(const GenerateArguments& arguments) {
   const Tokenizer* tokenizer = model.tokenizer();
   if (tokenizer == nullptr) {
     return usage_error(fmt::format(
-        "{} was trained on a token file without a tokenizer, so its tokens have no text; prepare "
-        "the text with `leeway data prepare` to get words back",
+        "{} was trained on a token file without a tokenizer, so its tokens cannot be decoded; "
+        "train on text prepared with `leeway data prepare`",
         arguments.run));
   }
   std::vector<TokenId> ids;
   tokenizer->encode(arguments.prompt, ids);
   if (ids.empty() && tokenizer->document_marker()) ids.push_back(*tokenizer->document_marker());
-  if (ids.empty()) return usage_error("an empty --prompt; this tokenizer needs some text");
+  if (ids.empty()) return usage_error("--prompt is empty; this tokenizer needs some text");
   GenerationOptions options = arguments.options;
   options.context = model.shape().context;
   options.stop_at = tokenizer->document_marker();
   options.device = at::Device(arguments.device);
   fmt::print("{}", arguments.prompt);
-  // Decoded as a whole each time: what a token looks like can depend on the one before it.
+  // Decode everything each time: the text of a token can depend on the one before it.
   std::string text = tokenizer->decode(ids);
   size_t printed = text.size();
   std::vector<TokenId> so_far = ids;
@@ -77,27 +77,27 @@ Status run(const GenerateArguments& arguments) {
 }  // namespace
 
 void add_generate(CLI::App& app, Action& chosen) {
-  CLI::App* command = app.add_subcommand("generate", "Let a trained model go on with a text");
+  CLI::App* command = app.add_subcommand("generate", "Continue a prompt");
   command->footer(
       "Examples:\n"
       "  leeway generate out/first --prompt \"def forward(\"\n"
       "  leeway generate out/first --prompt \"class \" --temperature 0 --tokens 50");
   const auto arguments = std::make_shared<GenerateArguments>();
   GenerationOptions& options = arguments->options;
-  command->add_option("RUN", arguments->run, "A run folder, or one of its checkpoints")->required();
-  command->add_option("--prompt", arguments->prompt, "Text to go on from");
-  command->add_option("--tokens", options.tokens, "How many tokens at most")
+  command->add_option("RUN", arguments->run, "Run folder, or one of its checkpoints")->required();
+  command->add_option("--prompt", arguments->prompt, "Text to continue");
+  command->add_option("--tokens", options.tokens, "Maximum number of tokens")
       ->check(at_least(1))
       ->capture_default_str();
   command
       ->add_option("--temperature", options.temperature,
-                   "Higher is bolder; 0 always takes the likeliest token")
+                   "Higher is more random; 0 always picks the likeliest token")
       ->check(at_least(0))
       ->capture_default_str();
-  command->add_option("--top-k", options.top_k, "Draw from this many likeliest tokens; 0: all")
+  command->add_option("--top-k", options.top_k, "Sample from the N likeliest tokens; 0: all")
       ->check(at_least(0))
       ->capture_default_str();
-  command->add_option("--seed", options.seed, "The same seed gives the same text")
+  command->add_option("--seed", options.seed, "Random seed; the same seed gives the same text")
       ->capture_default_str();
   command->add_option("--device", arguments->device, "cpu, cuda or cuda:N")->capture_default_str();
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });

@@ -10,9 +10,9 @@ namespace leeway::cli {
 namespace {
 
 #if defined(__x86_64__)
-// Whether the kernel has switched the tile registers on and grants them to this process.
+// Whether the kernel has enabled the tile registers and lets this process use them.
 bool matrix_unit_usable() {
-  if (__builtin_cpu_supports("avx") == 0) return false;  // no xgetbv to ask
+  if (__builtin_cpu_supports("avx") == 0) return false;  // no xgetbv instruction
   uint32_t low = 0;
   uint32_t high = 0;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));

@@ -8,7 +8,7 @@
 namespace leeway::cli {
 namespace {
 
-// Or is empty, which is nobody's loss.
+// True for an empty file too: overwriting it loses nothing.
 bool begins_with(const Path& path, std::string_view opening) {
   std::ifstream file(path, std::ios::binary);
   std::string begin(opening.size(), '\0');
@@ -23,7 +23,7 @@ Status check_output_file(const char* option, const Path& path,
   std::error_code code;
   const Path folder = path.parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder, code)) {
-    return usage_error(fmt::format("{} {}: there is no folder {}; make it first", option,
+    return usage_error(fmt::format("{} {}: there is no folder {}; create it first", option,
                                    path.string(), folder.string()));
   }
   if (std::filesystem::is_directory(path, code)) {
@@ -37,12 +37,13 @@ Status check_output_file(const char* option, const Path& path,
     for (const OutputKind& each : kinds) {
       endings += fmt::format("{}{}", endings.empty() ? "" : " or ", each.ending);
     }
-    return usage_error(fmt::format("{} {}: give a name that ends in {}, which is what is written",
-                                   option, path.string(), endings));
+    return usage_error(
+        fmt::format("{} {}: the file name must end in {}", option, path.string(), endings));
   }
   if (std::filesystem::exists(path, code) && !begins_with(path, kind->opening)) {
     return usage_error(fmt::format(
-        "{} {}: there is a file that this command did not make; remove it, or give another name",
+        "{} {}: the file exists and was not written by this command; remove it, or choose another "
+        "name",
         option, path.string()));
   }
   return {};

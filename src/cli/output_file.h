@@ -1,4 +1,4 @@
-// Where a command may write: said before any work is done, which may take a while.
+// Checks where a command writes before it does any work, which may take a while.
 #pragma once
 
 #include <initializer_list>
@@ -9,7 +9,7 @@
 
 namespace leeway::cli {
 
-// How the name of what a command writes ends, and how the file begins.
+// The extension and the first bytes of a kind of file that a command writes.
 struct OutputKind {
   std::string_view ending;
   std::string_view opening;
@@ -20,12 +20,12 @@ inline constexpr OutputKind kTimelinePicture = {".svg", "<svg xmlns="};
 inline constexpr OutputKind kTrace = {".json", R"({"displayTimeUnit":)"};
 inline constexpr OutputKind kPlannedRecipe = {".toml", "# Proposed by `leeway plan`.\n"};
 
-// A file of one of these kinds, in a folder that is there. A file that is there already is written
-// over only if it begins as one: it may be somebody's data.
+// The folder must exist and the extension must be that of one of `kinds`. An existing file is
+// overwritten only if it begins like one: it could be the user's data.
 Status check_output_file(const char* option, const Path& path,
                          std::initializer_list<OutputKind> kinds);
 
-// A folder that is there or can be made.
+// The path must not be a file; a missing folder is fine.
 Status check_output_folder(const char* option, const Path& path);
 
 }  // namespace leeway::cli

@@ -28,7 +28,7 @@ struct PlanArguments {
   std::string out;
 };
 
-// Whether a plan has a say in its rounds.
+// Whether there are rounds for the plan to choose.
 bool averages(const Recipe& recipe) {
   return recipe.mesh.replicas > 1 && recipe.averaging.method == AveragingMethod::kSparse;
 }
@@ -58,37 +58,36 @@ std::string why(const Plan& plan, const Cluster& cluster) {
   const Candidate& chosen = plan.candidates.front();
   const Recipe& recipe = chosen.recipe.recipe;
   const std::set<size_t> used(chosen.placement.begin(), chosen.placement.end());
-  std::string text = fmt::format(
-      "chosen: {} of {} machines, busy for {:.0f} % of their time; a worker takes at most {}",
-      used.size(), cluster.machines.size(), 100 * plan.result.busy,
-      shown_bytes(plan.result.worker_memory()));
+  std::string text =
+      fmt::format("chosen: {} of {} machines, busy {:.0f} % of the time; a worker needs at most {}",
+                  used.size(), cluster.machines.size(), 100 * plan.result.busy,
+                  shown_bytes(plan.result.worker_memory()));
   if (recipe.pipeline.recompute) text += ", with recomputation";
   text += "\n";
   if (used.size() < cluster.machines.size())
-    text += "  the others are left out: too little memory, or all would wait for their lines\n";
+    text += "  the others are left out: too little memory, or links that everyone would wait for\n";
   if (recipe.mesh.stages > 1) {
     text += fmt::format(
-        "  depth: {} microbatches in flight cover the links of a pipeline; no gradient is more "
-        "than one update late\n",
+        "  depth: {} microbatches in flight hide a pipeline's links; no gradient is more than one "
+        "update late\n",
         recipe.pipeline.update_every);
   }
   if (averages(recipe) && !plan.result.lags.empty()) {
     text += fmt::format(
-        "  averaging: {:g} of the weights every {} update{}, merged {:.1f} updates later in the "
-        "mean\n",
+        "  averaging: {:g} of the weights every {} update{}, merged {:.1f} updates later on "
+        "average\n",
         recipe.averaging.fraction, recipe.averaging.interval,
         recipe.averaging.interval == 1 ? "" : "s", mean_of(plan.result.lags));
   }
   if (cluster.eventful_s > 0)
     text +=
-        "  stalls, joins, departures and churn are not part of a plan: `leeway simulate` shows "
-        "what "
-        "they do to it\n";
+        "  the plan ignores stalls, joins, departures and churn; `leeway simulate` shows their "
+        "effect\n";
   for (const std::string& note : plan.result.notes) text += fmt::format("  {}\n", note);
   return text;
 }
 
-// What a recipe says that the scenario's does not.
+// The keys that the plan chose, as TOML.
 std::string decisions(const Recipe& recipe) {
   std::string text = fmt::format(
       "[mesh]\nstages = {}\nreplicas = {}\n[data]\nbatch = {}\n[pipeline]\nschedule = "
@@ -102,18 +101,18 @@ std::string decisions(const Recipe& recipe) {
   return text;
 }
 
-// What the plan is asked for cannot be told to it.
+// --set must not fix what the plan is to choose.
 Status check_sets(const ScenarioArguments& arguments) {
   LEEWAY_TRY(
       refuse_sets(arguments,
                   {"mesh.stages=", "mesh.replicas=", "data.batch=", "pipeline.schedule=",
                    "pipeline.update_every=", "pipeline.extra_per_hop=", "averaging.interval="},
-                  "a plan decides it itself; `leeway simulate` says what a mesh of your own "
-                  "would do"));
+                  "`leeway plan` chooses this key; use `leeway simulate` to try a mesh of your "
+                  "own"));
   return refuse_sets(arguments,
                      {"simulate.math=", "simulate.target_loss=", "simulate.stand_in=",
                       "simulate.evaluation=", "simulate.placement="},
-                     "only `leeway simulate` looks at it");
+                     "only `leeway simulate` uses this key");
 }
 
 Status run(const PlanArguments& arguments) {
@@ -134,7 +133,7 @@ Status run(const PlanArguments& arguments) {
                 plan_for({.scenario = scenario,
                           .cluster = cluster,
                           .vocabulary = vocabulary,
-                          // What `config check` would say of the recipe.
+                          // What `config check` would say about the recipe.
                           .accepts = [&](const LoadedRecipe& loaded) -> Status {
                             LEEWAY_ASSIGN(const LoadedRecipe again,
                                           parse_recipe(print_recipe(loaded), "plan.toml", {}));
@@ -150,7 +149,7 @@ Status run(const PlanArguments& arguments) {
                               }}));
   const LoadedRecipe& chosen = plan.candidates.front().recipe;
   fmt::print(
-      "{}: {}; {} meshes looked at, {} of them too large for memory or "
+      "{}: {}; {} meshes considered, {} of them too large for memory or "
       "simulate.tokens_per_update\n\n{}\n{}\n{}",
       arguments.scenario.file, counted(cluster.machines.size(), "machine"), plan.tried,
       plan.refused, candidates_table(plan), why(plan, cluster), decisions(chosen.recipe));
@@ -165,7 +164,7 @@ Status run(const PlanArguments& arguments) {
 
 void add_plan(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand(
-      "plan", "Propose stages, replicas, depth and averaging for machines that you describe");
+      "plan", "Propose stages, replicas, depth and averaging for machines you describe");
   command->footer(
       "Examples:\n"
       "  leeway plan recipes/scenarios/two-sites.toml\n"
@@ -173,7 +172,7 @@ void add_plan(CLI::App& app, Action& chosen) {
       "  leeway plan recipes/scenarios/eight-homes.toml --set simulate.tokens_per_update=262144");
   const auto arguments = std::make_shared<PlanArguments>();
   add_scenario_arguments(*command, arguments->scenario);
-  command->add_option("--out", arguments->out, "Write the whole recipe to this file, .toml");
+  command->add_option("--out", arguments->out, "Write the full recipe to this .toml file");
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }
 

@@ -6,13 +6,12 @@ namespace leeway::cli {
 
 CLI::Option& add_recipe_arguments(CLI::App& command, RecipeArguments& arguments) {
   CLI::Option* recipe =
-      command.add_option("RECIPE", arguments.recipe, "TOML file that says what the run is");
+      command.add_option("RECIPE", arguments.recipe, "TOML file that describes the run");
   command
       .add_option("--set", arguments.sets,
-                  "Set one key, over what the recipe says; may be repeated (all keys: leeway "
-                  "config keys)")
+                  "Override one key of the recipe; repeatable (see `leeway config keys`)")
       ->option_text("TABLE.KEY=VALUE")
-      ->allow_extra_args(false);  // one value each: what follows may be RECIPE
+      ->allow_extra_args(false);  // one value each: the next word may be RECIPE
   return *recipe;
 }
 

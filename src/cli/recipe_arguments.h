@@ -1,4 +1,4 @@
-// What every sub-command that reads a recipe takes: RECIPE and --set.
+// The arguments of every sub-command that reads a recipe: RECIPE and --set.
 #pragma once
 
 #include <string>
@@ -16,8 +16,7 @@ struct RecipeArguments {
   std::vector<std::string> sets;
 };
 
-// Registers both with help and returns RECIPE, which the caller may require; `arguments` must
-// outlive the parsing.
+// Returns RECIPE, so the caller can make it required; `arguments` must outlive the parsing.
 CLI::Option& add_recipe_arguments(CLI::App& command, RecipeArguments& arguments);
 
 }  // namespace leeway::cli

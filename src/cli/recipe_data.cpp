@@ -15,8 +15,8 @@ Status check_parts(const TokenFile& train, const Recipe& recipe) {
   const uint64_t windows = window_count_of(train.info().count, recipe.model.context);
   if (windows >= static_cast<uint64_t>(recipe.mesh.replicas)) return {};
   return Error{
-      fmt::format("{} holds {} windows of model.context {}, fewer than the {} replicas to which "
-                  "data.own_parts gives a part each; add text, or leave data.own_parts at false",
+      fmt::format("{} has {} windows of model.context {}, fewer than the {} replicas that "
+                  "data.own_parts splits them among; add text, or set data.own_parts to false",
                   train.path().string(), windows, recipe.model.context, recipe.mesh.replicas)};
 }
 

@@ -1,4 +1,4 @@
-// The data that a recipe names, with a progress bar where text has to be prepared first.
+// The data that a recipe names, with a progress bar while text is prepared.
 #pragma once
 
 #include "base/clock.h"
@@ -9,10 +9,10 @@
 
 namespace leeway::cli {
 
-// `folder`: of the run, beside which prepared text is kept.
+// `folder`: the run folder, beside which prepared text is cached.
 Result<Dataset> read_data(const Recipe& recipe, const Path& folder, const Clock& clock);
 
-// And there is enough of it for the recipe.
+// read_data(), then checks that there is enough data for the recipe.
 Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock& clock);
 
 }  // namespace leeway::cli

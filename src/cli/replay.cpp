@@ -26,7 +26,7 @@
 namespace leeway::cli {
 namespace {
 
-// What the log of a run says about it.
+// What a run's log says about it.
 struct Recording {
   std::vector<WorkRecord> work;
   std::map<int64_t, double> losses;  // by update
@@ -40,8 +40,8 @@ Status check_version(const Event& event, const Path& run) {
   const std::string recorded = event.text("version").value_or("an unknown version");
   if (recorded == program_version()) return {};
   return Error{fmt::format(
-      "{} was run by leeway {} and this is leeway {}: other programs may give other bits; replay "
-      "with the one that ran it",
+      "{} was run by leeway {}, but this is leeway {}, which may give different bits; replay with "
+      "the version that ran it",
       run.string(), recorded, program_version())};
 }
 
@@ -51,14 +51,14 @@ Status note(const Event& event, const Path& run, Recording& recording) {
   if (kind == "started" || kind == "resumed") LEEWAY_TRY(check_version(event, run));
   if (kind == "started") recording.data_hash = event.text("data_hash").value_or("");
   if (kind == "update") recording.losses[update] = event.number("loss").value_or(0);
-  // A session that was cut off right after its checkpoint had no time to say so; the next one did.
+  // A session killed right after its checkpoint may not have logged it; the next session did.
   if (kind == "saved" || kind == "resumed") recording.flushes.push_back(update);
   if (kind == "ended") recording.updates = update;
   const std::string change = event.text("change").value_or("");
   const bool only_flushes = change.starts_with("run.checkpoint_every ");  // which are recorded
   if (kind == "changed" && !only_flushes) {
     return Error{fmt::format(
-        "{} was resumed with another recipe at update {} ({}); only a run with one recipe can be "
+        "{} was resumed with a changed recipe at update {} ({}); only a run with one recipe can be "
         "replayed",
         run.string(), update, change)};
   }
@@ -73,15 +73,15 @@ Result<std::string> recorded_hash(const Path& run) {
   const Result<std::string> text = read_text(run / "summary.json");
   if (!text) {
     return Error{
-        fmt::format("{} has no summary.json: the run has not ended; go on with it: leeway "
-                    "train --resume --out {}",
+        fmt::format("{} has no summary.json: the run has not ended; resume it: leeway train "
+                    "--resume --out {}",
                     run.string(), run.string())};
   }
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   const bool has_hash = json.is_object() && json.contains("weights_hash");
   if (!has_hash || !json["weights_hash"].is_string()) {
     return Error{(run / "summary.json").string() +
-                 " has no weights_hash; it is not of this version"};
+                 " has no weights_hash; another version wrote it"};
   }
   return json["weights_hash"].get<std::string>();
 }
@@ -98,14 +98,14 @@ Result<Recording> read_recording(const Path& run) {
   if (recording.data_hash.empty() || history.cut || recording.updates == 0 ||
       recording.work.empty()) {
     return Error{
-        fmt::format("{} is cut off: it ends before the run does, so there is nothing to "
-                    "compare the end with; bring back the whole file",
+        fmt::format("{} is cut off before the end of the run, so the end cannot be compared; "
+                    "restore the whole file",
                     path.string())};
   }
   return recording;
 }
 
-// Looks at every update as it is made again.
+// Compares each replayed update with the recorded one.
 class ReplayRecorder final : public Recorder {
  public:
   ReplayRecorder(const Recording& recording, int64_t replicas, Progress& progress)
@@ -135,7 +135,7 @@ class ReplayRecorder final : public Recorder {
  private:
   const Recording& recording_;
   int64_t replicas_;
-  std::map<int64_t, std::map<ReplicaId, double>> losses_;  // by update, of those not complete
+  std::map<int64_t, std::map<ReplicaId, double>> losses_;  // by update; incomplete updates only
   Progress& progress_;
   std::optional<int64_t> first_difference_;
 };
@@ -146,14 +146,14 @@ Status compare(const Recording& recording, const ReplayRecorder& recorder, const
       {static_cast<const std::byte*>(weights.data_ptr()), static_cast<size_t>(weights.nbytes())}));
   if (recorder.first_difference()) {
     return Error{
-        fmt::format("different: the loss of update {} is not the recorded one; was the "
-                    "run on another machine, or with other threads?",
+        fmt::format("different: the loss of update {} differs from the recorded one; did the run "
+                    "use another machine or another number of threads?",
                     *recorder.first_difference())};
   }
   if (hash != recording.weights_hash) {
     return Error{
-        fmt::format("different: the weights end as {} and were {}; was the run on another "
-                    "machine, or with other threads?",
+        fmt::format("different: the final weights hash to {}, recorded was {}; did the run use "
+                    "another machine or another number of threads?",
                     hash, recording.weights_hash)};
   }
   fmt::print("identical: {} updates, {} pieces of work in the recorded order, weights_hash {}\n",
@@ -166,8 +166,8 @@ Status run(const Path& folder) {
   const threads::WallClock clock;
   LEEWAY_ASSIGN(const RunFolderState state, run_folder_state(folder));
   if (state == RunFolderState::kNone) {
-    return usage_error(fmt::format("{} is not a run folder; name what `leeway train --out` made",
-                                   folder.string()));
+    return usage_error(fmt::format(
+        "{} is not a run folder; name one that `leeway train --out` wrote", folder.string()));
   }
   LEEWAY_ASSIGN(const Recording recording, read_recording(folder));
   LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(folder / "config.toml", {}));
@@ -178,21 +178,21 @@ Status run(const Path& folder) {
   watch_for_interrupt();
   LEEWAY_ASSIGN(const Dataset data, open_data(recipe, folder, clock));
   if (hash_hex(data.train.info().content_hash) != recording.data_hash) {
-    return Error{fmt::format(
-        "the training data is not what {} was trained on; bring back that data", folder.string())};
+    return Error{fmt::format("the training data is not what {} was trained on; restore that data",
+                             folder.string())};
   }
   const MeshData mesh = {.train = data.train, .valid = nullptr, .vocabulary = data.vocabulary};
   RunPlan plan = make_plan(recipe, mesh);
   plan.last_update = recording.updates;
   plan.saves = false;
-  plan.checkpoint_every = 0;  // the flush points are those that were, whatever was planned
+  plan.checkpoint_every = 0;  // flush where the run did, not where the recipe says
   plan.flushes = recording.flushes;
   const Workers workers = make_workers(recipe, mesh, plan);
 
   Progress progress(clock, "replaying", static_cast<uint64_t>(recording.updates));
   ReplayRecorder recorder(recording, recipe.mesh.replicas, progress);
   LEEWAY_TRY(sim::replay(workers, recording.work, recorder));
-  if (interrupted()) return Error{"stopped; the run is as it was"};
+  if (interrupted()) return Error{"stopped; the run folder is unchanged"};
   progress.finish(fmt::format("{} updates", recording.updates));
   return compare(recording, recorder, workers);
 }
@@ -201,14 +201,14 @@ Status run(const Path& folder) {
 
 void add_replay(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand(
-      "replay", "Run a recorded run again in the simulator and compare the bits");
+      "replay", "Replay a recorded run in the simulator and compare it bit for bit");
   command->footer(
       "Example:\n"
       "  leeway replay out/first\n"
-      "Every piece of work is done again in the order that events.jsonl has, on one thread, and\n"
-      "must give the same losses and the same weights. Nothing in the run folder changes.");
+      "Repeats every piece of work in the order of events.jsonl, on one thread, and checks that\n"
+      "losses and weights are the same. Nothing in the run folder changes.");
   const auto folder = std::make_shared<std::string>();
-  command->add_option("RUN", *folder, "The run folder")->required()->option_text("(required)");
+  command->add_option("RUN", *folder, "Run folder")->required()->option_text("(required)");
   command->callback([folder, &chosen] { chosen = [=] { return run(*folder); }; });
 }
 

@@ -31,7 +31,7 @@ struct ReportArguments {
   bool json = false;
 };
 
-// Inside of one run; beside several.
+// Inside the folder of a single run; beside the first of several.
 Path default_page(const std::vector<std::string>& runs) {
   const Path first = runs.front();
   if (runs.size() == 1) return first / "report.html";
@@ -94,7 +94,7 @@ Status write_csv(const Path& folder, const std::vector<RunData>& runs) {
   return {};
 }
 
-// The log has no dates; a run writes its config.toml when it begins.
+// The log has no dates, but a run writes its config.toml when it begins.
 double begin_of(const RunData& run) {
   std::error_code code;
   const auto time = std::filesystem::last_write_time(Path(run.folder) / "config.toml", code);
@@ -103,8 +103,8 @@ double begin_of(const RunData& run) {
   return std::chrono::duration<double>(since).count();
 }
 
-// A folder for each run, which is what TensorBoard shows as a run. The name of the file is always
-// the same, so that a later export takes its place.
+// A folder per run, which TensorBoard shows as a run. The file name is always the same, so a later
+// export replaces it.
 Status write_tensorboard(const Path& folder, const std::vector<RunData>& runs) {
   for (const RunData& run : runs) {
     std::string name = run.name;
@@ -142,7 +142,7 @@ void print_text(const std::vector<RunData>& runs, const ReportArguments& argumen
   fmt::print("wrote {} ({})\n", page.string(), human_bytes(std::filesystem::file_size(page, code)));
   if (!arguments.csv.empty()) fmt::print("wrote {}: six CSV files\n", arguments.csv);
   if (!arguments.tensorboard.empty()) {
-    fmt::print("wrote {}; see it with `tensorboard --logdir {}`\n", arguments.tensorboard,
+    fmt::print("wrote {}; view it with `tensorboard --logdir {}`\n", arguments.tensorboard,
                arguments.tensorboard);
   }
 }
@@ -173,25 +173,25 @@ Status run(ReportArguments arguments) {
 }  // namespace
 
 void add_report(CLI::App& app, Action& chosen) {
-  CLI::App* command =
-      app.add_subcommand("report", "Make a page of charts and tables about runs, to look at");
+  CLI::App* command = app.add_subcommand(
+      "report", "Write an HTML report with charts and tables of one or more runs");
   command->footer(
       "Examples:\n"
       "  leeway report out/first\n"
       "  leeway report out/a out/b out/c --out compared.html\n"
       "  leeway report out/first --against out/synchronous\n"
       "  leeway report out/first --csv tables --tensorboard board\n"
-      "The page is one file that needs no network. A run may still be going on.");
+      "The report is one file that needs no network. Runs may still be in progress.");
   const auto arguments = std::make_shared<ReportArguments>();
   command->add_option("RUN", arguments->runs, "Run folders")->required();
   command->add_option("--against", arguments->against,
-                      "A run to hold the first one against: loss, bytes and busy share");
+                      "Run to compare the first one with: loss, bytes and busy share");
   command->add_option(
       "--out", arguments->out,
-      "The page, .html [RUN/report.html; of several runs report.html beside the first]");
-  command->add_option("--csv", arguments->csv, "Also write the tables as CSV files to this folder");
+      "Report file, .html [RUN/report.html; for several runs, report.html beside the first]");
+  command->add_option("--csv", arguments->csv, "Also write the tables to this folder as CSV files");
   command->add_option("--tensorboard", arguments->tensorboard,
-                      "Also write the curves for TensorBoard to this folder");
+                      "Also write the curves to this folder for TensorBoard");
   command->add_flag("--json", arguments->json, "Print the numbers as JSON");
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }

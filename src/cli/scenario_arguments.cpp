@@ -19,13 +19,12 @@ void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments) {
       ->option_text("(required)");
   command
       .add_option("--set", arguments.sets,
-                  "Set one key of the recipe or of [simulate], over what the file says; may be "
-                  "repeated")
+                  "Override one key of the recipe or of [simulate]; repeatable")
       ->option_text("TABLE.KEY=VALUE")
       ->allow_extra_args(false);
   command.add_flag("--calibrate", arguments.calibrate,
-                   "Measure what one worker achieves here, by a short run, and take all machines "
-                   "for this one");
+                   "Measure one worker's speed on this machine in a short run, and use it for all "
+                   "machines");
 }
 
 Status refuse_sets(const ScenarioArguments& arguments, const std::vector<std::string_view>& keys,
@@ -40,8 +39,8 @@ Status refuse_sets(const ScenarioArguments& arguments, const std::vector<std::st
 
 Result<Scenario> load_machines(const ScenarioArguments& arguments, const Clock& clock) {
   LEEWAY_TRY(refuse_sets(arguments, {"sim."},
-                         "[sim] is of run.driver = \"sim\"; a scenario has its machines and links "
-                         "in [[machine]], [[site]] and [[link]]"));
+                         "[sim] is for run.driver = \"sim\"; describe a scenario's machines and "
+                         "links in [[machine]], [[site]] and [[link]]"));
   LEEWAY_ASSIGN(Scenario scenario, load_scenario(arguments.file, arguments.sets));
   if (arguments.calibrate)
     LEEWAY_TRY(calibrate(

@@ -1,4 +1,4 @@
-// What the sub-commands that read a scenario share.
+// The arguments of every sub-command that reads a scenario.
 #pragma once
 
 #include <string>
@@ -23,14 +23,14 @@ struct ScenarioArguments {
 // Registers SCENARIO, --set and --calibrate; `arguments` must outlive the parsing.
 void add_scenario_arguments(CLI::App& command, ScenarioArguments& arguments);
 
-// Of what --set says, keys that begin so would have no effect: an error that says why.
+// An error if a --set begins with one of `keys`, which would have no effect; `why` says why not.
 Status refuse_sets(const ScenarioArguments& arguments, const std::vector<std::string_view>& keys,
                    std::string_view why);
 
-// The scenario, its machines measured if that was asked for.
+// The scenario, with its machines measured if --calibrate was given.
 Result<Scenario> load_machines(const ScenarioArguments& arguments, const Clock& clock);
 
-// The scenario's own, or that of the recipe's data.
+// The scenario's own vocabulary, or that of the recipe's data.
 Result<int64_t> scenario_vocabulary(const Scenario& scenario, const Recipe& recipe);
 
 }  // namespace leeway::cli

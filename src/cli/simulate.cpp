@@ -49,19 +49,19 @@ Result<MethodResult> run_method(const Scenario& scenario, const Cluster& cluster
   };
   if (scenario.options.evaluation && request.recipe.recipe.run.evaluate_windows == 0)
     return usage_error(
-        "simulate.evaluation does not go with run.evaluate_windows = 0: without the data nobody "
-        "knows how many all are");
+        "simulate.evaluation needs run.evaluate_windows above 0: without the data, the number of "
+        "all windows is unknown");
   return simulate_method(cluster, watched);
 }
 
-// The same method once more, with its arithmetic.
+// Runs the same method again, this time really training.
 Status add_math(const SimulateArguments& arguments, const Cluster& cluster,
                 const MethodRequest& request, const LoadedRecipe& trained, const Clock& clock,
                 MethodResult& result) {
   const Recipe& recipe = trained.recipe;
   if (!result.failure.empty()) return {};
   if (recipe.run.device != "cpu")
-    return usage_error("simulate.math computes on the cpu: set run.device to \"cpu\"");
+    return usage_error("simulate.math runs on the CPU only: set run.device to \"cpu\"");
   const Path folder = arguments.folder() / folder_name(request.name);
   LEEWAY_ASSIGN(const bool earlier, check_run_folder(folder, ExistingRun::kFresh));
   if (earlier) LEEWAY_TRY(move_run_aside(folder));
@@ -77,7 +77,7 @@ Status add_math(const SimulateArguments& arguments, const Cluster& cluster,
       result);
 }
 
-// The method's own recipe, or what stands in for it: another model, the same mesh.
+// The method's own recipe, or its stand-in: another model on the same mesh.
 Result<LoadedRecipe> recipe_to_train(const Scenario& scenario, const Method& method,
                                      const LoadedRecipe& own) {
   const Result<LoadedRecipe> trained = scenario.trained_with(method.set);
@@ -86,10 +86,10 @@ Result<LoadedRecipe> recipe_to_train(const Scenario& scenario, const Method& met
         fmt::format("simulate.stand_in, method \"{}\": {}", method.name, trained.error().message));
   const Recipe &one = own.recipe, &other = trained->recipe;
   if (one.mesh != other.mesh || one.pipeline != other.pipeline || one.averaging != other.averaging)
-    return usage_error(
-        fmt::format("simulate.stand_in, method \"{}\": with its keys mesh, pipeline or averaging "
-                    "would not be those of the scenario's recipe: name these there",
-                    method.name));
+    return usage_error(fmt::format(
+        "simulate.stand_in, method \"{}\": it would change mesh, pipeline or averaging: set "
+        "those keys explicitly in the scenario's recipe",
+        method.name));
   return *trained;
 }
 
@@ -98,10 +98,10 @@ struct Prepared {
   std::string name;
   LoadedRecipe recipe;
   Placement placement;
-  LoadedRecipe trained;  // of simulate.math
+  LoadedRecipe trained;  // used by simulate.math
 };
 
-// All of them before the first is run: a mistake in the last would cost the work of the others.
+// Prepares all before running any, so a mistake in the last does not waste the work of the others.
 Result<std::vector<Prepared>> prepare_methods(const Scenario& scenario, const Cluster& cluster) {
   LEEWAY_ASSIGN(const LoadedRecipe base, scenario.recipe_with({}));
   std::vector<Prepared> all;
@@ -150,7 +150,7 @@ Result<std::vector<MethodResult>> run_methods(const SimulateArguments& arguments
 Status run(const SimulateArguments& arguments) {
   watch_for_interrupt();
   LEEWAY_TRY(refuse_sets(arguments.scenario, {"simulate.tokens_per_update="},
-                         "only `leeway plan` looks at it"));
+                         "only `leeway plan` uses this key"));
   LEEWAY_ASSIGN(const Scenario scenario, load_machines(arguments.scenario, threads::WallClock()));
   if (!scenario.options.math)
     LEEWAY_TRY(refuse_sets(arguments.scenario, {"simulate.target_loss=", "simulate.stand_in="},
@@ -171,7 +171,7 @@ Status run(const SimulateArguments& arguments) {
 
 void add_simulate(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand(
-      "simulate", "Say what a mesh would do on machines and links that you describe");
+      "simulate", "Predict how a mesh performs on machines and links you describe");
   command->footer(
       "Examples:\n"
       "  leeway simulate recipes/scenarios/eight-homes.toml\n"
@@ -180,9 +180,9 @@ void add_simulate(CLI::App& app, Action& chosen) {
   const auto arguments = std::make_shared<SimulateArguments>();
   add_scenario_arguments(*command, arguments->scenario);
   command->add_option("--out", arguments->out,
-                      "Write results.json to this folder; with simulate.math the runs too [then "
-                      "out/ and the scenario's name, else nothing is written]");
-  command->add_flag("--json", arguments->json, "Print results.json on standard output");
+                      "Write results.json, and runs of simulate.math, to this folder [with "
+                      "simulate.math out/SCENARIO-simulated, else nothing is written]");
+  command->add_flag("--json", arguments->json, "Print results.json to standard output");
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }
 

@@ -56,17 +56,18 @@ std::vector<std::string> notes(const WorkHistory& history, const Drawing& drawin
   std::vector<std::string> found;
   if (history.cut) {
     found.push_back(
-        "events.jsonl ends in half a line (the run goes on, or was cut off), which is left out");
+        "events.jsonl ends in an incomplete line, which is left out (the run is in progress or was "
+        "killed)");
   }
   if (drawing.lanes_left_out > 0) {
-    found.push_back(fmt::format("{} of {} workers are drawn; the numbers are of all of them",
+    found.push_back(fmt::format("{} of {} workers are drawn; the numbers cover all of them",
                                 history.lanes.size() - drawing.lanes_left_out,
                                 history.lanes.size()));
   }
   if (drawing.merged > 0) {
     found.push_back(
-        fmt::format("{} boxes stand for several pieces of work each; draw a smaller "
-                    "part to see them apart",
+        fmt::format("{} boxes stand for several pieces of work each; draw a shorter part to see "
+                    "them separately",
                     human_count(drawing.merged)));
   }
   return found;
@@ -80,7 +81,7 @@ std::string join_windows(const std::vector<Window>& windows) {
   return text;
 }
 
-// What the columns of busy time in the windows are called.
+// Column titles for the busy time in each window.
 std::vector<std::string> window_headers(const std::vector<Window>& windows) {
   if (windows.size() == 2) return {"busy, start", "busy, middle"};
   return {"busy, drawn"};
@@ -127,7 +128,7 @@ Status run(const TimelineArguments& arguments) {
   for (const std::string& note : page.notes) fmt::print(stderr, "note: {}\n", note);
   fmt::print("{}: {}\ndrawn: {}\n\n", folder.string(), summary(history), join_windows(windows));
   fmt::print("{}", table_text(stage_text(rows, headers, TableWidth::kShort)));
-  fmt::print("bubbles: idle after warm-up, in the whole run; delay: updates, mean and max\n");
+  fmt::print("bubbles: idle share after warm-up, whole run; delay: in updates, mean and max\n");
   std::error_code code;
   fmt::print("wrote {} ({})\n", out.string(), human_bytes(std::filesystem::file_size(out, code)));
   if (arguments.trace.empty()) return {};
@@ -138,28 +139,30 @@ Status run(const TimelineArguments& arguments) {
 
 void add_timeline(CLI::App& app, Action& chosen) {
   CLI::App* command =
-      app.add_subcommand("timeline", "Draw what the workers of a run did, and when");
+      app.add_subcommand("timeline", "Draw what each worker of a run did, and when");
   command->footer(
       "Examples:\n"
       "  leeway timeline out/first\n"
       "  leeway timeline out/first --updates 100:110 --out picture.svg\n"
       "  leeway timeline out/first --trace trace.json\n"
-      "A long run is drawn in part: its first updates and some of its middle.");
+      "For a long run, only the first updates and some from the middle are drawn.");
   const auto arguments = std::make_shared<TimelineArguments>();
-  command->add_option("RUN", arguments->run, "A run folder")->required();
+  command->add_option("RUN", arguments->run, "Run folder")->required();
   command->add_option("--out", arguments->out,
-                      "The page, .html, or a picture alone, .svg [RUN/timeline.html]");
+                      "Output file: a page (.html) or only the picture (.svg) [RUN/timeline.html]");
   CLI::Option* updates = command->add_option("--updates", arguments->updates,
-                                             "Draw these, counted from 1: A:B, A:, :B or A");
-  command->add_option("--from", arguments->from, "Draw from here, in seconds since the run began")
+                                             "Updates to draw, counted from 1: A:B, A:, :B or A");
+  command
+      ->add_option("--from", arguments->from,
+                   "Draw from this time on, in seconds since the run began")
       ->check(at_least(0))
       ->excludes(updates);
-  command->add_option("--to", arguments->to, "Draw up to here, in seconds since the run began")
+  command->add_option("--to", arguments->to, "Draw up to this time, in seconds since the run began")
       ->check(at_least(0))
       ->excludes(updates);
   command->add_option(
       "--trace", arguments->trace,
-      "Also write a trace for Perfetto, .json, of the whole run or the part asked for");
+      "Also write a Perfetto trace (.json) of the whole run, or of the part selected above");
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }
 

@@ -45,8 +45,8 @@ struct TrainArguments {
   }
 };
 
-// A resumed run is the run that was begun: its model, data and optimizer stay, its rates may
-// change. Returns the changes in words.
+// A resumed run keeps its model, data and optimizer; its rates may change. Returns the changes in
+// words.
 Result<std::vector<std::string>> check_same_run(const Recipe& recipe, const Path& folder) {
   LEEWAY_ASSIGN(const LoadedRecipe begun, load_recipe(folder / "config.toml", {}));
   std::vector<std::string> changes;
@@ -54,12 +54,12 @@ Result<std::vector<std::string>> check_same_run(const Recipe& recipe, const Path
     if (!change.may_change) {
       return usage_error(fmt::format(
           "{} was {} when {} began and is {} now{}; resume with the old value, or start a new run "
-          "with another --out",
+          "in another --out",
           change.key, change.first, folder.string(), change.second,
           change.reason.empty() ? "" : fmt::format(" ({})", change.reason)));
     }
     changes.push_back(
-        fmt::format("{} was {} and is {} from here on", change.key, change.first, change.second));
+        fmt::format("{} was {} and is now {}", change.key, change.first, change.second));
     fmt::print(stderr, "{}\n", changes.back());
   }
   return changes;
@@ -89,7 +89,7 @@ Result<TrainingSummary> train_watched(const TrainingRequest& request, const Data
   return summary;
 }
 
-// What the replicas sent each other, beside what would be usual, and what became of it.
+// What the replicas sent each other, what all-reduce would have sent, and how rounds went.
 void print_averaging(const nlohmann::json& json) {
   const auto sent = json["bytes_averaging"].get<uint64_t>();
   const auto usual = json["bytes_allreduce"].get<uint64_t>();
@@ -131,7 +131,7 @@ Status run(const TrainArguments& arguments) {
   Path recipe_file = arguments.recipe.recipe;
   if (recipe_file.empty()) {
     if (!arguments.resume || arguments.out.empty()) {
-      return usage_error("name a RECIPE, or a run to go on with: --resume --out DIR");
+      return usage_error("name a RECIPE, or a run to resume: --resume --out DIR");
     }
     recipe_file = folder / "config.toml";
   }
@@ -153,9 +153,9 @@ Status run(const TrainArguments& arguments) {
   LEEWAY_TRY(check_simulated_time(recipe, data.vocabulary));
   for (const std::string& note : averaging_notes(loaded, data.vocabulary))
     fmt::print(stderr, "{}\n", note);
-  if (earlier_run) {  // moved only now that nothing is known to be in the way of the new one
+  if (earlier_run) {  // only now, when nothing else can keep the new run from starting
     LEEWAY_ASSIGN(const Path aside, move_run_aside(folder));
-    fmt::print(stderr, "the earlier run in {} is now {}\n", folder.string(), aside.string());
+    fmt::print(stderr, "moved the earlier run in {} to {}\n", folder.string(), aside.string());
   }
   if (dashboard) dashboard->follow(folder, RunWriter::kThisProgram);
   LEEWAY_ASSIGN(const TrainingSummary summary, train_watched({.recipe = recipe,
@@ -172,7 +172,7 @@ Status run(const TrainArguments& arguments) {
   }
   if (interrupted() && !summary.finished) {
     return Error{
-        fmt::format("stopped at update {}, everything is saved; go on with: leeway train "
+        fmt::format("stopped at update {}; everything is saved, resume with: leeway train "
                     "--resume --out {}",
                     summary.updates, folder.string())};
   }
@@ -182,25 +182,27 @@ Status run(const TrainArguments& arguments) {
 }  // namespace
 
 void add_train(CLI::App& app, Action& chosen) {
-  CLI::App* command = app.add_subcommand("train", "Train a model as a recipe says");
+  CLI::App* command = app.add_subcommand("train", "Train a model from a recipe");
   command->footer(
       "Examples:\n"
       "  leeway train recipes/quickstart.toml --out out/first\n"
       "  leeway train recipes/quickstart.toml --set run.updates=50 --set model.width=64\n"
       "  leeway train --resume --out out/first\n"
       "  leeway train recipes/quickstart.toml --dashboard 8080\n"
-      "Ctrl-C empties the pipeline, saves a checkpoint and ends; --resume goes on from there.");
+      "Ctrl-C drains the pipeline, saves a checkpoint and exits; --resume continues from there.");
   const auto arguments = std::make_shared<TrainArguments>();
   add_recipe_arguments(*command, arguments->recipe);
   command->add_option("--out", arguments->out,
-                      "The run folder [out/ and the recipe's name]; a finished run that is there "
-                      "is moved aside");
-  command->add_flag("--json", arguments->json, "Print summary.json on standard output");
+                      "Run folder [out/ plus the recipe's name]; a finished run in it is moved "
+                      "aside");
+  command->add_flag("--json", arguments->json, "Print summary.json to standard output");
   CLI::Option* resume =
-      command->add_flag("--resume", arguments->resume, "Go on with the unfinished run in --out");
-  command->add_flag("--fresh", arguments->fresh, "Move an unfinished run aside and start again")
+      command->add_flag("--resume", arguments->resume, "Resume the unfinished run in --out");
+  command->add_flag("--fresh", arguments->fresh, "Move an unfinished run aside and start over")
       ->excludes(resume);
-  command->add_option("--stop-at", arguments->stop_at, "Save and end after this many updates")
+  command
+      ->add_option("--stop-at", arguments->stop_at,
+                   "Save a checkpoint and exit after this many updates")
       ->check(at_least(1));
   add_dashboard_arguments(*command, "--dashboard", "--dashboard-", arguments->dashboard);
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });

@@ -12,7 +12,7 @@ CLI::Validator at_least(double minimum) {
     const bool good = CLI::detail::lexical_cast(text, value) && std::isfinite(value);
     return good && value >= minimum ? "" : fmt::format("got {}; give {} or more", text, minimum);
   };
-  // No description: the help of an option says in its own words what the number is.
+  // No description: each option's help already says what the number is.
   return CLI::Validator(complaint, "");
 }
 

@@ -1,4 +1,4 @@
-// What the values of options are checked with; the sentence names the value and what is allowed.
+// Checks for option values; a message names the value and what is allowed.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -10,7 +10,8 @@
 namespace leeway::cli {
 
 void add_version(CLI::App& app, Action& chosen) {
-  CLI::App* command = app.add_subcommand("version", "Say what this program is and what it has");
+  CLI::App* command = app.add_subcommand(
+      "version", "Print the version of Leeway and LibTorch, and whether it has CUDA");
   command->footer("Example:\n  leeway version");
   command->callback([&chosen] {
     chosen = [] {

@@ -17,7 +17,7 @@ const std::vector<std::string_view> kNames = {"recipe",   "seeds",       "rates"
                                               "baseline", "target_loss", "base",  "variants"};
 constexpr double kRateMost = 1000;
 constexpr double kLossMost = 1000;
-constexpr double kExactMost = 9007199254740992;  // 2^53, to where a double counts whole numbers
+constexpr double kExactMost = 9007199254740992;  // 2^53: below it a double is exact for integers
 
 Error mistake(std::string_view source_name, int64_t line, std::string_view what) {
   return usage_error(fmt::format("{}:{}: {}", shown(source_name), line, what));
@@ -25,14 +25,14 @@ Error mistake(std::string_view source_name, int64_t line, std::string_view what)
 
 std::string unknown_name(std::string_view name) {
   const std::string advice =
-      did_you_mean(name, kNames, fmt::format("; there are {}", fmt::join(kNames, ", ")));
+      did_you_mean(name, kNames, fmt::format("; known keys are {}", fmt::join(kNames, ", ")));
   const std::string hint = name.find('.') != std::string_view::npos || find_key(name) != nullptr
                                ? " (keys of the recipe belong under [base])"
                                : "";
   return fmt::format("unknown key {}{}{}", shown(name, kShortBytes), advice, hint);
 }
 
-// A list of numbers without doubles, each of which `accepts`; what is wrong with it otherwise.
+// A list of distinct numbers that `accepts` allows, or an error.
 template <class Accepts>
 Result<std::vector<double>> numbers_of(const TomlEntry& entry, Accepts accepts,
                                        std::string_view allowed) {
@@ -54,7 +54,7 @@ Status set_seeds(const TomlEntry& entry, Comparison& comparison) {
   };
   comparison.seeds_line = entry.line;
   LEEWAY_ASSIGN(comparison.seeds,
-                numbers_of(entry, whole, "a list of different whole numbers from 0"));
+                numbers_of(entry, whole, "a list of distinct whole numbers from 0"));
   return {};
 }
 
@@ -63,7 +63,7 @@ Status set_rates(const TomlEntry& entry, Comparison& comparison) {
   comparison.rates_line = entry.line;
   LEEWAY_ASSIGN(comparison.rates,
                 numbers_of(entry, factor,
-                           fmt::format("a list of different factors of the learning rates, each "
+                           fmt::format("a list of distinct learning-rate factors, each "
                                        "above 0, at most {}",
                                        kRateMost)));
   return {};
@@ -72,7 +72,7 @@ Status set_rates(const TomlEntry& entry, Comparison& comparison) {
 Status set_text(const TomlEntry& entry, std::string& target) {
   const auto* text = std::get_if<std::string>(&entry.value);
   if (text == nullptr || text->empty()) {
-    return usage_error(fmt::format("{} is {}, allowed: a text that is not empty", entry.path,
+    return usage_error(fmt::format("{} is {}, allowed: a non-empty string", entry.path,
                                    shown(toml_text(entry.value), kShortBytes)));
   }
   target = *text;
@@ -101,8 +101,8 @@ Status set_target(const TomlEntry& entry, Comparison& comparison) {
   return {};
 }
 
-// The entry as one of a recipe: without the first `count` parts of its path. "model.width" may be
-// written as one quoted key or as TOML's own dotted one.
+// The entry as a recipe has it, without the first `count` parts of its path. "model.width" may be
+// one quoted key or a dotted TOML key.
 TomlEntry without_prefix(const TomlEntry& entry, size_t count) {
   TomlEntry rest = entry;
   rest.parts.erase(rest.parts.begin(), rest.parts.begin() + static_cast<ptrdiff_t>(count));
@@ -113,7 +113,7 @@ TomlEntry without_prefix(const TomlEntry& entry, size_t count) {
 Status add_to_layer(const TomlEntry& entry, RecipeLayer& layer) {
   if (entry.path == "run.seed")
     return usage_error(
-        "run.seed is the comparison's: write seeds = [1, 2, 3] at the top of the file");
+        "run.seed is set by the comparison: write seeds = [1, 2, 3] at the top of the file");
   layer.entries.push_back(entry);
   return {};
 }
@@ -121,10 +121,10 @@ Status add_to_layer(const TomlEntry& entry, RecipeLayer& layer) {
 Status add_to_variant(const TomlEntry& entry, std::string_view source_name,
                       Comparison& comparison) {
   const std::string& name = entry.parts[1];
-  if (name.empty()) return usage_error("a variant without a name");
+  if (name.empty()) return usage_error("a variant has no name");
   if (entry.parts.size() == 2 && !entry.is_table) {
-    return usage_error(
-        fmt::format("{} is no table: write [{}] and its overrides below", entry.path, entry.path));
+    return usage_error(fmt::format("{} is not a table: write [{}] and its overrides below",
+                                   entry.path, entry.path));
   }
   auto found = std::ranges::find(comparison.variants, name, &Variant::name);
   if (found == comparison.variants.end()) {
@@ -161,12 +161,12 @@ Status check_baseline(std::string_view source_name, Comparison& comparison) {
   if (std::ranges::count(names, comparison.baseline) > 0) return {};
   const auto near = nearest(comparison.baseline, names);
   return usage_error(
-      fmt::format("{}: baseline is {}, which is no variant{}", shown(source_name),
-                  shown(leeway::toml_quoted(comparison.baseline), kShortBytes),
-                  near ? fmt::format(", did you mean {}?", leeway::toml_quoted(*near)) : ""));
+      fmt::format("{}: baseline is {}, which is not a variant{}", shown(source_name),
+                  shown(toml_quoted(comparison.baseline), kShortBytes),
+                  near ? fmt::format(", did you mean {}?", toml_quoted(*near)) : ""));
 }
 
-// What a file says above its tables has no dot, a recipe's keys have one.
+// Keys at the top of the file have no dot; a recipe's keys have one.
 Status apply_set(const std::string& set, Comparison& comparison) {
   const size_t equals = set.find('=');
   const std::string name = set.substr(0, equals);
@@ -179,7 +179,7 @@ Status apply_set(const std::string& set, Comparison& comparison) {
     return status.ok() ? status : complain(status.error().message);
   }
   if (name == "recipe" || name == "baseline" || name == "base" || name == "variants")
-    return complain(name + " is the file's own business: change it there");
+    return complain(name + " can only be changed in the file");
   const std::string text = set.substr(equals + 1);
   const Result<Value> value = read_toml_value(text);
   const Status status =
@@ -188,7 +188,7 @@ Status apply_set(const std::string& set, Comparison& comparison) {
   return status.ok() ? status : complain(status.error().message);
 }
 
-// What a variant says itself stands; where all of them do, the argument would do nothing.
+// A variant's own value wins; if all variants set the key, --set would have no effect.
 Status check_sets_matter(const Comparison& comparison, std::string_view source_name) {
   for (const TomlEntry& set : comparison.sets.entries) {
     const auto says = [&](const Variant& variant) {
@@ -196,14 +196,13 @@ Status check_sets_matter(const Comparison& comparison, std::string_view source_n
     };
     if (!std::ranges::all_of(comparison.variants, says)) continue;
     return usage_error(
-        fmt::format("--set {} would change nothing: every variant of {} says its own; change it "
-                    "there",
+        fmt::format("--set {} has no effect: every variant of {} sets this key; change it there",
                     set.path, shown(source_name)));
   }
   return {};
 }
 
-// A value of a comparison as if it stood in a recipe.
+// A value of the comparison, as a recipe entry.
 TomlEntry entry_of(std::string_view path, int64_t line, Value value) {
   return {.path = std::string(path), .line = line, .is_table = false, .value = std::move(value)};
 }
@@ -212,7 +211,7 @@ TomlEntry entry_of(std::string_view path, int64_t line, Value value) {
 
 Result<Comparison> parse_comparison(std::string_view toml, std::string_view source_name) {
   LEEWAY_ASSIGN(std::vector<TomlEntry> entries, read_toml(toml, source_name));
-  // On one line the table comes before what is in it, in the order of the file everywhere else.
+  // In file order; on one line, a table before its keys.
   std::ranges::stable_sort(entries, [](const TomlEntry& a, const TomlEntry& b) {
     return a.line != b.line ? a.line < b.line : a.parts.size() < b.parts.size();
   });
@@ -223,9 +222,9 @@ Result<Comparison> parse_comparison(std::string_view toml, std::string_view sour
     if (!status.ok()) return mistake(source_name, entry.line, status.error().message);
   }
   if (comparison.variants.empty()) {
-    return usage_error(fmt::format(
-        "{}: there is nothing to compare: add a table [variants.NAME] for every variant",
-        shown(source_name)));
+    return usage_error(
+        fmt::format("{}: there is nothing to compare: add a table [variants.NAME] for each variant",
+                    shown(source_name)));
   }
   LEEWAY_TRY(check_baseline(source_name, comparison));
   return comparison;

@@ -1,4 +1,4 @@
-// Whether the data of a comparison is still what its runs have read.
+// Whether the data of a comparison is still what its finished runs read.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@
 
 namespace leeway {
 
-// Reads the data that a recipe names; prepared text is kept beside the run's folder.
+// Reads the data that a recipe names; prepared text is cached beside the run folder.
 using ReadData = std::function<Result<Dataset>(const Recipe& recipe, const Path& run_folder)>;
 
-// Before anything runs. Text is prepared on the way, once for the runs that share it. Data that
-// cannot be read is not complained about: runs that need it will, and a table of runs that are all
-// there does not need it.
+// Called before anything runs. Prepares text on the way, once for all runs that share it.
+// Unreadable data is not an error here: runs that need it will fail, and a table of finished runs
+// does not need it.
 Status check_data_unchanged(const ComparisonPlan& plan, const Path& folder,
                             const std::vector<std::optional<RunOutcome>>& outcomes,
                             const ReadData& read_data);

@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-constexpr size_t kNameMost = 48;  // of a variant's name in a folder's
+constexpr size_t kNameMost = 48;  // characters of a variant's name used in its folder's name
 constexpr size_t kHashDigits = 8;
 
 std::string folder_name(std::string_view variant, const PlannedRun& run) {
@@ -54,7 +54,7 @@ Status check_names(const ComparisonPlan& plan) {
   for (const PlannedRun& run : plan.runs) {
     if (!names.insert(run.name).second) {
       return usage_error(fmt::format(
-          "{}: two variants have the same recipe and names that look the same, {}: take one out",
+          "{}: variant {} has the same recipe and folder name as another: remove one",
           plan.source_name,
           shown(leeway::toml_quoted(plan.comparison.variants[run.variant].name), kShortBytes)));
     }
@@ -62,7 +62,7 @@ Status check_names(const ComparisonPlan& plan) {
   return {};
 }
 
-// Each variant is held against the first that can run; the first seed and rate stand for all.
+// Compares each variant with the first that can run, at the first seed and rate.
 std::vector<std::string> unfair_parts(const ComparisonPlan& plan) {
   std::vector<std::string> found;
   const auto begin = plan.runs.begin();
@@ -78,7 +78,7 @@ std::vector<std::string> unfair_parts(const ComparisonPlan& plan) {
          unfair_between(name(*first), first->recipe.recipe, name(*run), recipe)) {
       found.push_back(std::move(part));
     }
-    // Who looks more often sees a loss sooner.
+    // Evaluating more often finds a loss sooner.
     const int64_t every = first->recipe.recipe.run.evaluate_every;
     if (plan.comparison.target_loss > 0 && every != recipe.run.evaluate_every) {
       found.push_back(fmt::format("run.evaluate_every of {} is {} and of {} {}",
@@ -93,13 +93,13 @@ std::vector<std::string> unfair_parts(const ComparisonPlan& plan) {
 Status check_fair(const ComparisonPlan& plan) {
   if (plan.unfair.empty() || !plan.comparison.fair) return {};
   return usage_error(fmt::format(
-      "{}: not a fair comparison: {}{}; make them equal, or write fair = false, which the results "
+      "{}: not a fair comparison: {}{}; make them equal, or set fair = false, which the results "
       "will show",
       shown(plan.source_name), plan.unfair.front(),
       plan.unfair.size() > 1 ? fmt::format(" (and {} more)", plan.unfair.size() - 1) : ""));
 }
 
-// Without evaluations on the way nobody knows when a loss was reached.
+// The time to a loss is only known if runs evaluate on the way.
 Status check_target(const ComparisonPlan& plan) {
   if (plan.comparison.target_loss == 0) return {};
   for (const PlannedRun& run : plan.runs) {
@@ -107,8 +107,8 @@ Status check_target(const ComparisonPlan& plan) {
     const bool looks = options.evaluate_every > 0 && options.evaluate_every < options.updates;
     if (!run.refused.empty() || looks) continue;
     return usage_error(fmt::format(
-        "{}: target_loss does not go with run.evaluate_every = {} of {}: let it evaluate several "
-        "times in its {} updates",
+        "{}: target_loss does not work with run.evaluate_every = {} of {}: evaluate several times "
+        "in its {} updates",
         shown(plan.source_name), options.evaluate_every,
         shown(leeway::toml_quoted(plan.comparison.variants[run.variant].name), kShortBytes),
         options.updates));
@@ -146,7 +146,7 @@ std::vector<std::string> unfair_between(const std::string& first_name, const Rec
   };
   compare("updates", number(first.run.updates), number(second.run.updates));
   compare("tokens", number(run_tokens(first)), number(run_tokens(second)));
-  // Losses are means over tokens of windows: of the same text, cut in the same way.
+  // Losses are means over windows, so text and windows must be the same.
   key("data.valid");
   if (first.data.valid.empty() || second.data.valid.empty()) {
     key("data.train");

@@ -1,4 +1,4 @@
-// Which runs a comparison is made of, and whether they may be compared.
+// The runs of a comparison, and whether comparing them is fair.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ struct PlannedRun {
   size_t variant = 0;  // index
   double rate = 1;     // factor
   int64_t seed = 0;
-  std::string name;  // of its folder: for people, and a hash of the whole recipe
+  std::string name;  // its folder's: readable, plus a hash of the whole recipe
   LoadedRecipe recipe;
-  std::string refused;  // not empty: why its values do not go together; it is not run
+  std::string refused;  // not empty: why the recipe is invalid; the run is skipped
 };
 
 struct ComparisonPlan {
@@ -23,19 +23,19 @@ struct ComparisonPlan {
   std::string source_name;
   std::vector<int64_t> seeds;
   std::vector<PlannedRun> runs;     // seed by seed, rate by rate, variant by variant
-  std::vector<std::string> unfair;  // what is unequal, one sentence each
+  std::vector<std::string> unfair;  // differences, one sentence each
 };
 
-// Refuses unfair sets unless the file says `fair = false`, and sets in which nothing can run.
+// Refuses unfair comparisons unless the file says `fair = false`, and those with nothing to run.
 Result<ComparisonPlan> plan_comparison(const ComparisonText& text);
 
 // Changes with every value of a recipe, and with nothing else.
 uint64_t recipe_hash(const Recipe& recipe);
 
-// Tokens that all replicas of a run read together.
+// Tokens read by all replicas of a run together.
 int64_t run_tokens(const Recipe& recipe);
 
-// What makes losses of these two no comparison, in words; the names are the variants'.
+// Why the losses of two variants cannot be compared, in words.
 std::vector<std::string> unfair_between(const std::string& first_name, const Recipe& first,
                                         const std::string& second_name, const Recipe& second);
 

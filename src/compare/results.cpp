@@ -31,7 +31,7 @@ double busy_of(const Json& summary) {
   return shares.empty() ? 0 : mean_of(shares);
 }
 
-// The log's first line says what was read.
+// From the first line of the log.
 std::string data_hash_of(const Path& folder) {
   std::ifstream log(folder / "events.jsonl");
   std::string line;
@@ -41,11 +41,11 @@ std::string data_hash_of(const Path& folder) {
   return started->text("data_hash").value_or("") + started->text("valid_hash").value_or("");
 }
 
-// When an evaluation first found the loss to be as low.
+// Time of the first evaluation at or below the loss.
 std::optional<double> seconds_to(double target_loss, const Path& folder) {
   std::ifstream log(folder / "events.jsonl");
   for (std::string line; std::getline(log, line);) {
-    if (line.find("\"evaluated\"") == std::string::npos) continue;  // most lines are of work
+    if (line.find("\"evaluated\"") == std::string::npos) continue;  // most lines record work
     const Result<Event> event = Event::parse(line);
     if (!event.ok() || event->kind() != "evaluated") continue;
     const std::optional<double> loss = event->number("valid_loss");
@@ -109,7 +109,7 @@ ComparisonRow row_of(const ComparisonPlan& plan, const std::vector<RunOutcome>& 
   for (const double rate : plan.comparison.rates) {
     row.cells.push_back(cell_of(rate, of_cell(plan, outcomes, variant, rate)));
     const RateCell& cell = row.cells.back();
-    if (!cell.why.empty()) continue;  // one lucky seed of a rate that fails is no result
+    if (!cell.why.empty()) continue;  // one lucky seed at a failing rate is not a result
     if (!row.best || cell.mean < row.cells[*row.best].mean) row.best = row.cells.size() - 1;
   }
   if (row.best) add_costs(of_cell(plan, outcomes, variant, row.cells[*row.best].rate), row);
@@ -145,9 +145,9 @@ std::optional<RunOutcome> read_outcome(const Path& folder, const PlannedRun& run
   if (!outcome.loss) {
     outcome.why =
         run.recipe.recipe.data.valid_share > 0
-            ? "it has no validation loss, for no document was held back: give data.valid, "
-              "or a larger data.valid_share of more documents"
-            : "it has no validation loss: give data.valid or data.valid_share";
+            ? "it has no validation loss because no document was held out: set data.valid, raise "
+              "data.valid_share, or add documents"
+            : "it has no validation loss: set data.valid or data.valid_share";
   }
   outcome.summary = std::move(summary);
   if (target_loss > 0) outcome.seconds_to_target = seconds_to(target_loss, path);
@@ -163,7 +163,7 @@ std::string ComparisonRow::why() const {
 
 std::vector<ComparisonRow> comparison_rows(const ComparisonPlan& plan,
                                            const std::vector<RunOutcome>& outcomes) {
-  LEEWAY_CHECK(plan.runs.size() == outcomes.size(), "an outcome for every run");
+  LEEWAY_CHECK(plan.runs.size() == outcomes.size(), "there must be an outcome for every run");
   std::vector<ComparisonRow> rows;
   for (size_t variant = 0; variant < plan.comparison.variants.size(); ++variant)
     rows.push_back(row_of(plan, outcomes, variant));
@@ -179,7 +179,7 @@ std::vector<ComparisonRow> comparison_rows(const ComparisonPlan& plan,
 
 std::vector<std::string> data_named(const DataOptions& data) {
   std::vector<std::string> named = data.train;
-  named.emplace_back();  // where the one list ends
+  named.emplace_back();  // separates the two lists
   named.insert(named.end(), data.valid.begin(), data.valid.end());
   named.push_back(data.tokenizer);
   named.push_back(fmt::format("{}", data.valid_share));
@@ -193,7 +193,7 @@ Status check_same_data(const ComparisonPlan& plan, const std::vector<RunOutcome>
     const auto [first, added] = first_of.emplace(data_named(plan.runs[i].recipe.recipe.data), i);
     if (added || outcomes[first->second].data_hash == outcomes[i].data_hash) continue;
     return usage_error(fmt::format(
-        "the data has changed between runs {} and {}: remove the older one's folder, or choose "
+        "the data changed between runs {} and {}: remove the folder of the older one, or choose "
         "another --out",
         plan.runs[first->second].name, plan.runs[i].name));
   }

@@ -16,11 +16,11 @@
 namespace leeway {
 namespace {
 
-constexpr Nanos kLook{250'000'000};        // between two looks at how far the runs are
-constexpr std::streamoff kTail = 1 << 16;  // of an event log: holds the last update
+constexpr Nanos kLook{250'000'000};        // between two checks of the runs' progress
+constexpr std::streamoff kTail = 1 << 16;  // bytes; includes the last update
 
 struct Running {
-  size_t index;  // of the run
+  size_t index;  // in plan.runs
   Child child;
   int64_t update = 0;
 };
@@ -31,7 +31,7 @@ std::string title_of(const ComparisonPlan& plan, const PlannedRun& run) {
   return title + fmt::format(" seed {}", run.seed);
 }
 
-// The last event of this kind that the log tells of; logs are long, so only their end is read.
+// The last event of this kind in the log. Logs are long, so only the end is read.
 std::optional<Event> last_event(const Path& run, std::string_view kind) {
   std::ifstream log(run / "events.jsonl", std::ios::binary | std::ios::ate);
   if (!log) return std::nullopt;
@@ -52,7 +52,7 @@ int64_t last_update(const Path& run) {
   return event ? event->integer("update").value_or(0) : 0;
 }
 
-// The sentence that the program ended with, or how else it ended.
+// The program's last error message, or how else it ended.
 std::string why_it_failed(const Path& run, const Path& log, const Child::End& end) {
   if (const auto diverged = last_event(run, "diverged"))
     return fmt::format("diverged at update {}", diverged->integer("update").value_or(0) + 1);
@@ -62,9 +62,9 @@ std::string why_it_failed(const Path& run, const Path& log, const Child::End& en
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with(kMark)) sentence = line.substr(kMark.size());
   }
-  if (end.signal != 0) return fmt::format("it was ended by signal {}", end.signal);
+  if (end.signal != 0) return fmt::format("killed by signal {}", end.signal);
   if (!sentence.empty()) return sentence;
-  return fmt::format("it ended with status {}; see {}", end.status, log.string());
+  return fmt::format("exited with status {}; see {}", end.status, log.string());
 }
 
 class Runs {
@@ -77,7 +77,7 @@ class Runs {
         progress_(clock, "comparing", updates_in_all()) {}
 
   Status all(int64_t jobs) {
-    if (done() > 0) progress_.note(done_of_all() + " are done already");
+    if (done() > 0) progress_.note(done_of_all() + " already done");
     show();
     size_t next = 0;
     while (!interrupted()) {
@@ -96,7 +96,7 @@ class Runs {
   }
 
  private:
-  // What is refused is never run, so it counts nowhere.
+  // A refused run never runs, so it does not count.
   uint64_t updates_of(size_t index) const {
     const PlannedRun& run = plan_.runs[index];
     return run.refused.empty() ? static_cast<uint64_t>(run.recipe.recipe.run.updates) : 0;
@@ -137,7 +137,7 @@ class Runs {
   Status start(size_t index) {
     const PlannedRun& run = plan_.runs[index];
     const Path path = run_folder(folder_, run);
-    std::error_code code;  // a folder that is not there needs no removing
+    std::error_code code;  // a missing folder need not be removed
     if (std::filesystem::exists(path, code)) LEEWAY_TRY(remove_folder(path));
     LEEWAY_TRY(write_atomically(run_recipe(folder_, run), print_recipe(run.recipe)));
     LEEWAY_ASSIGN(Child child, Child::start(this_program(),
@@ -148,7 +148,7 @@ class Runs {
     return {};
   }
 
-  // Takes in those that have ended, after a while or as soon as one does.
+  // Waits until a run ends or kLook has passed, then collects the runs that have ended.
   Status wait() {
     std::vector<const Child*> children;
     for (const Running& run : running_) children.push_back(&run.child);
@@ -171,7 +171,7 @@ class Runs {
       outcomes_[index] = read_outcome(folder_, run, plan_.comparison.target_loss);
     if (!outcomes_[index]) {
       const std::string why = why_it_failed(run_folder(folder_, run), run_log(folder_, run), end);
-      // What the machine did to it may not happen again; what it did itself would.
+      // Being killed may not happen again; the program's own failure would.
       if (end.signal == 0) LEEWAY_TRY(write_atomically(run_failure(folder_, run), why));
       outcomes_[index] = RunOutcome{.loss = {}, .why = why};
     }
@@ -186,7 +186,7 @@ class Runs {
     for (Running& run : running_) run.child.ask_to_end();
     while (!running_.empty()) LEEWAY_TRY(wait());
     return Error{
-        fmt::format("stopped with {} done; the same command goes on from there", done_of_all())};
+        fmt::format("stopped with {} done; run the same command to continue", done_of_all())};
   }
 
   const ComparisonPlan& plan_;

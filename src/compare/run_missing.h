@@ -1,4 +1,4 @@
-// Runs what a comparison is still missing, several at a time, each as a program of its own.
+// Runs what a comparison is still missing, several at a time, each in its own process.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,9 @@
 
 namespace leeway {
 
-// Fills in the outcomes that are none, of which there is one at least. Ctrl-C ends the children and
-// comes back with an error that says how to go on; what they had done is done again then, for a run
-// that was stopped and resumed between two checkpoints of its recipe would not have the bits of one
-// that was not.
+// Fills in the missing outcomes, of which there must be at least one. Ctrl-C stops the children and
+// returns an error that says how to continue. Stopped runs then start over: a run resumed between
+// two of its recipe's checkpoints would not have the same bits as an uninterrupted one.
 Status run_missing(const ComparisonPlan& plan, const Path& folder, int64_t jobs, const Clock& clock,
                    std::vector<std::optional<RunOutcome>>& outcomes);
 

@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kMillion = 1e6;
 
-// "12,345": as many digits as there are, in threes.
+// "12,345"
 std::string grouped(int64_t number) {
   if (number < 1000) return fmt::format("{}", number);
   return fmt::format("{},{:03}", grouped(number / 1000), number % 1000);
@@ -38,7 +38,7 @@ std::vector<std::string> columns_of(const ComparisonPlan& plan) {
   return columns;
 }
 
-// A cell as text, and as pages take it: with the number that the text was made of, for CSV files.
+// A cell as text, and as a page needs it: with the number behind the text, for CSV files.
 struct Cell {
   std::string text = {};
   Json page = nullptr;
@@ -59,7 +59,7 @@ Cell rate_cell(const RateCell& cell) {
   return cell.why.empty() ? cell_of(loss_text(cell), cell.mean) : failed_cell(cell.why, "failed");
 }
 
-// The row's own loss, in place of which a failed one says why.
+// The row's loss, or why it failed.
 Cell headline(const ComparisonRow& row, bool several_rates) {
   if (!row.best) return failed_cell(row.why(), "failed: " + row.why());
   const RateCell& cell = row.cells[*row.best];
@@ -71,7 +71,7 @@ bool is_simulated(const PlannedRun& run) {
   return run.recipe.recipe.run.driver == DriverName::kSim;
 }
 
-// Seconds of simulated machines and of this one do not go into one quotient.
+// Simulated seconds and measured seconds must not be divided by each other.
 bool same_clock(const ComparisonPlan& plan, const std::string& first, const std::string& second) {
   const auto simulated = [&](const std::string& name) {
     return is_simulated(*std::ranges::find(plan.runs, name, [&](const PlannedRun& run) {
@@ -81,7 +81,7 @@ bool same_clock(const ComparisonPlan& plan, const std::string& first, const std:
   return simulated(first) == simulated(second);
 }
 
-// "240 s (2.57x)": and how many times sooner than the baseline.
+// "240 s (2.57x)": the time, and how many times sooner than the baseline.
 Cell target_cell(const ComparisonRow& row, const ComparisonResults& results) {
   const ComparisonPlan& plan = results.plan;
   if (!row.seconds_to_target) {
@@ -132,10 +132,10 @@ const Recipe& first_recipe(const ComparisonPlan& plan) {
   for (const PlannedRun& run : plan.runs) {
     if (run.refused.empty()) return run.recipe.recipe;
   }
-  LEEWAY_UNREACHABLE("a plan has something to run");
+  LEEWAY_UNREACHABLE("a plan must have something to run");
 }
 
-// Rows whose best rate has no neighbour on one side: a wider grid might find a better one.
+// Rows whose best rate is at an edge of the grid: a wider grid might find a better one.
 std::string edge_note(const ComparisonResults& results) {
   const std::vector<double>& rates = results.plan.comparison.rates;
   if (rates.size() < 2) return "";
@@ -147,11 +147,12 @@ std::string edge_note(const ComparisonResults& results) {
     if (best == least || best == most) names.push_back(row.name);
   }
   if (names.empty()) return "";
-  return fmt::format("The best rate is the grid's first or last for {}: a wider one may be better.",
-                     fmt::join(names, ", "));
+  return fmt::format(
+      "The best rate is at an edge of the grid for {}: a wider grid may find a better one.",
+      fmt::join(names, ", "));
 }
 
-// Why the rows may be compared, or why not.
+// Why the rows can be compared, or why not.
 std::string fairness(const ComparisonPlan& plan) {
   if (!plan.unfair.empty())
     return fmt::format("Not a fair comparison (fair = false): {}.", fmt::join(plan.unfair, "; "));
@@ -165,28 +166,28 @@ std::vector<std::string> notes_of(const ComparisonResults& results) {
   std::vector<std::string> notes;
   const bool one = plan.seeds.size() == 1;
   notes.push_back(fmt::format("{} {}{}.", one ? "Seed" : "Seeds", fmt::join(plan.seeds, ", "),
-                              one ? "" : "; losses are mean ± half range over them"));
+                              one ? "" : "; losses are mean ± half the range"));
   if (plan.comparison.rates.size() > 1) {
     notes.push_back(
-        "Learning rates are the variant's times x; every variant was given all of them, and its "
+        "Learning rates are the variant's own times x; every variant ran with all of them, and its "
         "loss is that of its best.");
   }
   if (const std::string edge = edge_note(results); !edge.empty()) notes.push_back(edge);
   const bool target = plan.comparison.target_loss > 0;
   if (target) {
-    notes.push_back(
-        fmt::format("To loss {:g}: seconds until an evaluation first found it, mean over the seeds "
-                    "where all of "
-                    "them did, or how many did; in brackets how many times sooner than {}.",
-                    plan.comparison.target_loss, plan.comparison.baseline));
+    notes.push_back(fmt::format(
+        "To loss {:g}: seconds until an evaluation first reached it, mean over the seeds "
+        "if all of them did, else how many did; in brackets, how many times sooner than "
+        "{}.",
+        plan.comparison.target_loss, plan.comparison.baseline));
   }
   const std::string timed =
       target ? "Busy shares, tokens/s and times to the loss" : "Busy shares and tokens/s";
   const auto simulated = std::ranges::count_if(plan.runs, is_simulated);
   if (simulated > 0 && simulated < std::ssize(plan.runs)) {
     notes.push_back(timed +
-                    " are simulated for some variants and measured for others (run.driver): not to "
-                    "be compared.");
+                    " are simulated for some variants and measured for others (run.driver): do not "
+                    "compare them.");
   }
   if (simulated > 0 && simulated == std::ssize(plan.runs))
     notes.push_back(timed + " are in simulated time (run.driver = sim).");
@@ -235,7 +236,7 @@ Json run_json(const PlannedRun& run, const RunOutcome& outcome, const std::strin
       {"summary", outcome.summary}};
 }
 
-// Letters, not bytes: "±" is one.
+// In characters, not bytes: "±" is one.
 size_t width_of(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -319,7 +320,7 @@ std::string results_json(const ComparisonResults& results) {
     json["runs"].push_back(
         run_json(run, results.outcomes[i], plan.comparison.variants[run.variant].name));
   }
-  // Names are the user's own; what is no UTF-8 in a path must not end the program.
+  // Names come from the user; invalid UTF-8 in a path must not abort the program.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

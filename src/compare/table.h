@@ -14,17 +14,17 @@ struct ComparisonResults {
   const ComparisonPlan& plan;
   const std::vector<RunOutcome>& outcomes;
   std::vector<ComparisonRow> rows;
-  std::string command;  // that makes them again
+  std::string command;  // that reproduces them
 };
 
 // What a page shows: {title, columns, rows, notes, fair}. A cell is a text, null, {text, value}
 // with the number behind the text, or {failed} with the reason; `fair` is a sentence.
 nlohmann::ordered_json comparison_json(const ComparisonResults& results);
 
-// The same as a page of Markdown, columns in line.
+// The same as Markdown, with aligned columns.
 std::string comparison_markdown(const ComparisonResults& results);
 
-// results.json: every number of every row and run, and comparison_json() as "comparison".
+// results.json: all numbers of all rows and runs, and comparison_json() as "comparison".
 std::string results_json(const ComparisonResults& results);
 
 }  // namespace leeway

@@ -19,8 +19,8 @@ std::string lower(std::string_view text) {
   return made;
 }
 
-// "localhost:8080" -> "localhost", "[::1]:8080" -> "::1". What has several colons and no brackets
-// is an address without a port.
+// "localhost:8080" -> "localhost", "[::1]:8080" -> "::1". Several colons without brackets are an
+// address without a port.
 std::string_view without_port(std::string_view host) {
   if (host.starts_with('[')) {
     const size_t end = host.find(']');
@@ -73,7 +73,7 @@ Result<std::string> read_token(const Path& file) {
   const bool fits = std::ranges::all_of(token, fit_for_address);
   if (fits && token.size() >= kTokenMin && token.size() <= kTokenMax) return token;
   return usage_error(
-      fmt::format("{} holds no token: it needs {} to {} letters, digits, - _ . ~ on one line; "
+      fmt::format("{} has no valid token: it needs {} to {} letters, digits, - _ . ~ on one line; "
                   "`openssl rand -hex 16` prints one",
                   file.string(), kTokenMin, kTokenMax));
 }

@@ -22,13 +22,13 @@ using httplib::Request;
 using httplib::Response;
 
 constexpr int kStreamsMax = 4;
-constexpr auto kTick = 250ms;    // how often a stream looks
-constexpr int kQuietTicks = 40;  // after as many it says that it is still there
-constexpr auto kFarewell = 2s;   // for the last words to whoever looks
+constexpr auto kTick = 250ms;    // how often a stream checks for news
+constexpr int kQuietTicks = 40;  // ticks without news until a keep-alive
+constexpr auto kFarewell = 2s;   // time to send the final state to readers
 constexpr const char* kText = "text/plain; charset=utf-8";
 
-// Threads that are made while this lives leave Ctrl-C to the others, and httplib leaves a broken
-// pipe to the program: what it does to signals is for servers.
+// While this lives, new threads block Ctrl-C so that other threads get it. Restores the SIGPIPE
+// handler, which httplib replaces.
 class SignalsKept {
  public:
   SignalsKept() {
@@ -92,14 +92,14 @@ class Served final : public Dashboard {
   }
 
  private:
-  // Of one stream.
+  // What one stream has sent.
   struct Sent {
     int64_t number = 0;
     int quiet_ticks = 0;
   };
 
   void answer(const Request& request, Response& response) {
-    // Nothing may be loaded from or sent to anywhere else, framed, or kept.
+    // No loading from or sending to other sites, no framing, no caching.
     response.set_header("Content-Security-Policy",
                         "default-src 'none'; style-src 'unsafe-inline'; script-src "
                         "'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action "
@@ -109,16 +109,16 @@ class Served final : public Dashboard {
     response.set_header("Cross-Origin-Resource-Policy", "same-origin");
     response.set_header("Cache-Control", "no-store");
     if (!host_allowed(request.get_header_value("Host"), options_.host)) {
-      return refuse(response, 403, "This server does not go by that name; use its address.");
+      return refuse(response, 403, "Wrong host name for this server; use its address.");
     }
     if (request.method != "GET" && request.method != "HEAD") {
       response.set_header("Allow", "GET, HEAD");
-      return refuse(response, 405, "This server is only to look at: GET and HEAD.");
+      return refuse(response, 405, "This server is read-only: use GET or HEAD.");
     }
     if (!allowed(request)) {
       response.set_header("WWW-Authenticate", "Bearer");
       return refuse(response, 401,
-                    "This server wants its token: as ?token=... behind the address, or in a "
+                    "This server needs its token: append ?token=... to the address, or send the "
                     "header \"Authorization: Bearer ...\".");
     }
     show(request, response);
@@ -145,7 +145,7 @@ class Served final : public Dashboard {
       response.set_content(metrics_text(run_.look()->runs.front()),
                            "text/plain; version=0.0.4; charset=utf-8");
     } else {
-      refuse(response, 404, "There are /, /data.json, /events and /metrics.");
+      refuse(response, 404, "Not found. Available: /, /data.json, /events and /metrics.");
     }
   }
 
@@ -156,7 +156,7 @@ class Served final : public Dashboard {
       if (ending_ || streams_ == kStreamsMax) {
         return refuse(
             response, 503,
-            fmt::format("All {} streams are taken; ask for /data.json now and then.", kStreamsMax));
+            fmt::format("All {} streams are in use; poll /data.json instead.", kStreamsMax));
       }
       ++streams_;
     }
@@ -172,7 +172,7 @@ class Served final : public Dashboard {
         });
   }
 
-  // Called again and again; false: nobody is there any more.
+  // Called repeatedly; false: the reader is gone.
   bool send_next(Sent& sent, httplib::DataSink& sink) {
     bool last = false;
     {
@@ -190,9 +190,10 @@ class Served final : public Dashboard {
     }
     sent.number = snapshot->number;
     if (last || snapshot->ended) {
-      text += fmt::format("event: ended\ndata: {}\n\n",
-                          snapshot->ended ? "The run has ended; this is how it ended."
-                                          : "The server has ended; this is what it saw last.");
+      text +=
+          fmt::format("event: ended\ndata: {}\n\n",
+                      snapshot->ended ? "The run has ended; this is its final state."
+                                      : "The server has stopped; this is the last state it saw.");
     }
     if (!text.empty() && !sink.write(text.data(), text.size())) return false;
     if (last || snapshot->ended) sink.done();
@@ -202,7 +203,7 @@ class Served final : public Dashboard {
   DashboardOptions options_;
   int port_;
   LiveRun run_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   bool ending_ = false;
   int streams_ = 0;
@@ -215,7 +216,7 @@ Result<std::unique_ptr<Dashboard>> Dashboard::open(const DashboardOptions& optio
                                                    const Clock& clock) {
   if (options.token.empty() && !is_loopback(options.host)) {
     return usage_error(fmt::format(
-        "on {} others can reach the dashboard, so it needs a token: name a file that holds one",
+        "other machines can reach the dashboard on {}, so it needs a token: name a token file",
         options.host));
   }
   LEEWAY_ASSIGN(const Listener listener,
@@ -232,7 +233,7 @@ namespace leeway {
 Result<std::unique_ptr<Dashboard>> Dashboard::open(const DashboardOptions& options, const Clock&) {
   return usage_error(options.port_option +
                      ": this program was built without a web server; build it with "
-                     "-DLEEWAY_HTTP=ON, or look with `leeway report`, which works during a run");
+                     "-DLEEWAY_HTTP=ON, or use `leeway report`, which works during a run");
 }
 
 }  // namespace leeway

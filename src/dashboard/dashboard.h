@@ -1,5 +1,5 @@
-// A web server that shows a run while it goes on: the report's page with newer data as it comes,
-// and the numbers for Prometheus. It only reads the run folder; the run does not know of it.
+// A web server that shows a run in progress: the report page with live data, and metrics for
+// Prometheus. It only reads the run folder; the run does not know about it.
 #pragma once
 
 #include <functional>
@@ -15,22 +15,22 @@ namespace leeway {
 
 struct DashboardOptions {
   std::string host = "127.0.0.1";
-  int port = 0;                  // 0: any free one
-  std::string token = {};        // empty: none is asked for, which is for loopback alone
-  std::string port_option = {};  // what the user calls the port
+  int port = 0;                  // 0: any free port
+  std::string token = {};        // empty: none needed; only allowed on loopback
+  std::string port_option = {};  // the option's name, for messages
 };
 
 class Dashboard {
  public:
-  // Answers from here on: a port that is taken is an error now. Read-only, GET and HEAD.
+  // Serves from here on; a port in use is an error now. Read-only: GET and HEAD.
   static Result<std::unique_ptr<Dashboard>> open(const DashboardOptions& options,
                                                  const Clock& clock);
-  // Shows whoever still looks how the run ended, and ends; takes no longer than a moment.
+  // Sends readers the final state and stops; takes a moment at most.
   virtual ~Dashboard() = default;
 
   virtual void follow(const Path& run_folder, RunWriter writer) = 0;
   virtual std::string address() const = 0;  // "http://127.0.0.1:8080/"
-  // Returns when `stop_wanted`, which is asked several times a second, says so.
+  // Returns when `stop_wanted`, polled several times a second, returns true.
   virtual void wait(const std::function<bool()>& stop_wanted) = 0;
 };
 

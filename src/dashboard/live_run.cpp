@@ -9,13 +9,13 @@ namespace {
 
 constexpr Nanos kOftenest = {900'000'000};
 constexpr Nanos kRarest = {5'000'000'000};
-constexpr int64_t kPause = 100;  // times what a look took, most of which was waiting for a core
+constexpr int64_t kPause = 100;  // times the duration of a look, which mostly waits for a core
 
-// A page that is drawn every second need not show what a report shows.
+// A page redrawn every second needs less detail than a report.
 constexpr RunLimits kLimits = {.points_max = 600, .pieces_max = 3000, .boxes_max = 1500};
 
 std::filesystem::file_time_type time_of(const Path& file) {
-  std::error_code code;  // no file: a time that no file has
+  std::error_code code;  // missing file: a time that no file has
   const auto time = std::filesystem::last_write_time(file, code);
   return code ? std::filesystem::file_time_type() : time;
 }
@@ -38,7 +38,7 @@ std::shared_ptr<const Snapshot> LiveRun::newest() const {
 std::shared_ptr<const Snapshot> LiveRun::look() {
   std::unique_lock lock(reading_, std::try_to_lock);
   if (!lock.owns_lock()) {
-    // Somebody reads just now: the last look will do, if there was one.
+    // Another thread is reading: use the last snapshot, if there is one.
     if (auto snapshot = newest()) return snapshot;
     lock.lock();
   }
@@ -75,7 +75,7 @@ bool LiveRun::read_more() {
   stamp_ = stamp;
   if (!follower_) {
     auto opened = RunFollower::open(folder_, kLimits);
-    if (!opened.ok()) return changed;  // it has not begun
+    if (!opened.ok()) return changed;  // the run has not begun
     follower_.emplace(std::move(*opened));
     changed = true;
   }
@@ -91,14 +91,14 @@ Snapshot LiveRun::make_snapshot() const {
   if (follower_) {
     run = follower_->data();
   } else {
-    run.name = "to come";
+    run.name = "not started";
     run.folder = folder_.string();
-    run.notes.push_back("the run has not begun yet: its data is prepared first");
+    run.notes.push_back("the run has not begun yet: its data is being prepared");
   }
   if (!problem_.empty()) run.notes.push_back(problem_);
   Snapshot made;
   const bool has_summary = stamp_.summary != std::filesystem::file_time_type();
-  const bool over = run.state == RunState::kDiverged ||  // which leaves no summary
+  const bool over = run.state == RunState::kDiverged ||  // diverged runs have no summary
                     (run.state != RunState::kUnfinished && has_summary);
   made.ended = writer_ == RunWriter::kAnother && over;
   made.runs.push_back(std::move(run));

@@ -1,5 +1,5 @@
-// A run folder as it stands, for many readers: whoever looks first reads what is new, and all see
-// the same. Where nobody looks nothing is read.
+// The current state of a run folder, for many readers: the first to look reads what is new, and all
+// see the same. Nothing is read when there are no readers.
 #pragma once
 
 #include <filesystem>
@@ -15,33 +15,33 @@
 
 namespace leeway {
 
-// This program says itself when its run has ended: of a run that is resumed the folder says so when
-// it begins.
+// kThisProgram: the run has not ended before last_look(), whatever the folder says: that of a
+// resumed run still has the end of its last session.
 enum class RunWriter { kThisProgram, kAnother };
 
 struct Snapshot {
   std::vector<RunData> runs;  // one
   std::string title;
-  std::string data;    // what the page's script shows, as JSON on one line
-  int64_t number = 0;  // another one: there is something new
-  bool ended = false;  // and its summary is written, if there will be one
+  std::string data;    // input of the page's script, JSON on one line
+  int64_t number = 0;  // changes when there is something new
+  bool ended = false;  // and its summary is written, if there is one
 };
 
 class LiveRun {
  public:
   explicit LiveRun(const Clock& clock) : clock_(clock) {}
 
-  // From here on it is this folder; the run in it need not have begun.
+  // Switches to this folder; its run need not have begun.
   void follow(const Path& folder, RunWriter writer);
 
-  // About a second old at most; older where reading takes long, so that looking takes at most a
-  // hundredth of one core.
+  // At most about a second old; older if reading is slow, so that reading takes at most 1 % of one
+  // core.
   std::shared_ptr<const Snapshot> look();
-  // As of now: whoever wrote, writes no more.
+  // As of now; the run must no longer be writing.
   std::shared_ptr<const Snapshot> last_look();
 
  private:
-  // Written when a session begins and when it ends: what was read of them before does not hold.
+  // Files written when a session begins and ends; a change makes what was read before stale.
   struct Stamp {
     std::filesystem::file_time_type config = {};
     std::filesystem::file_time_type summary = {};
@@ -54,7 +54,7 @@ class LiveRun {
   Snapshot make_snapshot() const;
 
   const Clock& clock_;
-  std::mutex reading_;  // held while reading; guards all but newest_
+  std::mutex reading_;  // held while reading; guards everything but newest_
   Path folder_;
   RunWriter writer_ = RunWriter::kThisProgram;
   std::optional<RunFollower> follower_;

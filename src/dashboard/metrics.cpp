@@ -77,11 +77,11 @@ std::vector<Label> labels_of(const WorkerData& worker) {
 
 void add_workers(Text& text, const RunData& run) {
   if (run.workers.empty()) return;
-  text.begin("busy_share", "gauge", "Share of its time that a worker has worked, 0 to 1.");
+  text.begin("busy_share", "gauge", "Share of the time a worker was busy, 0 to 1.");
   for (const WorkerData& worker : run.workers) {
     if (const auto share = worker.busy.share()) text.add(number_text(*share), labels_of(worker));
   }
-  text.begin("delay_mean", "gauge", "Updates that a worker's gradients were late, on average.");
+  text.begin("delay_mean", "gauge", "Delay of a worker's gradients in updates, mean.");
   for (const WorkerData& worker : run.workers) {
     double sum = 0;
     double count = 0;
@@ -94,13 +94,13 @@ void add_workers(Text& text, const RunData& run) {
 }
 
 void add_traffic(Text& text, const Headline& headline) {
-  text.begin("bytes_total", "counter", "Bytes that workers have sent, by purpose.");
+  text.begin("bytes_total", "counter", "Bytes sent by workers, by purpose.");
   for (int i = 0; i < kPurposes; ++i) {
     text.add(std::to_string(headline.bytes[static_cast<size_t>(i)]),
              {{"purpose", std::string(purpose_word(static_cast<Purpose>(i)))}});
   }
   if (headline.bytes_allreduce) {
-    text.counter("allreduce_bytes_total", "Bytes that an all-reduce of gradients would have sent.",
+    text.counter("allreduce_bytes_total", "Bytes a gradient all-reduce would have sent.",
                  *headline.bytes_allreduce);
   }
 }
@@ -110,25 +110,25 @@ void add_traffic(Text& text, const Headline& headline) {
 std::string metrics_text(const RunData& run) {
   const Headline& headline = run.headline;
   Text text;
-  text.begin("run_info", "gauge", "Always 1; the labels say which run this is and how it stands.");
+  text.begin("run_info", "gauge", "Always 1; labels give the run's name, version and state.");
   text.add(
       "1",
       {{"run", run.name}, {"version", run.version}, {"state", std::string(state_word(run.state))}});
-  text.counter("updates_total", "Updates that every worker has made.", headline.updates);
+  text.counter("updates_total", "Updates completed by every worker.", headline.updates);
   text.counter("tokens_total", "Tokens trained on.", headline.tokens);
-  text.gauge("seconds", "Time of the run so far.", headline.seconds);
+  text.gauge("seconds", "Duration of the run so far.", headline.seconds);
   text.gauge("train_loss", "Training loss, mean of the last 20 updates.", headline.train_loss);
-  text.gauge("valid_loss", "Validation loss, the newest.", headline.valid_loss);
+  text.gauge("valid_loss", "Latest validation loss.", headline.valid_loss);
   text.gauge("tokens_per_second", "Speed, mean of the last ten updates.",
              newest(run, Curve::kTokensPerSecond));
-  text.gauge("gradient_norm", "Norm of the gradient, the newest.",
-             newest(run, Curve::kGradientNorm));
+  text.gauge("gradient_norm", "Latest gradient norm.", newest(run, Curve::kGradientNorm));
   text.gauge("lag_mean", "Updates between sending a part and merging its mean.", headline.lag_mean);
-  text.gauge("consensus", "Distance of the replicas from their mean over the size of the weights.",
+  text.gauge("consensus",
+             "Distance of the replicas from their mean, relative to the norm of the weights.",
              headline.consensus);
-  text.gauge("drift", "Own steps since a part was sent, root mean square, the newest.",
+  text.gauge("drift", "Latest drift: local steps since a part was sent, root mean square.",
              newest(run, Curve::kDrift));
-  text.gauge("correction", "What a merge has changed, root mean square, the newest.",
+  text.gauge("correction", "Latest correction by a merge, root mean square.",
              newest(run, Curve::kCorrection));
   add_workers(text, run);
   add_traffic(text, headline);

@@ -1,4 +1,4 @@
-// The numbers of a run as Prometheus reads them.
+// The metrics of a run for Prometheus.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace leeway {
 
-// The text format, version 0.0.4. What is not known yet is left out.
+// Text format, version 0.0.4. Metrics not known yet are left out.
 std::string metrics_text(const RunData& run);
 
 }  // namespace leeway

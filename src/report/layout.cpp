@@ -8,13 +8,13 @@ namespace {
 std::optional<TimeSpan> clipped(const WorkRecord& record, const TimeSpan& window) {
   const TimeSpan span{std::max(record.times.begin, window.begin),
                       std::min(record.times.end, window.end)};
-  // A piece that took no time is drawn where it was, but only in the window that it began in.
+  // A piece that took no time is drawn only in the window it began in.
   const bool instant = record.times.begin == record.times.end && span.begin == span.end;
   if (span.begin < span.end || (instant && span.begin < window.end)) return span;
   return std::nullopt;
 }
 
-// Makes the last box stand for this piece too.
+// Merges the piece into the box.
 void join(Box& box, const WorkRecord& record, const TimeSpan& span) {
   if (box.record != nullptr) ++box.counts[static_cast<size_t>(shown_kind(box.record->work))];
   box.record = nullptr;
@@ -24,7 +24,7 @@ void join(Box& box, const WorkRecord& record, const TimeSpan& span) {
   box.span.end = std::max(box.span.end, span.end);
 }
 
-// As many replicas as fit, and the first one in any case.
+// As many whole replicas as fit, and always the first.
 size_t lanes_drawn(const WorkHistory& history, size_t lanes_max) {
   size_t drawn = 0;
   for (size_t end = 1; end <= history.lanes.size(); ++end) {
@@ -101,7 +101,7 @@ Drawing lay_out(const WorkHistory& history, const std::vector<Window>& windows,
     double resolution = pixel * limits.pixels_min;
     while (true) {
       Picture picture = picture_of(history, window, lanes, Nanos{static_cast<int64_t>(resolution)});
-      // With a resolution of the whole window there is nothing left to draw together.
+      // At a resolution of the whole window nothing is left to merge.
       if (count_boxes(picture) <= boxes_max || resolution >= pixel * limits.pixels) {
         drawing.pictures.push_back(std::move(picture));
         break;

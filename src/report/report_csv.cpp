@@ -88,7 +88,7 @@ std::string traffic_csv(const std::vector<RunData>& runs) {
 }
 
 std::string configuration_csv(const std::vector<RunData>& runs) {
-  std::vector<std::string> keys;  // in the order of the first run that has them
+  std::vector<std::string> keys;  // in order of first appearance
   std::string text = "key";
   for (const RunData& run : runs) {
     text += fmt::format(",{}", csv_cell(run.name));

@@ -9,11 +9,11 @@
 
 namespace leeway {
 
-// (file name, content): runs, curves, workers, histograms, traffic, configuration. Every row says
-// which run it is of.
+// (file name, content): runs, curves, workers, histograms, traffic, configuration. Every row names
+// its run.
 std::vector<std::pair<std::string, std::string>> report_csv(const std::vector<RunData>& runs);
 
-// One cell, in quotes where it needs them.
+// One cell, quoted if necessary.
 std::string csv_cell(std::string_view text);
 
 }  // namespace leeway

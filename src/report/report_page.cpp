@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The text of a script element ends at the first "</script", wherever it stands.
+// A script element ends at the first "</script", even inside a string.
 std::string script_safe(const Json& json) {
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string safe;
@@ -56,12 +56,13 @@ std::string report_page(const std::vector<RunData>& runs, const PageOptions& opt
       {"{{report.js}}", kReportScript},
       {"{{live.js}}", options.live ? std::string_view(live) : ""},
   }};
-  // In the order of the page, and never inside of what was put in.
+  // In page order, so inserted text is never searched.
   std::string html;
   std::string_view rest = kReportPage;
   for (const auto& [mark, text] : parts) {
     const size_t at = rest.find(mark);
-    LEEWAY_CHECK(at != rest.npos, "web/report.html has a place for every part, in this order");
+    LEEWAY_CHECK(at != rest.npos,
+                 "web/report.html must have a placeholder for every part, in this order");
     html.append(rest.substr(0, at)).append(text);
     rest.remove_prefix(at + mark.size());
   }

@@ -1,5 +1,5 @@
-// One HTML page about runs: charts, tables, a timeline each. It needs nothing beside itself and
-// asks nobody for anything.
+// One HTML page about runs: charts, tables and a timeline for each. Self-contained: it loads
+// nothing.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,21 +14,21 @@ namespace leeway {
 struct PageOptions {
   std::string title;
   std::vector<std::string> notes = {};
-  // A table over the charts, for who compares runs: null, or
+  // A table above the charts that compares the runs: null, or
   //   {"title": "...", "columns": ["variant", "loss", ...], "rows": [["sparse", 2.31, ...], ...],
   //    "notes": ["..."], "fair": "why the rows can be compared, or why not"}
-  // Cells are texts, numbers or null; {"mean": 2.31, "spread": 0.02} is shown as 2.31 ± 0.02, and
+  // Cells are strings, numbers or null; {"mean": 2.31, "spread": 0.02} is shown as 2.31 ± 0.02, and
   // {"failed": "why"} as a failure with its reason.
   nlohmann::ordered_json comparison = nullptr;
-  bool live = false;  // asks the server that it came from for newer data
+  bool live = false;  // the page polls its server for newer data
 };
 
-// What the page's script calls show() with. A page that is told newer data calls it again.
+// The argument of show() in the page's script, which a live page calls again with newer data.
 nlohmann::ordered_json page_data(const std::vector<RunData>& runs, const PageOptions& options);
 
 std::string report_page(const std::vector<RunData>& runs, const PageOptions& options);
 
-// Fewer points of each run where there are many, so that a page stays below 10 MB.
+// Fewer points per run if there are many runs, so that a page stays below 10 MB.
 RunLimits limits_for(size_t runs);
 
 }  // namespace leeway

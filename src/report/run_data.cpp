@@ -19,7 +19,7 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-// Seven digits are more than a picture shows, and half of the bytes of sixteen.
+// Seven digits are more than a chart shows, and take half the bytes of sixteen.
 double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double scale = std::pow(10.0, 6 - std::floor(std::log10(std::abs(value))));

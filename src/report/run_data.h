@@ -1,5 +1,4 @@
-// What a run folder says about its run, as plain values: what a page shows, a CSV file holds and
-// TensorBoard is given.
+// The contents of a run folder as plain values, for the page, the CSV files and TensorBoard.
 #pragma once
 
 #include <array>
@@ -32,7 +31,7 @@ enum class Curve {
 inline constexpr int kCurves = 8;
 std::string_view curve_word(Curve curve);  // "train_loss"
 
-// How often each value came; what is beyond kMax counts there.
+// How often each value occurred; values above kMax count as kMax.
 class Histogram {
  public:
   static constexpr int64_t kMax = 256;
@@ -46,18 +45,18 @@ class Histogram {
 struct WorkerData {
   WorkerId worker;
   BusyTime busy = {};   // from a session's first piece of work to its last update
-  int64_t updates = 0;  // made, over all sessions
+  int64_t updates = 0;  // over all sessions
   int64_t pieces = 0;
   int64_t bytes_sent = 0;
   Histogram delays = {};  // of backwards
 };
 
-// Diverged: it gave up an update without a number. Unfinished: it goes on, or was cut off.
+// Diverged: an update had a loss or gradient that is not finite. Unfinished: in progress or killed.
 enum class RunState { kFinished, kStopped, kDiverged, kUnfinished };
 std::string_view state_word(RunState state);
 
-// The row of a run in the table of runs. Where the run has ended these are the numbers of its
-// summary.json, otherwise those of its log so far.
+// A run's row in the table of runs. From summary.json if the run has ended, otherwise from the log
+// so far.
 struct Headline {
   int64_t updates = 0;
   int64_t tokens = 0;
@@ -65,17 +64,17 @@ struct Headline {
   std::optional<double> valid_loss = {};
   double seconds = 0;
   double tokens_per_second = 0;
-  std::optional<double> busy = {};  // mean of the stages
+  std::optional<double> busy = {};  // mean over the stages
   std::array<int64_t, kPurposes> bytes = {};
   std::optional<int64_t> bytes_allreduce = {};  // what it would have sent; none: one replica
   std::optional<double> lag_mean = {};
   std::optional<double> consensus = {};
 
-  std::optional<double> traffic_share() const;  // averaging, of the all-reduce
+  std::optional<double> traffic_share() const;  // averaging bytes relative to all-reduce
 };
 
-// What a validation loss is of; two of them can be compared where this is the same. Empty or 0:
-// not known.
+// What a validation loss was measured on; two losses can be compared if this is equal. Empty or 0:
+// unknown.
 struct ValidationData {
   std::string text_hash = {};
   std::string tokenizer_hash = {};
@@ -83,7 +82,7 @@ struct ValidationData {
 };
 
 struct RunData {
-  std::string name;    // short, and different from other runs of a page
+  std::string name;    // short, and unique on a page
   std::string folder;  // as the user wrote it
   std::string version = {};
   RunState state = RunState::kUnfinished;
@@ -93,13 +92,13 @@ struct RunData {
   std::vector<Series> curves = std::vector<Series>(kCurves);
   std::vector<WorkerData> workers = {};          // ascending replica, then stage
   Histogram lags = {};                           // of merges
-  std::string timeline = {};                     // SVG; empty: no work is recorded
+  std::string timeline = {};                     // SVG; empty: no work recorded
   std::vector<std::string> timeline_notes = {};  // what it leaves out
   std::vector<std::string> happened = {};        // resumed, diverged, ...
-  std::vector<std::string> notes = {};           // what is missing, cut or thinned
+  std::vector<std::string> notes = {};           // what is missing, cut off or thinned
 
   const Series& curve(Curve which) const { return curves[static_cast<size_t>(which)]; }
-  std::string setting(std::string_view key) const;  // "" where there is none
+  std::string setting(std::string_view key) const;  // "" if not set
 };
 
 // What the page's script reads; docs/report.md describes it.

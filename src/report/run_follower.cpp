@@ -16,15 +16,16 @@ namespace leeway {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 20;
-constexpr size_t kLineBytesMax = size_t{16} << 20;  // longer than any event by far
+constexpr size_t kLineBytesMax = size_t{16} << 20;  // far longer than any event
 
 struct Part {
   uint64_t begin = 0;
   uint64_t end = 0;
 };
 
-// Calls `use` with every line that ends inside the part; returns where the last of them ended. Not
-// mapped into memory: who resumes a run cuts off half a line, and a mapping would fall over it.
+// Calls `use` with every line that ends inside the part; returns where the last one ended. Not
+// memory-mapped: resuming a run truncates an incomplete line, and reading beyond the end of a
+// mapped file crashes.
 Result<uint64_t> each_line(const Path& path, const Part& part,
                            const std::function<Status(std::string_view)>& use) {
   std::ifstream file(path, std::ios::binary);
@@ -50,15 +51,15 @@ Result<uint64_t> each_line(const Path& path, const Part& part,
     done += begin;
     buffer.erase(0, begin);
     if (buffer.size() > kLineBytesMax) {
-      return Error{fmt::format("{} is no event log: a line of it is longer than {} bytes",
+      return Error{fmt::format("{} is not an event log: it has a line of more than {} bytes",
                                path.string(), kLineBytesMax)};
     }
-    if (got < wanted) break;  // it became shorter
+    if (got < wanted) break;  // truncated meanwhile
   }
   return done;
 }
 
-// Which lane's rounds carry weights: only their distance says how far apart replicas are.
+// The lane whose rounds carry weights: only their spread says how far apart replicas are.
 std::optional<Lane> weights_lane(std::string_view method) {
   if (method == "lowbit") return Lane::kRepair;
   if (method == "allreduce" || method == "none") return std::nullopt;
@@ -103,11 +104,11 @@ void RunFollower::start_again() {
   broken_ = false;
 }
 
-// Whether there are new ones: then much of what was read does not count any more.
+// Whether there are new ones, which supersede part of what was read.
 Result<bool> RunFollower::find_resumes(uint64_t end) {
   const size_t before = resumes_.size();
   const auto look = [&](std::string_view line) -> Status {
-    // The kind comes first: the rest of a million lines is not looked at.
+    // The kind comes first, so millions of lines need not be parsed.
     if (line.substr(0, 24).find("resumed") == line.npos) return {};
     const auto event = Event::parse(line);
     if (event.ok() && event->kind() == "resumed") resumes_.push_back(*event);
@@ -155,20 +156,21 @@ RunData RunFollower::data() const {
   if (!has_log_) data.notes.push_back("there is no events.jsonl, so there are no curves");
   if (cut_) {
     data.notes.push_back(
-        "events.jsonl ends in half a line (the run goes on, or was cut off), which is left out");
+        "events.jsonl ends in an incomplete line, which is left out (the run is in progress or was "
+        "killed)");
   }
   estimate_allreduce(data, reader_->parameters());
   add_summary(data, folder_, has_log_);
   if (has_log_ && data.state == RunState::kUnfinished) {
     data.notes.push_back(
-        "the run has not ended: it goes on, or was cut off; this is how far it is");
+        "the run has not ended (it is in progress or was killed); this is its state so far");
   }
   if (data.state == RunState::kDiverged) {
     data.notes.push_back(
-        "the run has diverged: it ended at an update whose loss or gradient is no number; this is "
-        "how far it came");
+        "the run diverged: it stopped at an update whose loss or gradient is not finite; this is "
+        "its state until then");
   }
-  if (data.headline.updates == 0) data.notes.push_back("no update was finished");
+  if (data.headline.updates == 0) data.notes.push_back("no update was completed");
   return data;
 }
 

@@ -1,4 +1,4 @@
-// Reads a run folder: once for a report, or again and again while the run goes on.
+// Reads a run folder: once for a report, or repeatedly while the run is in progress.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@ namespace leeway {
 
 class RunFollower {
  public:
-  // What is no run folder is the user's error.
+  // Not a run folder: a usage error.
   static Result<RunFollower> open(const Path& folder, const RunLimits& limits);
 
-  // Reads the whole lines that were added since the last call; whether there were any. A log that
-  // was replaced, or went on with --resume, is read from its start. Errors name file and line.
+  // Reads complete lines added since the last call; returns whether there were any. A log that was
+  // replaced or continued by --resume is read from its start. Errors name file and line.
   Result<bool> poll();
   RunData data() const;
 
@@ -32,16 +32,16 @@ class RunFollower {
   std::vector<std::string> notes_;  // about the folder
   std::vector<Event> resumes_;
   std::optional<RunReader> reader_;
-  uint64_t offset_ = 0;  // of the first byte that is not read
+  uint64_t offset_ = 0;  // of the first unread byte
   uint64_t lines_ = 0;   // read
   bool has_log_ = false;
   bool cut_ = false;
-  bool broken_ = false;  // a line is no event: all is read again, in case that it was mended
+  bool broken_ = false;  // a line is not an event: read everything again, in case it was fixed
 };
 
 Result<RunData> read_run(const Path& folder, const RunLimits& limits);
 
-// Short names for the runs of one page: the folder's own, or the whole path where two are the same.
+// Short names for the runs of one page: the folder's name, or its whole path if two are the same.
 void name_runs(std::vector<RunData>& runs);
 
 }  // namespace leeway

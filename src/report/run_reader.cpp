@@ -12,8 +12,8 @@
 namespace leeway {
 namespace {
 
-constexpr double kFading = 0.98;      // of the distance between replicas, from mean to mean
-constexpr size_t kSpeedUpdates = 10;  // that a speed is the mean of
+constexpr double kFading = 0.98;      // decay of the replicas' spread per reduction
+constexpr size_t kSpeedUpdates = 10;  // averaged for the speed
 constexpr size_t kRecentLosses = 20;
 constexpr size_t kHappenedMax = 200;
 
@@ -73,7 +73,7 @@ Status RunReader::add(std::string_view line) {
                          event.number("lag").value_or(0)));
   }
   if (kind == "guarded") {
-    happened(fmt::format("update {}: rounds are held {} updates apart, so that merging is stable",
+    happened(fmt::format("update {}: rounds are kept {} updates apart to keep merging stable",
                          update, event.integer("interval").value_or(0)));
   }
   if (kind == "ended") {
@@ -124,7 +124,7 @@ void RunReader::worked(const Event& event) {
   if (record.work.kind == WorkKind::kUpdate) {
     tally.end = record.times.end;
     tally.busy_at_end = tally.busy;
-    // The one that diverged was not made.
+    // The update that diverged was not applied.
     if (data_.state != RunState::kDiverged) tally.data.updates = record.work.update;
   }
   if (record.work.kind == WorkKind::kBackward) tally.data.delays.add(record.work.delay);
@@ -191,8 +191,8 @@ void RunReader::updated(const Event& event) {
   put_mean(Curve::kLag, now_, lag_, false);
 }
 
-// Later updates may be done already: its tokens are those of its weights, its time and bytes those
-// of the moment when the loss was known.
+// Later updates may be done already: tokens are those of the evaluated weights, time and bytes
+// those of the moment the loss was known.
 void RunReader::evaluated(const Event& event) {
   const auto loss = event.number("valid_loss");
   if (!loss) return;
@@ -235,8 +235,8 @@ RunData RunReader::data() const {
                                    [](const Series& series) { return series.thinned(); });
   if (thinned) {
     data.notes.push_back(
-        fmt::format("curves are thinned to at most {} points: of neighbours the smallest and the "
-                    "largest are kept",
+        fmt::format("curves are thinned to at most {} points, keeping the smallest and the largest "
+                    "of neighbouring points",
                     limits_.points_max));
   }
   return data;

@@ -1,5 +1,5 @@
-// From the lines of an event log, one after the other, to what a report shows. Memory does not
-// grow with the run, so that a run may be followed while it goes on.
+// Turns the lines of an event log, one by one, into what a report shows. Memory does not grow with
+// the run, so a run in progress can be followed.
 #pragma once
 
 #include <deque>
@@ -17,25 +17,25 @@
 namespace leeway {
 
 struct RunLimits {
-  size_t points_max = 2000;   // of a curve
-  size_t pieces_max = 20000;  // of work, kept for the timeline
-  size_t boxes_max = 10000;   // of the timeline
+  size_t points_max = 2000;   // per curve
+  size_t pieces_max = 20000;  // pieces of work kept for the timeline
+  size_t boxes_max = 10000;   // boxes in the timeline
 };
 
 class RunReader {
  public:
-  // `resumes`: the log's `resumed` lines, all of them and in order. What the sessions that they
-  // begin did again does not count.
+  // `resumes`: all `resumed` lines of the log, in order. Work that a resumed session repeated
+  // counts once.
   RunReader(const RunLimits& limits, std::vector<Event> resumes, std::optional<Lane> weights_lane);
 
-  // A line without its end. The error says what is wrong with it, and nothing has changed.
+  // A line without its newline. An error says what is wrong with it and changes nothing.
   Status add(std::string_view line);
-  // All but names, configuration and summary. The timeline is drawn anew at each call.
+  // Everything but name, configuration and summary. Draws the timeline at each call.
   RunData data() const;
   int64_t parameters() const { return parameters_; }
 
  private:
-  struct Tally {  // of one worker; times are those of the present session
+  struct Tally {  // of one worker; times are of the current session
     WorkerData data;
     Nanos begin = {};
     Nanos end = {};
@@ -77,8 +77,8 @@ class RunReader {
   std::map<WorkerId, Tally> tallies_;
   PieceKeeper pieces_;
   std::deque<double> recent_losses_;
-  std::deque<Standing> recent_;  // of the last updates, and the one before them
-  double spread_ = 0;            // fading sums of squares
+  std::deque<Standing> recent_;  // the last updates, and the one before them
+  double spread_ = 0;            // decaying sums of squares
   double scale_ = 0;
   Mean drift_, correction_, lag_, lag_all_;  // the first three since the last update
   int64_t unreadable_ = 0;

@@ -70,13 +70,13 @@ void add_summary(RunData& data, const Path& folder, bool has_log) {
       const bool ended = finished != json.end() && finished->is_boolean() && finished->get<bool>();
       if (!has_log) data.state = ended ? RunState::kFinished : RunState::kStopped;
     } else {
-      data.notes.push_back("summary.json cannot be read; the numbers are those of events.jsonl");
+      data.notes.push_back("summary.json cannot be read; the numbers come from events.jsonl");
     }
   }
   if (!data.version.empty() && !data.version.starts_with(LEEWAY_VERSION)) {
     data.notes.push_back(
-        fmt::format("the run was made by version {} and is read by version {}: what the two call "
-                    "by different names is missing here",
+        fmt::format("the run was made by version {} and is read by version {}: values that were "
+                    "renamed in between are missing here",
                     data.version, LEEWAY_VERSION));
   }
 }
@@ -87,14 +87,14 @@ void estimate_allreduce(RunData& data, int64_t parameters) {
   std::from_chars(text.data(), text.data() + text.size(), replicas);
   if (replicas < 2 || parameters <= 0) return;
   const int64_t common = data.headline.updates;
-  std::map<ReplicaId, int64_t> made;  // a replica is as far as its last stage
+  std::map<ReplicaId, int64_t> made;  // a replica's slowest stage counts
   for (const WorkerData& worker : data.workers) {
     int64_t& updates = made.try_emplace(worker.worker.replica, worker.updates).first->second;
     updates = std::min(updates, worker.updates);
   }
   int64_t all = replicas * common;
   for (const auto& [replica, updates] : made) all += std::max<int64_t>(0, updates - common);
-  // As usual_bytes() of the worker counts it, which is what a summary will say.
+  // Same formula as the worker's usual_bytes(), which the summary will use.
   data.headline.bytes_allreduce = static_cast<int64_t>(
       8.0 * static_cast<double>(parameters) * static_cast<double>(replicas - 1) *
       static_cast<double>(all) / static_cast<double>(replicas));

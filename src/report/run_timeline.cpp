@@ -19,7 +19,7 @@ std::vector<Window> windows_of(const Pieces& pieces) {
   WorkHistoryBuilder builder;
   add_all(builder, pieces);
   const auto windows = choose_windows(std::move(builder).finish(), {});
-  LEEWAY_CHECK(windows.ok(), "without a request there is nothing to refuse");
+  LEEWAY_CHECK(windows.ok(), "without a request there must be a window");
   return *windows;
 }
 
@@ -48,7 +48,7 @@ std::string PieceKeeper::svg(size_t boxes_max, std::vector<std::string>& notes) 
     windows.front().name = "the start";
   } else {
     const auto chosen = choose_windows(history, {});
-    LEEWAY_CHECK(chosen.ok(), "without a request there is nothing to refuse");
+    LEEWAY_CHECK(chosen.ok(), "without a request there must be a window");
     windows = *chosen;
   }
   const Drawing drawing =

@@ -1,4 +1,4 @@
-// The timeline of a run that may be too long to be kept: how it began, and how it goes of late.
+// The timeline of a run that may be too long to keep in memory: its start and its latest work.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace leeway {
 
 class PieceKeeper {
  public:
-  // Keeps half of `pieces_max` from the start of the run and as many of the latest.
+  // Keeps half of `pieces_max` pieces from the start of the run, and as many of the latest.
   explicit PieceKeeper(size_t pieces_max) : half_(pieces_max / 2) {}
 
   void add(const WorkRecord& record, size_t session);
-  // SVG, or nothing where there is no work; says in `notes` what it leaves out.
+  // SVG, or empty if there is no work; adds to `notes` what it leaves out.
   std::string svg(size_t boxes_max, std::vector<std::string>& notes) const;
 
  private:

@@ -5,12 +5,12 @@
 namespace leeway {
 namespace {
 
-// The same update may have two values: what an evaluation found twice, say.
+// One update may have two values, such as two evaluations.
 bool before(const Point& a, const Point& b) { return a.at.update < b.at.update; }
 
 }  // namespace
 
-// Two points of each bucket, and the two ends.
+// Two points per bucket, and the two ends.
 Series::Series(size_t points_max) : buckets_max_(std::max<size_t>(points_max, 6) / 2 - 1) {}
 
 void Series::join(Bucket& bucket, const Bucket& other) {
@@ -30,7 +30,7 @@ void Series::add(const Point& point) {
       join(buckets_[i], buckets_[i + 1]);
       buckets_[i / 2] = buckets_[i];
     }
-    // An odd one at the end is half full and goes on growing.
+    // An odd bucket at the end is half full and keeps growing.
     if (buckets_.size() % 2 == 1) buckets_[buckets_.size() / 2] = buckets_.back();
     buckets_.resize((buckets_.size() + 1) / 2);
     stride_ *= 2;

@@ -1,4 +1,4 @@
-// One curve of a run, in bounded memory however long the run is.
+// One curve of a run, in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace leeway {
 
-// Where a run stands: every axis that a curve can be drawn against.
+// A point in a run, on every axis that a curve can be drawn against.
 struct Standing {
   int64_t update = 0;
   int64_t tokens = 0;
   double seconds = 0;
-  int64_t bytes_averaging = 0;  // between replicas
-  int64_t bytes = 0;            // of every purpose
+  int64_t bytes_averaging = 0;  // sent between replicas
+  int64_t bytes = 0;            // sent for all purposes
   bool operator==(const Standing&) const = default;
 };
 
@@ -23,11 +23,11 @@ struct Point {
   bool operator==(const Point&) const = default;
 };
 
-// Neighbouring points share a bucket once there are many; of each bucket the smallest and the
-// largest stay, so that no spike is lost, and of the whole curve its first and its last point.
+// Once there are many points, neighbours share a bucket. The smallest and largest point of each
+// bucket stay, so no spike is lost, and so do the curve's first and last point.
 class Series {
  public:
-  // Holds 4 to `points_max` points.
+  // Keeps 4 to `points_max` points.
   explicit Series(size_t points_max = 2000);
 
   void add(const Point& point);
@@ -44,7 +44,7 @@ class Series {
   static void join(Bucket& bucket, const Bucket& other);
 
   size_t buckets_max_;
-  int64_t stride_ = 1;  // points to a bucket
+  int64_t stride_ = 1;  // points per bucket
   int64_t seen_ = 0;
   Point first_;
   Point last_;

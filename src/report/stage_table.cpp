@@ -12,7 +12,7 @@ constexpr std::array<const char*, kWorkKinds> kKindNouns = {
     "forwards",      "backwards",  "updates", "saves", "evaluations",
     "contributions", "reductions", "merges",  "waits", "repeats"};
 
-// `records` in the order of beginnings.
+// `records` are sorted by begin.
 double covered_ns(std::span<const WorkRecord> records, const TimeSpan& window) {
   double sum = 0;
   Nanos until = window.begin;
@@ -38,8 +38,8 @@ void count(StageRow& row, const WorkRecord& record) {
   }
 }
 
-// After a flush point it takes as many updates as gradients are late, and at least one, until they
-// are: those are left out.
+// Leaves out the updates after a flush point in which the pipeline fills: as many as the largest
+// delay, and at least one.
 void add_delays(StageRow& row, const WorkerHistory& lane, const std::vector<int64_t>& flushes) {
   const int64_t filling = std::max<int64_t>(row.delay_max, 1);
   for (const WorkRecord& record : lane.records) {
@@ -55,7 +55,7 @@ std::string percent(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f} %", *share * 100.0) : "-";
 }
 
-// One unit for a whole column, so that its numbers can be compared at a glance.
+// One unit per column, so that its numbers can be compared at a glance.
 struct Unit {
   const char* name;
   double bytes;

@@ -9,7 +9,7 @@ namespace leeway {
 namespace {
 
 constexpr std::array<uint32_t, 256> make_table() {
-  constexpr uint32_t kPolynomial = 0x82F63B78;  // its bits in reverse
+  constexpr uint32_t kPolynomial = 0x82F63B78;  // bit-reversed
   std::array<uint32_t, 256> table{};
   for (uint32_t i = 0; i < 256; ++i) {
     uint32_t value = i;
@@ -29,7 +29,7 @@ void put_varint(std::string& out, uint64_t value) {
   out += static_cast<char>(value);
 }
 
-// The wire types of protocol buffers: a field is its number and type, then its value.
+// Protocol buffers: a field is its number and wire type, then its value.
 void put_double(std::string& out, int field, double value) {
   put_varint(out, static_cast<uint64_t>(field << 3 | 1));
   put_little_endian(out, std::bit_cast<uint64_t>(value));
@@ -48,7 +48,7 @@ void put_bytes(std::string& out, int field, std::string_view bytes) {
   out += bytes;
 }
 
-// So that a checksum of bytes which hold checksums is not a special one.
+// TFRecord masks checksums, since the CRC of data that contains CRCs is weak.
 uint32_t masked(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U; }
 
 void put_record(std::string& out, std::string_view event) {

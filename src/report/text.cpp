@@ -15,7 +15,7 @@ struct TimeUnit {
   double nanos;
 };
 
-// The largest unit of which there is a whole one.
+// The largest unit that is not larger than the time.
 TimeUnit unit_for(double nanos) {
   constexpr std::array<TimeUnit, 3> kUnits = {{{"s", 1e9}, {"ms", 1e6}, {"µs", 1e3}}};
   for (const TimeUnit& unit : kUnits) {
@@ -42,7 +42,7 @@ std::string time_text(Nanos time) {
   const double value = static_cast<double>(time.count) / unit.nanos;
   const int before_point = static_cast<int>(std::floor(std::log10(nanos / unit.nanos))) + 1;
   const int decimals = unit.nanos == 1.0 ? 0 : std::clamp(3 - before_point, 0, 2);
-  // A time of minutes has hundredths too: two neighbouring ones should not look the same.
+  // Minutes get hundredths too, so that neighbouring times do not look the same.
   return fmt::format("{:.{}f} {}", value, unit.nanos == 1e9 ? 2 : decimals, unit.name);
 }
 

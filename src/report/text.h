@@ -9,13 +9,13 @@
 
 namespace leeway {
 
-// "0 s", "12.3 µs", "4.56 ms", "61.23 s": three digits that count.
+// "0 s", "12.3 µs", "4.56 ms", "61.23 s": at least three significant digits.
 std::string time_text(Nanos time);
 
-// At most three decimals, none that are zero: pictures are made of many numbers.
+// At most three decimals, no trailing zeros: a picture has many numbers.
 std::string number_text(double value);
 
-// For XML, inside and outside of quotes. Characters that XML cannot hold become '?'.
+// For XML, inside and outside quotes. Characters not allowed in XML become '?'.
 std::string escaped(std::string_view text);
 
 struct Tick {

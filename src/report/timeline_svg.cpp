@@ -12,17 +12,17 @@ namespace leeway {
 namespace {
 
 constexpr double kWidth = 1200;
-constexpr double kRight = 24;  // half of the last tick's label stands out
+constexpr double kRight = 24;  // room for half of the last tick's label
 constexpr double kLegend = 30;
-constexpr double kHeading = 26;  // over each picture
-constexpr double kAxis = 30;     // under each picture
+constexpr double kHeading = 26;  // above each picture
+constexpr double kAxis = 30;     // below each picture
 constexpr double kBetweenReplicas = 8;
-constexpr double kDigit = 6.2;  // width of one, in the numbers on boxes
+constexpr double kDigit = 6.2;  // width of one digit in the numbers on boxes
 constexpr int kTicks = 10;
 
 double left_margin(bool several_replicas) { return several_replicas ? 132 : 64; }
 
-// Many workers get narrow rows.
+// Narrower rows for many workers.
 struct Rows {
   double pitch;
   double box;
@@ -54,14 +54,14 @@ std::string several_text(const Box& box) {
   return text;
 }
 
-// Its class: the kind, and after it what changes its colour.
+// CSS class: the kind, then what changes its colour.
 std::string style_of(const Work& work) {
   const std::string_view word = work_kind_word(work.kind);
   const bool copy = work.lane == Lane::kEvaluation;
   return copy ? fmt::format("{} evaluation", word) : std::string(word);
 }
 
-// What a piece of a round has to say about it.
+// Round, chunk, replicas and lag.
 std::string round_text(const Work& work) {
   if (work.lane == Lane::kEvaluation) {
     return work.kind == WorkKind::kReduce
@@ -76,14 +76,14 @@ std::string round_text(const Work& work) {
   } else if (work.kind == WorkKind::kRepeat) {
     add(text, ", for replica {}", replicas_text(work.replicas));
   } else if (work.replicas.empty()) {
-    text += ", follows without a part of its own";
+    text += ", follows without contributing";
   } else if (work.kind == WorkKind::kMerge) {
     add(text, ", lag {}", work.delay);
   }
   return text;
 }
 
-// What is different about this piece: microbatch, batch or round.
+// What identifies this piece: microbatch, batch or round.
 std::string piece_text(const Work& work) {
   if (is_of_round(work.kind)) {
     return fmt::format("{}, update {}, version {}", round_text(work), work.update, work.version);
@@ -99,7 +99,7 @@ std::string piece_text(const Work& work) {
 
 bool has_index(WorkKind kind) { return kind != WorkKind::kUpdate && kind != WorkKind::kSave; }
 
-// What stands in a file's `title`; on a page the script makes it from the numbers.
+// The `title` of a box in a file; on a page the script makes it from the numbers.
 std::string box_title(const Box& box) {
   const std::string took = time_text(box.span.length());
   if (box.record == nullptr) {
@@ -166,7 +166,7 @@ class SvgWriter {
       const auto word = work_kind_word(static_cast<WorkKind>(i));
       if (drawing_.kinds[i]) entry(fmt::format("key {}", word), word);
     }
-    if (drawing_.merged > 0) entry("key several", "several (height: share of the time)");
+    if (drawing_.merged > 0) entry("key several", "several (height: share of time)");
     entry("key row", "waits");
     out += "</g>\n";
   }
@@ -183,7 +183,7 @@ class SvgWriter {
           number_text(kHeading + lane_tops_[i] + rows_.pitch / 2 + 4),
           worker_text(picture.lanes[i].worker, several_replicas_));
     }
-    // An inner svg cuts off what the page's script moves beyond its edges.
+    // An inner svg clips what the page's script moves beyond its edges.
     add(out, "<svg class=\"plot\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\">\n",
         number_text(left_), number_text(kHeading), number_text(plot_width()),
         number_text(plot_height_));
@@ -224,13 +224,13 @@ class SvgWriter {
   }
 
   void add_box(std::string& out, const Box& box, const TimeSpan& window) const {
-    // What took no time is a hairline, which the page can enlarge.
+    // A piece that took no time is a hairline, which the page can zoom.
     constexpr double kLeast = 0.05;
     const double x = x_of(box.span.begin, window);
     const double width = std::max(x_of(box.span.end, window) - x, kLeast);
     const bool several = box.record == nullptr;
-    // Evaluations are lower than training, so that they differ by more than their colour. Several
-    // pieces stand on the row's lower edge, as high as the share of the time that they fill.
+    // Evaluations are less tall than training, so that they differ by more than colour. A box for
+    // several pieces stands on the row's lower edge, as tall as the share of time they fill.
     const bool low = !several && is_evaluation(box.record->work);
     const double height = rows_.box * (several ? box.share() : low ? 0.6 : 1.0);
     const double y = several ? rows_.box - height : (rows_.box - height) / 2;

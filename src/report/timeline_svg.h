@@ -9,19 +9,19 @@
 namespace leeway {
 
 enum class SvgUse {
-  kFile,  // has its own heading, and a `title` with each box
-  kPage,  // inside the HTML page, which has both; boxes carry numbers for its script
+  kFile,  // has its own heading, and a `title` for each box
+  kPage,  // inside an HTML page, which has both; boxes carry numbers for its script
 };
 
 // How to read it, in one sentence.
 inline constexpr std::string_view kHowToRead =
-    "One row is one worker and time goes to the right: a box is a piece of work, with the number "
-    "of its microbatch or round where there is room, and a gap is a worker that waits.";
+    "One row is one worker, and time runs to the right: a box is a piece of work, numbered with "
+    "its microbatch or round if there is room, and a gap is waiting.";
 
-// `title` heads the file. Well-formed XML; asks nobody for anything.
+// `title` is the file's heading. Well-formed XML that loads nothing.
 std::string timeline_svg(const Drawing& drawing, std::string_view title, SvgUse use);
 
-// The width of a row in the SVG's own pixels: what LayoutLimits::pixels should be.
+// The width of a row in SVG pixels, for LayoutLimits::pixels.
 double timeline_pixels(const WorkHistory& history);
 
 }  // namespace leeway

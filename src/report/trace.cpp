@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kPendingMax = size_t{1} << 20;
 
-// Events in a file, one a line, written as they gather: a long run has millions.
+// Writes events to a file, one per line, in batches: a long run has millions.
 class TraceFile {
  public:
   static Result<TraceFile> create(const Path& path) {
@@ -50,7 +50,7 @@ class TraceFile {
   bool first_ = true;
 };
 
-// Exact to the nanosecond, which a double of microseconds is not in long runs.
+// Exact to the nanosecond; a double of microseconds is not in long runs.
 std::string microseconds(Nanos time) {
   const char* sign = time.count < 0 ? "-" : "";
   const uint64_t size =
@@ -62,7 +62,7 @@ bool is_training(WorkKind kind) {
   return kind == WorkKind::kForward || kind == WorkKind::kBackward;
 }
 
-// What there is to say about a piece beside where and when it was.
+// The details of a piece other than where and when.
 std::string arguments_of(const Work& work) {
   if (is_of_round(work.kind)) {
     const std::string lag =
@@ -110,14 +110,14 @@ Status add_work(TraceFile& file, const WorkRecord& record) {
                   record.bytes_sent);
 }
 
-// One stop on the way of a microbatch: a forward or a backward.
+// One step on a microbatch's path: a forward or a backward.
 struct Stop {
   int64_t microbatch = 0;
   WorkerId worker;
   Nanos begin;
 };
 
-// The stops of one replica, each microbatch together and in the order of time.
+// The steps of one replica, grouped by microbatch, in order of time.
 void sort_stops(std::vector<Stop>& stops) {
   std::sort(stops.begin(), stops.end(), [](const Stop& a, const Stop& b) {
     return std::tie(a.microbatch, a.begin) < std::tie(b.microbatch, b.begin);
@@ -129,7 +129,7 @@ Status add_arrows(TraceFile& file, const std::vector<Stop>& stops) {
     const Stop& stop = stops[i];
     const bool first = i == 0 || stops[i - 1].microbatch != stop.microbatch;
     const bool last = i + 1 == stops.size() || stops[i + 1].microbatch != stop.microbatch;
-    if (first && last) continue;  // nowhere to point to
+    if (first && last) continue;  // nothing to point to
     const char* phase = first ? "s" : last ? "f" : "t";
     LEEWAY_TRY(file.add(R"({{"name":"microbatch","cat":"way","ph":"{}","bp":"e","id":"{}.{}",)"
                         R"("pid":{},"tid":{},"ts":{}}})",

@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// What the two validation losses do not have in common, of what is known of both.
+// How the two validations differ, of what is known about both.
 std::string differences(const RunData& run, const RunData& against) {
   const auto windows = [](const RunData& of) {
     return of.validation.windows > 0 ? fmt::format("{}", of.validation.windows) : "";
@@ -35,7 +35,7 @@ std::string loss_line(const RunData& run, const RunData& against) {
   }
   if (const std::string different = differences(run, against); !different.empty()) {
     return fmt::format(
-        "loss   {:.4f} against {:.4f} of {}: not to be compared, as validation had another {}",
+        "loss   {:.4f} against {:.4f} of {}: not comparable, because validation had a different {}",
         *own, *other, against.name, different);
   }
   const double percent = 100 * (*own / *other - 1);
@@ -46,7 +46,7 @@ std::string loss_line(const RunData& run, const RunData& against) {
   const std::string after =
       tokens == other_tokens
           ? "after the same tokens"
-          : fmt::format("after {} and {} tokens, so not to be compared", tokens, other_tokens);
+          : fmt::format("after {} and {} tokens, so not comparable", tokens, other_tokens);
   return fmt::format("loss   {:.4f} against {:.4f} of {}: {}, {}", *own, *other, against.name,
                      distance, after);
 }
@@ -72,7 +72,7 @@ std::string busy_line(const RunData& run, const RunData& against) {
   if (std::string_view(time(run)) == time(against)) {
     return fmt::format("{} in {}", line, against.name);
   }
-  return fmt::format("{} of {} in {}: clocks that are not to be compared", line, time(against),
+  return fmt::format("{} of {} in {}: these clocks are not comparable", line, time(against),
                      against.name);
 }
 

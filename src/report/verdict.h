@@ -1,4 +1,4 @@
-// A run against another one, in three lines.
+// A run compared with another, in three lines.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-// Loss, bytes and busy share, each beside the other run's. What one of them does not have is said.
+// Loss, bytes and busy share, each next to the other run's. Says so if a run lacks one of them.
 std::vector<std::string> verdict(const RunData& run, const RunData& against);
 
 }  // namespace leeway

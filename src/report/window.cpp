@@ -12,8 +12,8 @@
 namespace leeway {
 namespace {
 
-constexpr size_t kWholeRunMax = 150;  // pieces in a row that can still be told apart
-constexpr int64_t kStretch = 50;      // pieces in a row of each picture: numbers fit on them
+constexpr size_t kWholeRunMax = 150;  // pieces per row that can still be told apart
+constexpr int64_t kStretch = 50;  // pieces per row of each picture, wide enough for their numbers
 
 std::optional<int64_t> whole_number(std::string_view text) {
   int64_t value = 0;
@@ -22,8 +22,8 @@ std::optional<int64_t> whole_number(std::string_view text) {
   return value;
 }
 
-// Evaluation of an update goes on beside later ones and does not belong to its stretch of time; nor
-// does what an owner does for others, whenever it is asked.
+// The evaluation of an update runs beside later updates, so it is not part of the update's time
+// span. Neither is an owner's work for others, which happens whenever it is asked.
 bool is_beside(const Work& work) {
   return is_evaluation(work) || work.kind == WorkKind::kReduce || work.kind == WorkKind::kRepeat;
 }
@@ -54,7 +54,7 @@ std::string name_of(const UpdateRange& range, const WorkHistory& history) {
 
 Result<Window> window_of(const WorkHistory& history, const UpdateRange& range) {
   if (const auto span = span_of(history, range)) return Window{name_of(range, history), *span};
-  return usage_error(fmt::format("--updates {}:{}: no work there; the run has updates {} to {}",
+  return usage_error(fmt::format("--updates {}:{} has no work; the run has updates {} to {}",
                                  range.first, range.last, history.first_update,
                                  history.last_update));
 }
@@ -76,12 +76,12 @@ Result<Window> window_between(const WorkHistory& history, const WindowRequest& r
         });
       });
   if (any) return Window{"a part of the run", span};
-  return usage_error(fmt::format("no work from {} to {}; the run's work goes from {} to {}",
+  return usage_error(fmt::format("no work from {} to {}; the run has work from {} to {}",
                                  time_text(span.begin), time_text(span.end),
                                  time_text(history.span.begin), time_text(history.span.end)));
 }
 
-// Pieces of the fullest row; those of rounds are short and need no room of their own.
+// Pieces in the fullest row; pieces of rounds are short and do not count.
 size_t longest_lane(const WorkHistory& history) {
   size_t longest = 1;
   for (const WorkerHistory& lane : history.lanes) {
@@ -93,7 +93,7 @@ size_t longest_lane(const WorkHistory& history) {
   return longest;
 }
 
-// Updates during which something else than training went on, or the pipeline was not full.
+// Updates with work other than training, or without a full pipeline.
 std::set<int64_t> disturbed_updates(const WorkHistory& history) {
   std::set<int64_t> found;
   for (const int64_t update : history.flushes) found.insert({update, update + 1});  // drains, fills
@@ -113,7 +113,7 @@ UpdateRange middle(const WorkHistory& history, int64_t length) {
   for (int64_t first = half; first + length <= history.last_update; ++first) {
     const auto next = disturbed.lower_bound(first);
     if (next == disturbed.end() || *next >= first + length) return {first, first + length - 1};
-    first = *next;  // and on from the one after it
+    first = *next;  // continue after it
   }
   return {half, half + length - 1};
 }
@@ -130,8 +130,8 @@ Result<UpdateRange> parse_update_range(std::string_view text) {
   const auto last = open && after.empty() ? std::optional(range.last) : whole_number(after);
   if (!first || !last || *first < 1 || *last < *first) {
     return usage_error(
-        fmt::format("--updates: got {}; give a first and a last update, counted "
-                    "from 1, such as 3:7",
+        fmt::format("--updates: got {}; give a first and a last update, counted from 1, such as "
+                    "3:7",
                     text));
   }
   return UpdateRange{*first, *last};
@@ -160,7 +160,7 @@ Result<std::vector<Window>> choose_windows(const WorkHistory& history,
   if (longest_lane(history) <= kWholeRunMax || updates <= 2 * length + 2) return all;
   auto start = window_of(history, {history.first_update, history.first_update + length - 1});
   auto steady = window_of(history, middle(history, length));
-  // Of a part of a run, the first updates may have left nothing but what goes on beside them.
+  // In part of a run, the first updates may have no work that counts.
   if (!start.ok() || !steady.ok()) return all;
   start->span.begin = history.span.begin;
   return std::vector<Window>{std::move(*start), std::move(*steady)};

@@ -1,4 +1,4 @@
-// Which part of a run is drawn: what was asked for, or its start and a stretch of its middle.
+// Which part of a run is drawn: what was requested, or its start and part of its middle.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace leeway {
 
 struct UpdateRange {
   int64_t first = 0;  // counted from 1
-  int64_t last = 0;   // included
+  int64_t last = 0;   // inclusive
   bool operator==(const UpdateRange&) const = default;
 };
 
@@ -25,15 +25,15 @@ struct WindowRequest {
   std::optional<UpdateRange> updates;  // not with the other two
 };
 
-// One picture: a stretch of the run's time.
+// One picture: a part of the run's time.
 struct Window {
   std::string name;  // "updates 1 to 12 of 600"
   TimeSpan span;     // never empty
 };
 
 // Without a request: the whole run if it is short; otherwise its first updates, where the pipeline
-// fills, and as many from its middle, where it should be full. Where possible the latter are some
-// without checkpoint and evaluation, which would not be typical.
+// fills, and as many from its middle, where it should be full. The latter have no checkpoint or
+// evaluation if possible, which would not be typical.
 Result<std::vector<Window>> choose_windows(const WorkHistory& history,
                                            const WindowRequest& request);
 

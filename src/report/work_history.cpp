@@ -11,13 +11,13 @@
 namespace leeway {
 namespace {
 
-// Sums and differences of such numbers fit into 64 bits, and JavaScript holds them exactly.
+// Sums and differences of such numbers fit into 64 bits, and JavaScript represents them exactly.
 bool is_count(int64_t value) {
   constexpr int64_t kCountMax = int64_t{1} << 53;
   return value >= 0 && value <= kCountMax;
 }
 
-// What a record says that cannot be; empty: nothing.
+// What is impossible in a record; empty: nothing.
 std::string_view complaint_about(const WorkRecord& record) {
   constexpr int64_t kTimeMax = 4'000'000'000'000'000'000;  // 126 years
   const Work& work = record.work;
@@ -25,14 +25,14 @@ std::string_view complaint_about(const WorkRecord& record) {
                       is_count(record.worker.stage.value) && is_count(work.index) &&
                       is_count(work.update) && is_count(work.version) && is_count(work.delay) &&
                       is_count(work.chunk) && is_count(record.bytes_sent);
-  if (!counts) return "a piece of work has a number below zero, or beyond all bounds";
+  if (!counts) return "a piece of work has a number that is negative or too large";
   if (record.times.end < record.times.begin) return "a piece of work ends before it begins";
   if (record.times.begin.count < 0) return "a piece of work begins before the run";
   if (record.times.end.count > kTimeMax) return "a piece of work ends in another century";
   return {};
 }
 
-// Before lines are dropped, while the index of an event is still that of its line.
+// Called before lines are dropped, while an event's index is still its line number.
 Status check_work(const std::vector<Event>& events, const std::string& name) {
   for (size_t i = 0; i < events.size(); ++i) {
     if (events[i].kind() != kWorkEvent) continue;
@@ -44,7 +44,7 @@ Status check_work(const std::vector<Event>& events, const std::string& name) {
   return {};
 }
 
-// Lines come in the order in which work ended.
+// Lines are in the order in which work ended.
 void sort_sessions(WorkerHistory& lane) {
   for (size_t i = 0; i < lane.sessions(); ++i) {
     const auto begin = lane.records.begin() + static_cast<std::ptrdiff_t>(lane.session_begins[i]);
@@ -120,9 +120,9 @@ void WorkHistoryBuilder::add(const WorkRecord& record, size_t session) {
 }
 
 WorkHistory WorkHistoryBuilder::finish() && {
-  LEEWAY_CHECK(!empty(), "a history has work in it");
-  // An owner of a round works for others, maybe before its own first update: rounds count where
-  // there is nothing else.
+  LEEWAY_CHECK(!empty(), "a history must have work");
+  // The owner of a round works for others, maybe before its own first update, so rounds count only
+  // if there is nothing else.
   const Updates& updates = own_.last == -1 ? all_ : own_;
   WorkHistory history;
   history.span = span_;
@@ -154,17 +154,17 @@ Result<WorkHistory> work_history(std::vector<Event> events, const std::string& n
     if (event.kind() == kWorkEvent) builder.add(*work_of(event), session);
   }
   if (!builder.empty()) return std::move(builder).finish();
-  return Error{
-      fmt::format("{} records no work: an older version made it, or the run ended before "
-                  "its first microbatch; train again to have something to draw",
-                  name)};
+  return Error{fmt::format(
+      "{} records no work: an older version wrote it, or the run ended before its first "
+      "microbatch; train again to have something to draw",
+      name)};
 }
 
 Status check_is_run(const Path& folder) {
-  std::error_code code;  // what cannot be looked at is not there
+  std::error_code code;  // what cannot be read counts as missing
   if (std::filesystem::is_regular_file(folder / "config.toml", code)) return {};
-  return usage_error(
-      fmt::format("{} is not a run folder; name what `leeway train --out` made", folder.string()));
+  return usage_error(fmt::format("{} is not a run folder; name one that `leeway train --out` wrote",
+                                 folder.string()));
 }
 
 Result<WorkHistory> read_work_history(const Path& run_folder) {
@@ -173,8 +173,8 @@ Result<WorkHistory> read_work_history(const Path& run_folder) {
   const Path log = run_folder / "events.jsonl";
   if (!std::filesystem::exists(log, code)) {
     return Error{
-        fmt::format("{} has no events.jsonl, so nobody knows what its workers did; train "
-                    "again to have something to draw",
+        fmt::format("{} has no events.jsonl, so its work is unknown; train again to have something "
+                    "to draw",
                     run_folder.string())};
   }
   LEEWAY_ASSIGN(EventHistory events, read_events(log));

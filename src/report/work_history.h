@@ -1,4 +1,4 @@
-// What the workers of a run did and when, as its event log tells it.
+// What the workers of a run did and when, according to its event log.
 #pragma once
 
 #include <cstddef>
@@ -24,20 +24,19 @@ struct TimeSpan {
   bool operator==(const TimeSpan&) const = default;
 };
 
-// As what a piece is counted and coloured.
+// The kind a piece is counted and coloured as.
 inline WorkKind shown_kind(const Work& work) {
   return is_evaluation(work) ? WorkKind::kEvaluate : work.kind;
 }
 
-// "0 2 3"; "" for nobody.
+// "0 2 3"; "" if empty.
 std::string replicas_text(const ReplicaSet& replicas);
 
 // All the work of one worker.
 struct WorkerHistory {
   WorkerId worker;
-  std::vector<WorkRecord> records;  // session by session, each in the order of beginnings
-  // Where each session of the run begins in `records`; a session without work of this worker has
-  // no entry.
+  std::vector<WorkRecord> records;  // session by session, each sorted by begin
+  // Where each session begins in `records`; a session without work by this worker has no entry.
   std::vector<size_t> session_begins;
 
   size_t sessions() const { return session_begins.size(); }
@@ -46,32 +45,32 @@ struct WorkerHistory {
 
 struct WorkHistory {
   std::vector<WorkerHistory> lanes;  // ascending replica, then stage; never empty
-  TimeSpan span;                     // from the first beginning to the last end
-  int64_t first_update = 0;          // of the training that is recorded
+  TimeSpan span;                     // from the first begin to the last end
+  int64_t first_update = 0;          // of the recorded training
   int64_t last_update = 0;           //
-  int64_t made_by_all = 0;           // updates that every worker has made
-  int64_t made_by_any = 0;           // and the one that is ahead
+  int64_t made_by_all = 0;           // updates made by every worker
+  int64_t made_by_any = 0;           // updates made by the worker furthest ahead
   std::vector<int64_t> flushes{};  // updates after which nothing was in flight: start, checkpoints
-  bool cut = false;                // the log ended in half a line, which is left out
+  bool cut = false;                // the log ended in an incomplete line, which is left out
 
   size_t records() const;
-  int64_t replicas() const;  // how many of them worked
+  int64_t replicas() const;  // that have any work
   int64_t stages() const;
 };
 
-// A piece of work whose numbers can be: none below zero or beyond all bounds, no time that runs
+// A piece of work with possible values: no number negative or too large, no time that runs
 // backwards.
 Result<WorkRecord> checked_work(const Event& event);
 
-// Work as it is told, piece by piece, to a history. A piece that is part of it already is not
-// taken back: who adds leaves out what a later session did again.
+// Builds a history piece by piece. A piece once added is not removed: the caller leaves out work
+// that a later session repeated.
 class WorkHistoryBuilder {
  public:
-  // Sessions are counted from 0 and come in order.
+  // Sessions count from 0 and must come in order.
   void add(const WorkRecord& record, size_t session);
   void add_flush(int64_t update) { flushes_.insert(update); }
   bool empty() const { return lanes_.empty(); }
-  WorkHistory finish() &&;  // of what is not empty
+  WorkHistory finish() &&;  // must not be empty
 
  private:
   struct Updates {
@@ -89,16 +88,16 @@ class WorkHistoryBuilder {
   std::set<int64_t> flushes_ = {0};
   TimeSpan span_;
   Updates all_;
-  Updates own_;  // of what is no work for a round
+  Updates own_;  // without work for rounds
 };
 
-// The sentence for a folder that `leeway train` did not make.
+// An error if the folder was not written by `leeway train`.
 Status check_is_run(const Path& folder);
 
-// Errors name the line where there is one.
+// Errors name the line if there is one.
 Result<WorkHistory> read_work_history(const Path& run_folder);
 
-// The same from events that are in memory; `name` is what errors call them.
+// The same from events in memory; errors call them `name`.
 Result<WorkHistory> work_history(std::vector<Event> events, const std::string& name);
 
 }  // namespace leeway

@@ -21,21 +21,21 @@ namespace leeway {
 namespace {
 
 constexpr int64_t kUpdates = 24;
-constexpr int64_t kWarmup = 4;  // caches, and memory that is taken for the first time
+constexpr int64_t kWarmup = 4;  // cold caches, first use of memory
 
-// Workers of such a machine that compute at once, as far as this one lets them.
+// Workers of such a machine that compute at the same time, limited by the cores of this one.
 int64_t at_once(const MachineGroup& group) {
   const int64_t wanted = group.cores > 0 ? std::min(group.workers, group.cores) : group.workers;
   return std::min(wanted, core_count());
 }
 
-// A run that leaves nothing behind, however it ends.
+// Removes the run's folder, however the run ends.
 class PassingRun {
  public:
   explicit PassingRun(Path folder) : folder_(std::move(folder)) {}
   ~PassingRun() {
-    std::error_code nobody_to_tell;
-    std::filesystem::remove_all(folder_, nobody_to_tell);
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
   }
   PassingRun(const PassingRun&) = delete;
   PassingRun& operator=(const PassingRun&) = delete;
@@ -51,8 +51,8 @@ int64_t most_at_once(const Scenario& scenario) {
   return most;
 }
 
-// The whole model on a worker of its own for each core, as they share caches and memory, with
-// microbatches of the recipe's size.
+// One worker per core, each with the whole model, because cores share caches and memory.
+// Microbatches have the recipe's size.
 Result<LoadedRecipe> alone(const Scenario& scenario) {
   LEEWAY_ASSIGN(const LoadedRecipe base, scenario.recipe_with({}));
   Scenario own = scenario;
@@ -70,7 +70,7 @@ Result<LoadedRecipe> alone(const Scenario& scenario) {
   return own.recipe_with({});
 }
 
-// How long the workers were at each kind of work, from their diary, in seconds.
+// Seconds that the workers spent on each kind of work, from the event log.
 struct TimeSpent {
   double microbatches = 0;
   int64_t forwards = 0;
@@ -91,7 +91,7 @@ Result<TimeSpent> read_times(const Path& folder) {
     if (kind == "update") times.steps += took;
     if (kind == "update") ++times.updates;
   }
-  LEEWAY_CHECK(times.microbatches > 0 && times.steps > 0, "a finished run has done its work");
+  LEEWAY_CHECK(times.microbatches > 0 && times.steps > 0, "a finished run must have recorded work");
   return times;
 }
 
@@ -100,7 +100,7 @@ Result<TimeSpent> read_times(const Path& folder) {
 Status calibrate(const Clock& clock, const OpenData& open_data, Scenario& scenario) {
   LEEWAY_ASSIGN(const LoadedRecipe own, scenario.recipe_with({}));
   if (own.recipe.run.device != "cpu")
-    return usage_error("--calibrate measures the cpu: set run.device to \"cpu\"");
+    return usage_error("--calibrate measures the CPU: set run.device to \"cpu\"");
   LEEWAY_ASSIGN(const LoadedRecipe loaded, alone(scenario));
   const Recipe& recipe = loaded.recipe;
   const PassingRun run(Path("out") / fmt::format(".calibration-{}", ::getpid()));
@@ -119,7 +119,7 @@ Status calibrate(const Clock& clock, const OpenData& open_data, Scenario& scenar
       const TrainingSummary summary,
       train({.recipe = recipe, .recipe_text = print_recipe(loaded), .folder = run.folder()}, data,
             driver, observer));
-  if (!summary.finished) return Error{"the measurement was stopped"};
+  if (!summary.finished) return Error{"calibration was stopped"};
   progress.finish("measured");
   LEEWAY_ASSIGN(const TimeSpent times, read_times(run.folder()));
   const sim::StageCosts unit = unit_costs(recipe, data.vocabulary).front();
@@ -133,8 +133,8 @@ Status calibrate(const Clock& clock, const OpenData& open_data, Scenario& scenar
     group.cores = at_once(group);
   }
   fmt::print(stderr,
-             "a worker of this machine: tflops = {:.4g}, update_tflops = {:.4g}, and cores = {} "
-             "where more stand on it\n",
+             "one worker on this machine: tflops = {:.4g}, update_tflops = {:.4g}; with several "
+             "workers, cores = {}\n",
              tflops, update_tflops, core_count());
   return {};
 }

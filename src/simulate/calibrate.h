@@ -1,4 +1,4 @@
-// What one worker of this machine achieves, measured.
+// Measures the speed of one worker on this machine.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@
 
 namespace leeway {
 
-// Opens the data that a recipe names; prepared text is kept beside the run's folder.
+// Opens the data that a recipe names; prepared text is cached beside the run folder.
 using OpenData = std::function<Result<Dataset>(const Recipe& recipe, const Path& run_folder)>;
 
-// Takes all machines of the scenario for this one: as many cores, and the tflops and update_tflops
-// of one thread with the recipe's own model and microbatches while the other cores do the same. By
-// a run of a few updates, which leaves nothing behind, and the simulator's own arithmetic.
+// Gives all machines of the scenario the cores of this one, and the tflops and update_tflops of one
+// thread on the recipe's model and microbatches while the other cores do the same. Measured in a
+// run of a few updates, which leaves nothing behind, with the simulator's own cost model.
 Status calibrate(const Clock& clock, const OpenData& open_data, Scenario& scenario);
 
 }  // namespace leeway

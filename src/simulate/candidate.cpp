@@ -18,20 +18,20 @@
 namespace leeway {
 namespace {
 
-constexpr int64_t kExtraMax = 1000;      // what the key allows
-constexpr double kAveragingShare = 0.5;  // of the time between two rounds that a round may send
+constexpr int64_t kExtraMax = 1000;      // the key's maximum
+constexpr double kAveragingShare = 0.5;  // share of the time between rounds that sending may take
 constexpr int64_t kIntervalMax = 4096;
-// Shares that lose less than the usual twentieth where means come soon (docs/results/averaging.md).
+// Fractions that do better than the usual 0.05 if rounds are fast (docs/results/averaging.md).
 constexpr double kLargerFractions[] = {0.25, 0.1};
-constexpr double kFewInFlight = 0.5;  // rounds of a number; from about two on they do harm
+constexpr double kFewInFlight = 0.5;  // rounds per weight; from about two on they do harm
 
-// What the plan decides, as overrides of the scenario's recipe.
+// What the plan chooses, as overrides of the scenario's recipe.
 struct Decisions {
   MeshChoice choice;
   int64_t extra_per_hop = 0;
   bool recompute = false;
   int64_t interval = 0;  // 0: the recipe's
-  double fraction = 0;   // likewise
+  double fraction = 0;   // 0: the recipe's
 
   int64_t update_every() const { return (choice.stages - 1) * (1 + extra_per_hop) + 1; }
   std::vector<std::string> sets() const {
@@ -54,7 +54,7 @@ struct Decisions {
   }
 };
 
-// The slowest that bytes go between two machines: link, lines, each shared by so many streams.
+// Time for bytes over the slowest of link and lines, each shared by `streams` streams.
 double seconds_between(const Cluster& cluster, size_t from, size_t to, double bytes,
                        double streams) {
   if (from == to) return 0;
@@ -80,7 +80,7 @@ Nanos latency_between(const Cluster& cluster, size_t from, size_t to) {
   return (link.trace != nullptr ? link.trace->latency({0}) : link.latency) + link.jitter;
 }
 
-// Of one replica's pipeline: the longest hop stands for all.
+// Times of one replica's pipeline; the longest hop stands for all.
 PipelineTimes times_of(const PlanInputs& inputs, const Recipe& recipe, const Placement& placement,
                        size_t replica) {
   const Cluster& cluster = inputs.cluster;
@@ -109,7 +109,7 @@ PipelineTimes times_of(const PlanInputs& inputs, const Recipe& recipe, const Pla
   return times;
 }
 
-// Bytes that the machine which lacks most would need more; none or less: it fits.
+// Bytes missing on the machine that is shortest of memory; 0 or less: it fits.
 struct Lack {
   double bytes = 0;
   std::string sentence = {};
@@ -124,7 +124,7 @@ Lack memory_lack(const PlanInputs& inputs, const Recipe& recipe, const Placement
     const Machine& has = inputs.cluster.machines[machine];
     const double lack = bytes - has.memory_bytes;
     if (lack <= most.bytes) continue;
-    most = {lack, fmt::format("with {} stage{} and microbatches of {}, {} would need {:.3g} GB and "
+    most = {lack, fmt::format("with {} stage{} and microbatches of {}, {} would need {:.3g} GB but "
                               "has {:.3g} GB",
                               recipe.mesh.stages, recipe.mesh.stages == 1 ? "" : "s",
                               microbatch_sequences(recipe), has.name, bytes * 1e-9,
@@ -133,7 +133,7 @@ Lack memory_lack(const PlanInputs& inputs, const Recipe& recipe, const Placement
   return most;
 }
 
-// How long a round is on its way, and how long it keeps lines busy, in the worst case.
+// Latency of a round, and how long it keeps lines busy, in the worst case.
 struct RoundTimes {
   double sending = 0;
   double latency = 0;
@@ -147,7 +147,7 @@ RoundTimes round_times(const PlanInputs& inputs, const Recipe& recipe, const Pla
   for (size_t s = 0; s < std::min(stages, traffic.stages.size()); ++s) {
     const double bytes = traffic.stages[s].round_bytes;
     for (size_t r = 1; r < replicas; ++r) {
-      // Neighbours in the order of replicas stand for all pairs, and the first for the far ones.
+      // Neighbouring replicas stand for all pairs, and pairs with the first for distant ones.
       for (const size_t other : {size_t{0}, r - 1}) {
         const size_t from = placement[other * stages + s];
         const size_t to = placement[r * stages + s];
@@ -161,8 +161,8 @@ RoundTimes round_times(const PlanInputs& inputs, const Recipe& recipe, const Pla
   return times;
 }
 
-// Updates between two rounds that lines can carry and that stay stable, and how many rounds of a
-// number are then in flight.
+// Updates between rounds such that lines can carry them and merging stays stable, and how many
+// rounds per weight are then in flight.
 struct RoundPlan {
   int64_t interval = 1;
   double in_flight = 0;
@@ -210,7 +210,7 @@ class Maker {
     return std::nullopt;
   }
 
-  // A worker that has the whole model has no neighbours to be near to: the fastest machines.
+  // Workers with the whole model need no neighbours, so they get the fastest machines.
   std::vector<size_t> order() const {
     if (decisions_.choice.stages > 1) return inputs_.order;
     std::vector<size_t> fastest = inputs_.order;
@@ -226,12 +226,12 @@ class Maker {
     return choice.replicas * choice.microbatch * update_every * recipe().model.context;
   }
 
-  // What the worst replica's links take, or as much as an update may have tokens.
+  // Enough for the worst replica's links, or as much as tokens_per_update allows.
   std::optional<Refusal> choose_depth() {
     const int64_t most = inputs_.scenario.options.tokens_per_update;
     if (tokens_at(0) > most) {
       return Refusal{Refusal::Kind::kTokens,
-                     fmt::format("an update would have {} tokens, and simulate.tokens_per_update "
+                     fmt::format("an update would have {} tokens, but simulate.tokens_per_update "
                                  "allows {}",
                                  tokens_at(0), most),
                      0};
@@ -255,7 +255,7 @@ class Maker {
     return load();
   }
 
-  // Less depth is slower, and recomputing costs a third: recomputing first.
+  // Tries recomputation first, which costs a third, before less depth.
   std::optional<Refusal> fit_memory() {
     while (true) {
       const Lack lack = memory_lack(inputs_, recipe(), candidate_.placement);
@@ -279,7 +279,7 @@ class Maker {
     return longest * static_cast<double>(recipe().pipeline.update_every);
   }
 
-  // Of a microbatch, on the slowest stage or the most crowded link.
+  // Time per microbatch on the slowest stage or the most crowded link.
   double slot_seconds(size_t replica) const {
     const PipelineTimes times = times_of(inputs_, recipe(), candidate_.placement, replica);
     const PipelineShape shape = pipeline_shape(recipe());
@@ -291,8 +291,8 @@ class Maker {
     return plan_rounds(inputs_, recipe(), candidate_.placement, update_seconds());
   }
 
-  // More of the weights than the recipe's own share where lines and memory have room for it after
-  // every update, and few rounds would be in flight; else that share, as often as lines allow.
+  // A larger fraction than the recipe's if lines and memory have room for it after every update and
+  // few rounds would be in flight; otherwise the recipe's fraction, as often as lines allow.
   std::optional<Refusal> choose_rounds() {
     const AveragingMethod method = recipe().averaging.method;
     if (recipe().mesh.replicas == 1 || method != AveragingMethod::kSparse) return std::nullopt;
@@ -313,7 +313,7 @@ class Maker {
     return load();
   }
 
-  // Of an update, for rounds that nobody goes on before; a round's bytes go out and come back.
+  // Time per update spent waiting for synchronous rounds, whose bytes go out and come back.
   double waiting_seconds() const {
     const AveragingOptions& averaging = recipe().averaging;
     const bool waits = averaging.method == AveragingMethod::kAllreduce ||
@@ -343,7 +343,7 @@ class Maker {
   const PlanInputs& inputs_;
   Decisions decisions_;
   Candidate candidate_;
-  bool link_bound_ = false;  // the pipeline needs all that some line carries
+  bool link_bound_ = false;  // the pipeline needs all of some line's bandwidth
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// One mesh that a cluster could run: what it would be called in a recipe, and by arithmetic alone
-// how fast it could be and what would hold it back.
+// One mesh that a cluster could run: its recipe, its estimated speed without simulation, and what
+// limits it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace leeway {
 
-// What is searched over; the rest follows.
+// The search space; the rest follows from it.
 struct MeshChoice {
   int64_t stages = 1;
   int64_t replicas = 1;
@@ -22,30 +22,30 @@ struct MeshChoice {
 
 struct Candidate {
   MeshChoice choice;
-  LoadedRecipe recipe;  // with everything that the plan decides
+  LoadedRecipe recipe;  // with everything that the plan chooses
   Placement placement;
-  std::string_view limit = {};  // what holds it back, in a word or two
+  std::string_view limit = {};  // what limits it, in a word or two
   double predicted = 0;         // tokens per second
-  double simulated = 0;         // likewise; 0: it was not tried
+  double simulated = 0;         // tokens per second; 0: not simulated
 };
 
-// Why a choice is none.
+// Why a choice is not possible.
 struct Refusal {
   enum class Kind { kMemory, kTokens, kRecipe };
   Kind kind = Kind::kRecipe;
   std::string sentence = {};
-  double lacking = 0;  // of kMemory: bytes that the machine which lacks most would need more
+  double lacking = 0;  // for kMemory: bytes missing on the machine that is shortest of memory
 };
 
 struct PlanInputs {
   const Scenario& scenario;
   const Cluster& cluster;
-  std::vector<size_t> order;  // machines, those that belong together beside each other
+  std::vector<size_t> order;  // machines, with those that belong together adjacent
   int64_t vocabulary = 0;
 };
 
-// Depth for the links, recomputation where memory asks for it, rounds that the links can carry and
-// that are stable at the lag they will have.
+// Chooses depth for the links, recomputation if memory needs it, and rounds that the links can
+// carry and that are stable at the lag they will have.
 std::variant<Candidate, Refusal> make_candidate(const PlanInputs& inputs, const MeshChoice& choice);
 
 }  // namespace leeway

@@ -14,9 +14,9 @@ namespace leeway {
 namespace {
 
 constexpr double kBytesPerMegabit = 1e6 / 8;
-// Of one machine's churn: enough for any simulation that somebody waits for.
+// Churn of one machine: enough for any practical simulation.
 constexpr int64_t kPausesMax = 2000;
-constexpr int64_t kAllPausesMax = 4'000'000;  // of a large cluster, which nobody simulates for long
+constexpr int64_t kAllPausesMax = 4'000'000;  // of a large cluster, whose simulations are short
 constexpr double kSecondsMax = 1e9;           // 30 years: far from the end of the clock
 
 Nanos from_seconds(double seconds) { return {std::llround(seconds * 1e9)}; }
@@ -38,7 +38,7 @@ sim::LinkOptions link_of(const SiteLink& link, Cluster& cluster) {
   return options;
 }
 
-// Names of groups stand for all their machines.
+// A group's name stands for all its machines.
 std::vector<size_t> machines_called(const Scenario& scenario, std::string_view name) {
   std::vector<size_t> found;
   size_t first = 0;
@@ -110,7 +110,7 @@ void add_pause(size_t machine, double begin, double length, Cluster& cluster) {
       {machine, from_seconds(begin), from_seconds(std::min(length, kSecondsMax))});
 }
 
-// Times between events that know nothing of each other are exponential.
+// Times between independent events are exponentially distributed.
 void add_churn(const Churn& churn, Cluster& cluster) {
   if (churn.up_s == 0) return;
   const auto machines = static_cast<int64_t>(cluster.machines.size());
@@ -134,7 +134,7 @@ void add_churn(const Churn& churn, Cluster& cluster) {
   }
 }
 
-// Twice the time of the last thing that happens once; of churn, a few lives of every machine.
+// Twice the time of the last single event; with churn, at least a few lives of every machine.
 double eventful_seconds(const Scenario& scenario) {
   constexpr double kLives = 3;
   double last = 0;
@@ -192,7 +192,7 @@ Result<Placement> place(const Cluster& cluster, const std::vector<size_t>& order
   const auto replicas = static_cast<size_t>(mesh.replicas);
   if (seats.size() < stages * replicas)
     return usage_error(
-        fmt::format("{} stages of {} replicas are {} workers, and the machines have room for {}: "
+        fmt::format("{} stages of {} replicas are {} workers, but the machines have room for {}: "
                     "add machines, or lower mesh.stages or mesh.replicas",
                     stages, replicas, stages * replicas, seats.size()));
   Placement placement;

@@ -10,7 +10,7 @@
 namespace leeway {
 namespace {
 
-// `options` of the request's recipe, for messages that are another's.
+// Scales the stand-in's messages, so that `options` keep the pace of the request's recipe.
 void keep_pace(const MethodRequest& request, const Recipe& trained, int64_t vocabulary,
                sim::SimulationOptions& options, MethodResult& result) {
   const Recipe& recipe = request.recipe.recipe;

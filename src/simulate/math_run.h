@@ -1,6 +1,6 @@
-// One method on a cluster with its arithmetic: the loss that machines which nobody has yet would
-// reach, and when. Where the model is too large for this machine another recipe trains in its
-// place, at its pace: the small one's losses, the large one's time.
+// Really trains one method on a simulated cluster: which loss it would reach, and when. If the
+// model is too large for this machine, a stand-in recipe trains at its pace: the small model's
+// losses, the large model's time.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,10 @@
 
 namespace leeway {
 
-// Trains the whole of `trained` in `folder` in simulated time and adds what it found to `result`:
-// the request's own recipe, or one with the same mesh. Costs and bytes are the request's; but to
-// evaluate a stand-in is free, as it is no part of what it stands for.
-// `watch` is told the updates and the loss, and says whether to go on.
+// Trains all of `trained` in `folder` in simulated time and adds the losses to `result`. `trained`
+// is the request's own recipe or one with the same mesh. Costs and bytes are the request's, but
+// evaluating a stand-in is free, because it is not part of the run it stands for.
+// `watch` gets the update and the loss, and returns whether to continue.
 using MathWatch = std::function<bool(int64_t update, double loss)>;
 Status train_on(const Cluster& cluster, const MethodRequest& request, const LoadedRecipe& trained,
                 const Dataset& data, const Path& folder, const MathWatch& watch,

@@ -20,15 +20,15 @@ namespace leeway {
 namespace {
 
 constexpr double kSecondsMax = 3e9;          // a third of what the clock counts
-constexpr uint64_t kEventsMax = 20'000'000;  // of one method: half a minute
+constexpr uint64_t kEventsMax = 20'000'000;  // per method: half a minute
 
-// Updates from `first` on, up to `last`: whole periods of whatever repeats, with full pipelines.
+// Updates `first` to `last`: whole periods of everything that repeats, with full pipelines.
 struct Steady {
   int64_t first = 0;
   int64_t last = 0;
 };
 
-// Updates until the pipeline is full, and that it takes to drain.
+// Updates that the pipeline takes to fill, and to drain.
 int64_t filling_of(const Recipe& recipe) {
   return Schedule(pipeline_shape(recipe), {0}).delay_max() + 1;
 }
@@ -41,17 +41,17 @@ Steady steady_part(const Recipe& recipe, int64_t updates, int64_t period) {
   return {first, first + (room < period ? room : room / period * period)};
 }
 
-// The replica's time of having done so many updates.
+// When the replica had done this many updates.
 Nanos done_at(const std::vector<Nanos>& times, int64_t updates) {
   return updates == 0 ? Nanos{0} : times[static_cast<size_t>(updates - 1)];
 }
 
-// Where nothing happens to machines: whole periods of each replica, with full pipelines.
+// Without machine events: whole periods of each replica, with full pipelines.
 sim::Window steady_window(const std::vector<Nanos>& times, const Steady& steady) {
   return {done_at(times, steady.first), done_at(times, steady.last)};
 }
 
-// Where something does: all the time, as long as no replica has done all its updates.
+// With machine events: all the time until a replica has done all its updates.
 sim::Window common_window(const Tally& tally, const sim::Simulation& simulation,
                           const MethodResult& result) {
   sim::Window window = simulation.span();
@@ -121,7 +121,7 @@ int64_t evaluation_batches_of(const Recipe& recipe, bool evaluates) {
   return (recipe.run.evaluate_windows + microbatch - 1) / microbatch;
 }
 
-// Workers of one machine share its memory.
+// Workers on one machine share its memory.
 void note_memory(const Cluster& cluster, const Placement& placement, MethodResult& result) {
   std::map<size_t, double> need;  // by machine
   for (size_t at = 0; at < placement.size(); ++at)
@@ -131,35 +131,35 @@ void note_memory(const Cluster& cluster, const Placement& placement, MethodResul
   for (const auto& [machine, bytes] : need) {
     const Machine& has = cluster.machines[machine];
     if (bytes <= has.memory_bytes || ++lacking > 1) continue;
-    first = fmt::format("{} needs {:.3g} GB and has {:.3g}", has.name, bytes * 1e-9,
+    first = fmt::format("{} needs {:.3g} GB but has {:.3g}", has.name, bytes * 1e-9,
                         has.memory_bytes * 1e-9);
   }
   if (lacking == 1) result.notes.push_back(fmt::format("does not fit: {}", first));
   if (lacking > 1)
-    result.notes.push_back(fmt::format("does not fit: {}, and so do {} more", first, lacking - 1));
+    result.notes.push_back(fmt::format("does not fit: {}, and {} more", first, lacking - 1));
 }
 
-// Of so many updates as were simulated.
+// Notes if too few or too many updates were simulated.
 void note_length(const Cluster& cluster, const MethodRequest& request, MethodResult& result) {
   const int64_t period = updates_period(result.recipe.recipe, request.evaluation);
   if (cluster.eventful_s == 0 && result.updates % period != 0)
-    result.notes.push_back(
-        fmt::format("rounds, repairs or evaluations come every {} updates, and {} were simulated: "
-                    "what they take is not in proportion; set simulate.updates to a multiple",
-                    period, result.updates));
+    result.notes.push_back(fmt::format(
+        "rounds, repairs or evaluations repeat every {} updates, but {} were simulated: "
+        "their share is off; set simulate.updates to a multiple",
+        period, result.updates));
   if (result.together < cluster.eventful_s) {
     const std::string_view advice = request.updates > 0          ? "raise simulate.updates"
                                     : result.events > kEventsMax ? "more would take very long"
                                                                  : "raise run.updates";
     result.notes.push_back(
-        fmt::format("{} updates take {:.3g} s, too short to see what happens to machines (about "
+        fmt::format("{} updates take {:.3g} s, too short for the machine events to show (about "
                     "{:.3g} s): {}",
                     result.updates, result.together, cluster.eventful_s, advice));
   }
   if (cluster.churn_until_s > 0 && result.seconds > cluster.churn_until_s)
     result.notes.push_back(
-        fmt::format("machines come and go for the first {:.3g} s of {:.3g} s alone: raise "
-                    "churn.up_s, or lower simulate.updates",
+        fmt::format("churn covers only the first {:.3g} s of {:.3g} s: raise churn.up_s, or lower "
+                    "simulate.updates",
                     cluster.churn_until_s, result.seconds));
 }
 
@@ -173,7 +173,7 @@ void note_stability(MethodResult& result) {
     result.notes.push_back(*warning);
 }
 
-// Whole periods, of which two are left when a quarter is left out at the beginning.
+// Whole periods, at least two of which remain after leaving out the first quarter.
 int64_t usual_updates(const MethodRequest& request) {
   constexpr int64_t kUsual = 40;
   const Recipe& recipe = request.recipe.recipe;
@@ -242,7 +242,7 @@ Status check_clock(const Cluster& cluster, const MethodRequest& request, int64_t
   const double activations = tokens * static_cast<double>(recipe.model.width) * 8;
   const double averaging = averaging_traffic(recipe, request.vocabulary).allreduce_bytes;
   const auto hops = static_cast<double>(recipe.mesh.stages);
-  // As much again for evaluations.
+  // Doubled, for evaluations.
   const double update = 2 * compute + (activations * 4 * hops + 2 * averaging) / thinnest +
                         longest * hops * 4 * (microbatches + 2);
   const double seconds = update * static_cast<double>(updates);
@@ -271,7 +271,7 @@ MethodResult described(const Cluster& cluster, const MethodRequest& request) {
 Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest& request) {
   const Recipe& recipe = request.recipe.recipe;
   MethodResult result = described(cluster, request);
-  // So many updates; or where something happens to machines, as long as that takes too.
+  // With machine events, simulate until they show rather than a number of updates.
   const bool timed = cluster.eventful_s > 0 && request.updates == 0;
   const int64_t usual = usual_updates(request);
   result.updates = timed                 ? recipe.run.updates
@@ -292,7 +292,7 @@ Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest
     return !enough && (!request.progress || request.progress(timed ? time : share));
   });
   if (const Status status = simulation.run(workers, tally); !status.ok()) {
-    result.failure = fmt::format("stands still from {:.3g} s of simulated time on: {}",
+    result.failure = fmt::format("stuck after {:.3g} s of simulated time: {}",
                                  simulation.span().length().seconds(), status.error().message);
     return result;
   }

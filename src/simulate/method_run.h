@@ -1,4 +1,4 @@
-// One method on a cluster, without arithmetic: what it would reach, and what it would cost.
+// Simulates one method on a cluster, without training: its speed, and what it costs.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 namespace leeway {
 
 struct StageResult {
-  double busy = 0;     // share of its time, mean over the replicas
-  ValueCounts delays;  // updates that gradients are late
+  double busy = 0;     // share of time, mean over the replicas
+  ValueCounts delays;  // of gradients, in updates
   double memory_bytes = 0;
 };
 
@@ -23,17 +23,17 @@ struct SiteTraffic {
   size_t from = 0;
   size_t to = 0;
   int64_t messages = 0;
-  int64_t bytes = 0;  // of payload; within a machine nothing is counted
+  int64_t bytes = 0;  // payload; not counted within a machine
 };
 
-// Of the links between machines, the one that carried most.
+// The link between machines that carried most.
 struct BusiestLink {
   std::string from;
   std::string to;
   int64_t bytes = 0;
 };
 
-// A moment of a run with arithmetic.
+// A moment of a run that trains.
 struct LossPoint {
   double seconds = 0;  // simulated
   int64_t update = 0;
@@ -42,12 +42,12 @@ struct LossPoint {
 
 struct MethodResult {
   std::string name;
-  std::string failure = {};  // not empty: why there are no numbers
+  std::string failure = {};  // not empty: why there is no result
   LoadedRecipe recipe;
   int64_t parameters = 0;
-  int64_t updates = 0;           // that were simulated
-  double seconds = 0;            // of simulated time
-  double together = 0;           // of these, where things happen to machines, those measured
+  int64_t updates = 0;           // simulated
+  double seconds = 0;            // simulated
+  double together = 0;           // of these, the measured ones, if there are machine events
   double tokens_per_second = 0;  // once pipelines are full
   double busy = 0;               // mean over all workers
   std::vector<StageResult> stages;
@@ -57,34 +57,33 @@ struct MethodResult {
   std::vector<SiteTraffic> traffic;
   BusiestLink busiest;
   double price_per_hour = 0;
-  std::vector<std::string> notes;  // whole sentences
+  std::vector<std::string> notes;  // complete sentences
   uint64_t events = 0;
-  int64_t stand_in_parameters = 0;     // with arithmetic: of what trained in its place, if anything
-  std::vector<LossPoint> losses;       // with arithmetic: training
-  std::vector<LossPoint> evaluations;  // and validation
+  int64_t stand_in_parameters = 0;     // of the stand-in that trained, if any
+  std::vector<LossPoint> losses;       // training, if simulate.math
+  std::vector<LossPoint> evaluations;  // validation, if simulate.math
   double price_per_million_tokens() const;
-  double worker_memory() const;                 // bytes, of the stage that takes most
-  const std::vector<LossPoint>& curve() const;  // validation, or training where there is none
+  double worker_memory() const;                 // bytes, for the largest stage
+  const std::vector<LossPoint>& curve() const;  // validation, or training if there is none
 };
 
 struct MethodRequest {
   std::string name;
   const LoadedRecipe& recipe;
   int64_t vocabulary = 0;
-  int64_t updates = 0;      // 0: as many as steady numbers take
+  int64_t updates = 0;      // 0: as many as a steady result needs
   bool evaluation = false;  // simulate evaluations too
   Placement placement;
-  // The share that is done; false ends it.
+  // Called with the share done; false stops the simulation.
   std::function<bool(double share)> progress = {};
 };
 
-// As many updates as the request asks for; or as steady numbers take; or where something happens to
-// machines, the same time for every method. What a user's numbers make impossible is an error; a
-// mesh that comes to a standstill is a result with a failure.
+// Simulates as many updates as requested, or as a steady result needs, or, with machine events, the
+// same time for every method. Impossible input is an error; a mesh that gets stuck is a result with
+// a failure.
 Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest& request);
 
-// Rounds, repairs and, where they are asked for, evaluations come round again after so many
-// updates.
+// Updates after which the pattern of rounds, repairs and (if simulated) evaluations repeats.
 int64_t updates_period(const Recipe& recipe, bool evaluation);
 
 // Refuses what 64 bits of nanoseconds could not count.

@@ -14,14 +14,14 @@ namespace leeway {
 namespace {
 
 constexpr size_t kSimulated = 6;
-constexpr int64_t kSimulatedUpdates = 16;  // or what it takes to see two rounds
-constexpr int64_t kReplicasMax = 256;      // what the key allows
+constexpr int64_t kSimulatedUpdates = 16;  // or enough for two rounds
+constexpr int64_t kReplicasMax = 256;      // the key's maximum
 constexpr int64_t kMicrobatchMax = 64;
-constexpr double kAsGood = 0.98;   // of the best: then smaller updates count
-constexpr double kFarBelow = 0.8;  // what was simulated, of what arithmetic promised
+constexpr double kAsGood = 0.98;   // of the best: then the smaller update wins
+constexpr double kFarBelow = 0.8;  // simulated speed relative to the estimate
 
-// Machines of a site together, the larger sites and the faster machines first: pipelines that need
-// not cross, and stages that are about equally fast.
+// Groups machines by site, larger sites and faster machines first, so that pipelines need not cross
+// sites and stages are about equally fast.
 std::vector<size_t> grouped(const Cluster& cluster) {
   std::vector<size_t> sizes(cluster.sites.size(), 0);
   for (const Machine& machine : cluster.machines) ++sizes[machine.site];
@@ -38,9 +38,9 @@ std::vector<size_t> grouped(const Cluster& cluster) {
   return order;
 }
 
-// For every number of replicas the longest pipelines that there are machines and layers for; short
-// ones that leave the last machines out, which may be too small or too slow; and few machines that
-// have the whole model each.
+// For every number of replicas, the longest pipelines that machines and layers allow; short ones
+// that leave out the last machines, which may be too small or too slow; and a few machines with the
+// whole model each.
 std::vector<MeshChoice> choices(int64_t workers, int64_t layers) {
   constexpr int64_t kShort = 4, kFew = 8;
   std::set<std::pair<int64_t, int64_t>> cuts;  // stages, replicas
@@ -75,7 +75,7 @@ Error nothing_fits(const Scenario& scenario, const std::optional<Refusal>& neare
       fmt::format("{}: no plan fits these machines: {}{}", scenario.source_name, why, advice));
 }
 
-// Memory says most about what to change, and of it the smallest lack.
+// Lack of memory is the most useful reason, and the smallest lack comes nearest.
 void keep_nearest(const Refusal& refusal, std::optional<Refusal>& nearest) {
   const auto rank = [](const Refusal& of) {
     return of.kind == Refusal::Kind::kMemory ? 0 : of.kind == Refusal::Kind::kTokens ? 1 : 2;
@@ -90,10 +90,10 @@ int64_t tokens_of(const Candidate& candidate) {
   return recipe.data.batch * recipe.model.context * recipe.mesh.replicas;
 }
 
-// Best promise first; of those that are about equal, the one with the smaller update. Of one cut of
-// the machines only the best size of microbatches is worth a simulation.
+// Highest estimate first; among about equal ones, the smaller update. For each pair of stages and
+// replicas, only the best microbatch size is worth simulating.
 std::vector<Candidate> finalists(std::vector<Candidate> all) {
-  // In steps: about equal must mean the same to every pair.
+  // In steps, so that "about equal" is transitive.
   const auto promise = [](const Candidate& candidate) {
     return std::floor(std::log(candidate.predicted) / -std::log(kAsGood));
   };
@@ -129,13 +129,13 @@ Result<MethodResult> try_out(const PlanInputs& inputs, Candidate& candidate) {
                                  .updates = updates_of(inputs.scenario, candidate.recipe.recipe),
                                  .placement = candidate.placement}));
   candidate.simulated = result.tokens_per_second;
-  // Machines of unequal speed, or rounds, that arithmetic knows nothing of.
+  // Caused by machines of unequal speed or by rounds, which the estimate ignores.
   const bool far_below = candidate.simulated < kFarBelow * candidate.predicted;
   if (far_below && candidate.limit == "compute") candidate.limit = "waiting";
   return result;
 }
 
-// A few updates see nothing of what happens to machines, or too much.
+// A few updates would show none of the machine events, or too many.
 Cluster without_events(Cluster cluster) {
   cluster.pauses.clear();
   cluster.departures.clear();

@@ -1,5 +1,5 @@
-// The best mesh for a cluster: every cut of its machines into pipelines by arithmetic, the best of
-// them in the simulator.
+// Finds the best mesh for a cluster: estimates every cut of its machines into pipelines, then
+// simulates the best of them.
 #pragma once
 
 #include <functional>
@@ -14,21 +14,20 @@ struct PlanRequest {
   const Scenario& scenario;
   const Cluster& cluster;
   int64_t vocabulary = 0;
-  // Whether the recipe could be run at all, for reasons that the scenario does not know; empty:
-  // yes.
+  // Whether the recipe can run at all, apart from what the scenario knows; empty: always.
   std::function<Status(const LoadedRecipe&)> accepts = {};
-  // Simulated so far, and to be simulated; false ends the search.
+  // Called with the number simulated and to simulate; false ends the search.
   std::function<bool(size_t done, size_t total)> progress = {};
 };
 
 struct Plan {
-  std::vector<Candidate> candidates;  // the chosen one first, then by what they promise
+  std::vector<Candidate> candidates;  // the chosen one first, then by estimate
   MethodResult result;                // of the chosen one
-  size_t tried = 0;                   // meshes that were looked at
-  size_t refused = 0;                 // of them, for want of memory or for too many tokens
+  size_t tried = 0;                   // meshes considered
+  size_t refused = 0;                 // of these, too large for memory or tokens_per_update
 };
 
-// An error: there is no mesh that fits; it says what came nearest.
+// An error if no mesh fits; it says what came closest.
 Result<Plan> plan_for(const PlanRequest& request);
 
 }  // namespace leeway

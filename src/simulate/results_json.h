@@ -1,4 +1,4 @@
-// What a simulation found, for programs: results.json.
+// The results of a simulation for programs: results.json.
 #pragma once
 
 #include <string>
@@ -8,15 +8,14 @@
 
 namespace leeway {
 
-// The first method is what the others are held against. `target_loss` 0: none.
+// The others are compared with the first method. `target_loss` 0: none.
 std::string results_json(const Scenario& scenario, const Cluster& cluster,
                          const std::vector<MethodResult>& results);
 
-// Simulated seconds until validation (or, without it, training) was down to `loss`; negative:
-// never.
+// Simulated seconds until validation (or, without it, training) reached `loss`; negative: never.
 double seconds_to_loss(const MethodResult& result, double loss);
 
-// Over the first method that has numbers; 0: there is none.
+// Relative to the first method that has a result; 0: there is none.
 double speed_up(const std::vector<MethodResult>& results, size_t at);
 
 }  // namespace leeway

@@ -14,7 +14,7 @@
 namespace leeway {
 namespace {
 
-constexpr size_t kColumnsMax = 12;  // of stages; the middle of more is left out
+constexpr size_t kColumnsMax = 12;  // stages; with more, the middle ones are left out
 
 std::string bytes_text(double bytes) { return bytes == 0 ? "-" : shown_bytes(bytes); }
 
@@ -23,7 +23,7 @@ std::string bytes_per_update(const MethodResult& result, int64_t bytes) {
                     static_cast<double>(std::max<int64_t>(1, result.updates)));
 }
 
-// "1.4 in the mean: 0 25 %, 1 75 %": of more than a few values, the most frequent ones.
+// "1.4 on average: 0 25 %, 1 75 %"; of many values, only the most frequent.
 std::string distribution(const ValueCounts& histogram) {
   constexpr size_t kShown = 4;
   if (histogram.empty()) return "-";
@@ -37,7 +37,7 @@ std::string distribution(const ValueCounts& histogram) {
   for (const auto& [value, count] : often)
     parts.push_back(fmt::format("{} {:.0f} %", value, 100 * static_cast<double>(count) / all));
   std::string text =
-      fmt::format("{:.3g} in the mean: {}", mean_of(histogram), fmt::join(parts, ", "));
+      fmt::format("{:.3g} on average: {}", mean_of(histogram), fmt::join(parts, ", "));
   if (often.size() < histogram.size()) text += fmt::format(", up to {}", largest_of(histogram));
   return text;
 }
@@ -46,7 +46,7 @@ std::string seconds_text(double seconds) {
   return seconds < 1 ? fmt::format("{:.3g} s", seconds) : human_seconds(seconds);
 }
 
-// With prices, or a loss to reach, there are columns for them.
+// Has extra columns if there are prices or a loss to reach.
 std::string overview(const Scenario& scenario, const std::vector<MethodResult>& results) {
   const double target = scenario.options.target_loss;
   const bool trained = std::ranges::any_of(
@@ -55,7 +55,7 @@ std::string overview(const Scenario& scenario, const std::vector<MethodResult>& 
       results, [](const MethodResult& result) { return !result.evaluations.empty(); });
   const bool priced = std::ranges::any_of(
       results, [](const MethodResult& result) { return result.price_per_hour > 0; });
-  Row heading = {"method", "tokens/s", "speed-up", "busy", "sent an update", "memory"};
+  Row heading = {"method", "tokens/s", "speed-up", "busy", "sent per update", "memory"};
   if (priced) heading.push_back("price / M tokens");
   if (trained) heading.push_back("time");
   if (trained) heading.push_back(validated ? "loss" : "training loss");
@@ -88,14 +88,14 @@ std::string overview(const Scenario& scenario, const std::vector<MethodResult>& 
 std::string trained_in_their_place(const std::vector<MethodResult>& results) {
   for (const MethodResult& result : results) {
     if (result.stand_in_parameters == 0) continue;
-    return fmt::format("losses: of a stand-in with {}, at the pace of the {} above\n",
+    return fmt::format("losses: from a stand-in with {}, at the pace of the {} above\n",
                        counted(result.stand_in_parameters, "parameter"),
                        human_count(static_cast<uint64_t>(result.parameters)));
   }
   return "";
 }
 
-// One column for each stage.
+// One column per stage.
 template <class Cell>
 std::string by_stage(const std::string& title, const std::vector<MethodResult>& results,
                      Cell cell) {
@@ -129,8 +129,8 @@ std::string purposes(const std::vector<MethodResult>& results) {
                     bytes_per_update(result, result.bytes.evaluation), distribution(result.lags)});
   }
   if (rows.empty()) return "";
-  const Row heading = {"sent an update", "activations", "gradients",
-                       "averaging",      "evaluation",  "lag of rounds"};
+  const Row heading = {"sent per update", "activations", "gradients",
+                       "averaging",       "evaluation",  "lag of rounds"};
   return fmt::format("\n{}", stages_text(heading, rows));
 }
 
@@ -150,7 +150,7 @@ std::string between_sites(const Cluster& cluster, const std::vector<MethodResult
     text += line + fmt::format("; most from {} to {}, {}\n", result.busiest.from, result.busiest.to,
                                bytes_per_update(result, result.busiest.bytes));
   }
-  return text.empty() ? "" : fmt::format("\nbetween machines, an update:\n{}", text);
+  return text.empty() ? "" : fmt::format("\nbetween machines, per update:\n{}", text);
 }
 
 std::string notes(const std::vector<MethodResult>& results) {

@@ -1,4 +1,4 @@
-// What `leeway simulate` tells about its methods: text, ready to print.
+// The text that `leeway simulate` prints about its methods.
 #pragma once
 
 #include <string>

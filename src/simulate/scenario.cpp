@@ -19,12 +19,12 @@ std::string at_line(std::string_view source_name, int64_t line) {
   return fmt::format("{}:{}", shown(source_name), line);
 }
 
-// "machine" of "machine[0].name".
+// "machine" in "machine[0].name".
 std::string_view first_word(std::string_view path) {
   return path.substr(0, path.find_first_of(".["));
 }
 
-// "name" of "machine[0].name" and of "churn.name"; empty: the table itself.
+// "name" in "machine[0].name" and in "churn.name"; empty: the table itself.
 std::string_view key_part(std::string_view path) {
   const size_t dot = path.find('.');
   return dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
@@ -35,14 +35,14 @@ Status unknown_word(std::string_view word) {
   for (const Table& table : tables()) words.push_back(table.name);
   return usage_error(fmt::format(
       "unknown table {}{}", shown(word, kShortBytes),
-      did_you_mean(word, words, fmt::format("; there are {}", fmt::join(words, ", ")))));
+      did_you_mean(word, words, fmt::format("; known tables are {}", fmt::join(words, ", ")))));
 }
 
 template <class T>
 Status check_given(std::string_view word, const std::vector<std::string>& given) {
   for (const ScenarioKey<T>& key : scenario_keys<T>()) {
     if (!key.required || std::ranges::find(given, key.name) != given.end()) continue;
-    return usage_error(fmt::format("{} has no {}: give it one", word, key.name));
+    return usage_error(fmt::format("{} has no {}: add one", word, key.name));
   }
   return {};
 }
@@ -88,7 +88,7 @@ class Reader {
   Status read_recipe(const TomlEntry& entry) {
     const auto* const name = std::get_if<std::string>(&entry.value);
     if (entry.path != "recipe" || name == nullptr || name->empty())
-      return usage_error("recipe is the name of a file: write recipe = \"other.toml\"");
+      return usage_error("recipe must be a file name: write recipe = \"other.toml\"");
     recipe_file_ = *name;
     recipe_line_ = entry.line;
     return {};
@@ -107,10 +107,10 @@ class Reader {
   Status read_list(const TomlEntry& entry, std::string_view word, std::vector<T>& list) {
     if (entry.path == word) {
       if (!entry.is_table && std::holds_alternative<Foreign>(entry.value)) return {};
-      return usage_error(fmt::format("there may be several: write [[{}]]", word));
+      return usage_error(fmt::format("{0} is a list: write [[{0}]]", word));
     }
     if (!entry.path.starts_with(fmt::format("{}[", word)))
-      return usage_error(fmt::format("there may be several: write [[{}]]", word));
+      return usage_error(fmt::format("{0} is a list: write [[{0}]]", word));
     if (key_part(entry.path).empty()) {
       list.emplace_back().line = entry.line;
       return check_given<T>(word, keys_after(entry, entry.path));
@@ -118,7 +118,7 @@ class Reader {
     return assign_scenario_key(word, key_part(entry.path), entry.value, list.back());
   }
 
-  // What the table has been given, wherever in the file.
+  // The table's keys, wherever they are in the file.
   std::vector<std::string> keys_after(const TomlEntry& table, const std::string& path) const {
     std::vector<std::string> names;
     for (const TomlEntry& entry : entries_) {
@@ -134,7 +134,7 @@ class Reader {
   int64_t recipe_line_ = 0;
 };
 
-// Of --set, what is the scenario's own.
+// The --set arguments for the scenario's own keys.
 Status apply_own_sets(const std::vector<std::string>& sets, Scenario& scenario) {
   constexpr std::string_view kOwn = "simulate.";
   for (const std::string& set : sets) {
@@ -155,7 +155,7 @@ Status apply_own_sets(const std::vector<std::string>& sets, Scenario& scenario) 
   return {};
 }
 
-// Overrides, of which the later win.
+// Overrides; later ones win.
 std::vector<std::string> joined(const std::vector<std::vector<std::string>>& lists) {
   std::vector<std::string> all;
   for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
@@ -186,8 +186,8 @@ Result<LoadedRecipe> Scenario::trained_with(const std::vector<std::string>& over
     const auto same = [&](const std::string& own) { return key_of(own) == key_of(set); };
     if (std::ranges::any_of(options.stand_in, same))
       return usage_error(
-          fmt::format("--set {}: simulate.stand_in says another {} for what is trained: set "
-                      "simulate.stand_in, or leave simulate.math out",
+          fmt::format("--set {}: simulate.stand_in has its own {} for training: change "
+                      "simulate.stand_in, or leave out simulate.math",
                       shown(set, kShortBytes), key_of(set)));
   }
   return join_recipe(recipe, joined({overrides, sets, options.stand_in}), IdleKeys::kDropped);
@@ -209,7 +209,7 @@ Result<Scenario> parse_scenario(std::string_view toml, const Path& path,
   Reader reader(scenario, entries);
   LEEWAY_TRY(reader.read());
   if (!reader.recipe_file().empty()) {
-    // Beside the scenario, so that both can be moved together.
+    // Relative to the scenario, so that both can be moved together.
     const Path file = path.parent_path() / reader.recipe_file();
     const Result<std::string> text = read_text(file);
     if (!text.ok())
@@ -236,14 +236,14 @@ std::vector<Method> default_methods(const LoadedRecipe& loaded) {
     }
     if (!replicated) return made;
     made.name += fmt::format("{}{}", staged ? " + " : "", word_of(averaging));
-    // What a recipe says of its own method is not meant for others.
+    // The recipe's settings for its own method do not apply to others.
     for (const Key& key : keys()) {
       if (key.table() == "averaging" && !key.automatic.empty() &&
           recipe.averaging.method != averaging)
         made.set.push_back(fmt::format("{}=auto", key.path));
     }
     made.set.push_back(fmt::format("averaging.method={}", word_of(averaging)));
-    // Its usual interval is longer than a short run.
+    // The method's usual interval is longer than a short run.
     const int64_t updates = recipe.run.updates;
     if (averaging == AveragingMethod::kDiloco && recipe.averaging.method != averaging &&
         updates < averaging_defaults(averaging).interval)

@@ -13,9 +13,9 @@
 namespace leeway {
 namespace {
 
-constexpr double kStepMin = 1e-3;   // seconds of a trace
-constexpr double kRateMin = 1e-3;   // megabits per second, in the mean
-constexpr double kNumberMax = 1e9;  // of a trace: megabits, milliseconds, seconds
+constexpr double kStepMin = 1e-3;   // seconds between lines of a trace
+constexpr double kRateMin = 1e-3;   // megabits per second, on average
+constexpr double kNumberMax = 1e9;  // largest value in a trace: megabits, milliseconds, seconds
 
 Error mistake(const Scenario& scenario, int64_t line, std::string_view what) {
   return usage_error(fmt::format("{}:{}: {}", shown(scenario.source_name), line, what));
@@ -31,7 +31,7 @@ std::vector<std::string> site_names(const Scenario& scenario) {
   return names;
 }
 
-// Groups, and single machines of groups.
+// Names of groups, and of single machines in groups.
 std::vector<std::string> machine_names(const Scenario& scenario) {
   std::vector<std::string> names;
   for (const MachineGroup& group : scenario.machines) {
@@ -50,13 +50,13 @@ Status check_machines(const Scenario& scenario) {
   constexpr int64_t kMachinesMax = 1'000'000;
   if (scenario.machines.empty())
     return usage_error(
-        fmt::format("{}: no machines: name some with [[machine]]", shown(scenario.source_name)));
+        fmt::format("{}: no machines: add some with [[machine]]", shown(scenario.source_name)));
   const std::vector<std::string> sites = site_names(scenario);
   std::set<std::string> seen;
   for (const Site& site : scenario.sites) {
     if (!seen.insert(site.name).second)
       return mistake(scenario, site.line,
-                     fmt::format("there are two sites {}", leeway::toml_quoted(site.name)));
+                     fmt::format("two sites are called {}", toml_quoted(site.name)));
   }
   int64_t count = 0;
   for (const MachineGroup& group : scenario.machines) {
@@ -65,8 +65,8 @@ Status check_machines(const Scenario& scenario) {
     if (!is_one_of(group.site, sites))
       return mistake(
           scenario, group.line,
-          fmt::format("machine {} is at site {}, which is not there{}",
-                      leeway::toml_quoted(group.name), leeway::toml_quoted(group.site),
+          fmt::format("machine {} is at unknown site {}{}", toml_quoted(group.name),
+                      toml_quoted(group.site),
                       sites.empty() ? ": describe it with [[site]]" : advice(group.site, sites)));
   }
   std::vector<std::string> names = machine_names(scenario);
@@ -74,7 +74,7 @@ Status check_machines(const Scenario& scenario) {
   const auto twice = std::ranges::adjacent_find(names);
   if (twice == names.end()) return {};
   return usage_error(fmt::format("{}: two machines are called {}: give each group its own name",
-                                 shown(scenario.source_name), leeway::toml_quoted(*twice)));
+                                 shown(scenario.source_name), toml_quoted(*twice)));
 }
 
 Status check_events(const Scenario& scenario) {
@@ -83,7 +83,7 @@ Status check_events(const Scenario& scenario) {
     for (const MachineEvent& event : *events) {
       if (!is_one_of(event.machine, names))
         return mistake(scenario, event.line,
-                       fmt::format("there is no machine {}{}", leeway::toml_quoted(event.machine),
+                       fmt::format("there is no machine {}{}", toml_quoted(event.machine),
                                    advice(event.machine, names)));
     }
   }
@@ -91,12 +91,12 @@ Status check_events(const Scenario& scenario) {
     for (const MachineEvent& event : *events) {
       if (event.for_s != 0)
         return mistake(scenario, event.line,
-                       "for_s is of stalls: a machine that comes back is a [[stall]]");
+                       "for_s is only for stalls: use [[stall]] for a machine that comes back");
     }
   }
   for (const MachineEvent& stall : scenario.stalls) {
     if (stall.for_s == 0)
-      return mistake(scenario, stall.line, "a stall has a length: give it for_s, in seconds");
+      return mistake(scenario, stall.line, "a stall needs for_s, its length in seconds");
   }
   return {};
 }
@@ -108,23 +108,22 @@ Status check_links(const Scenario& scenario) {
   std::set<std::set<std::string>> seen;
   for (const SiteLink& link : scenario.links) {
     if (link.between.size() != 2)
-      return mistake(scenario, link.line, "a link is between two: write between = [\"a\", \"b\"]");
+      return mistake(scenario, link.line, "a link has two ends: write between = [\"a\", \"b\"]");
     for (const std::string& end : link.between) {
       if (!is_one_of(end, names))
-        return mistake(scenario, link.line,
-                       fmt::format("there is no site or machine {}{}", leeway::toml_quoted(end),
-                                   advice(end, names)));
+        return mistake(
+            scenario, link.line,
+            fmt::format("there is no site or machine {}{}", toml_quoted(end), advice(end, names)));
     }
     if (is_one_of(link.between[0], machines) != is_one_of(link.between[1], machines))
       return mistake(scenario, link.line,
-                     "a link is between two sites or between two machines, not one of each");
+                     "a link connects two sites or two machines, not one of each");
     if (!link.trace.empty() && link.bandwidth_mbit != 0)
-      return mistake(scenario, link.line, "a link has a trace or a bandwidth_mbit: keep one");
+      return mistake(scenario, link.line, "a link has either a trace or bandwidth_mbit: keep one");
     if (!seen.insert({link.between[0], link.between[1]}).second)
-      return mistake(
-          scenario, link.line,
-          fmt::format("there are two links between {} and {}: keep one",
-                      leeway::toml_quoted(link.between[0]), leeway::toml_quoted(link.between[1])));
+      return mistake(scenario, link.line,
+                     fmt::format("there are two links between {} and {}: keep one",
+                                 toml_quoted(link.between[0]), toml_quoted(link.between[1])));
   }
   return {};
 }
@@ -134,7 +133,7 @@ bool joins(const SiteLink& link, std::string_view a, std::string_view b) {
          (link.between[0] == b && link.between[1] == a);
 }
 
-// Every two sites with machines have a link.
+// Every two sites with machines need a link.
 Status check_reachable(const Scenario& scenario) {
   for (size_t a = 0; a < scenario.machines.size(); ++a) {
     for (size_t b = 0; b < a; ++b) {
@@ -147,9 +146,8 @@ Status check_reachable(const Scenario& scenario) {
           scenario, here.line,
           fmt::format("machine {} at {} cannot be reached from {} at {}: add a [[link]] with "
                       "between = [{}, {}]",
-                      leeway::toml_quoted(here.name), leeway::toml_quoted(here.site),
-                      leeway::toml_quoted(there.name), leeway::toml_quoted(there.site),
-                      leeway::toml_quoted(there.site), leeway::toml_quoted(here.site)));
+                      toml_quoted(here.name), toml_quoted(here.site), toml_quoted(there.name),
+                      toml_quoted(there.site), toml_quoted(there.site), toml_quoted(here.site)));
     }
   }
   return {};
@@ -180,7 +178,7 @@ std::optional<TracePoint> point_in(std::string_view line) {
   return TracePoint{numbers[0], numbers[1], numbers.size() > 2 ? numbers[2] : -1};
 }
 
-// The last point lasts as long as the one before it.
+// The last point is taken to last as long as the one before it.
 double mean_rate(const std::vector<TracePoint>& points) {
   if (points.size() == 1) return points.front().bandwidth_mbit;
   double megabits = 0;
@@ -209,16 +207,16 @@ Result<std::vector<TracePoint>> points_of(const Path& file, std::string_view tex
     const auto point = point_in(line);
     if (!point)
       return wrong(
-          "a line of a trace is seconds,megabits per second[,milliseconds], none negative");
-    if (points.empty() && point->seconds != 0) return wrong("a trace begins at 0 seconds");
+          "a line of a trace must be seconds,megabits per second[,milliseconds], none negative");
+    if (points.empty() && point->seconds != 0) return wrong("a trace must begin at 0 seconds");
     if (!points.empty() && point->seconds < points.back().seconds + kStepMin)
-      return wrong("the times of a trace ascend, by a millisecond or more");
+      return wrong("the times of a trace must ascend by a millisecond or more");
     points.push_back(*point);
   }
   if (points.empty() || mean_rate(points) < kRateMin)
-    return usage_error(fmt::format(
-        "{}: a trace in which no byte ever moves: its mean is below {} megabits per second",
-        shown(file.string()), kRateMin));
+    return usage_error(
+        fmt::format("{}: the trace is too slow: its mean is below {} megabits per second",
+                    shown(file.string()), kRateMin));
   return points;
 }
 
@@ -238,15 +236,15 @@ Status read_traces(const Path& folder, Scenario& scenario) {
   return {};
 }
 
-// Who works when and what is sent to whom must stay as it is.
+// A stand-in must not change when workers work or what they send to whom.
 Status check_stand_in(const Scenario& scenario) {
   for (const std::string& set : scenario.options.stand_in) {
     const auto of = [&](std::string_view table) { return set.starts_with(table); };
     if (!of("model.") && !of("data.") && !of("optimizer.") && !of("run."))
       return usage_error(
           fmt::format("{}: simulate.stand_in has {}, allowed: KEY=VALUE of model, data, optimizer "
-                      "and run; the mesh is the recipe's",
-                      shown(scenario.source_name), leeway::toml_quoted(set)));
+                      "and run; the mesh stays the recipe's",
+                      shown(scenario.source_name), toml_quoted(set)));
   }
   return {};
 }
@@ -260,12 +258,12 @@ Status check_scenario(const Scenario& scenario) {
   const std::string& placement = scenario.options.placement;
   if (placement != "rows" && placement != "columns")
     return usage_error(fmt::format("{}: simulate.placement is {}, allowed: \"rows\" or \"columns\"",
-                                   shown(scenario.source_name), leeway::toml_quoted(placement)));
+                                   shown(scenario.source_name), toml_quoted(placement)));
   for (const Method& method : scenario.methods) {
     const auto same = [&](const Method& other) { return other.name == method.name; };
     if (std::ranges::count_if(scenario.methods, same) > 1)
       return mistake(scenario, method.line,
-                     fmt::format("two methods are called {}", leeway::toml_quoted(method.name)));
+                     fmt::format("two methods are called {}", toml_quoted(method.name)));
   }
   return {};
 }

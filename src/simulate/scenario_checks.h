@@ -1,4 +1,4 @@
-// Whether the parts of a scenario fit each other, and the recorded links that it names.
+// Checks that the parts of a scenario fit together, and reads its recorded links.
 #pragma once
 
 #include "base/files.h"
@@ -10,8 +10,8 @@ namespace leeway {
 // Fills in the points of every link with a trace: lines of seconds,megabits[,milliseconds].
 Status read_traces(const Path& folder, Scenario& scenario);
 
-// Names that exist and are no others', times that are possible, and a way from every machine to
-// every other. The sentence names file and line.
+// Checks that names exist and are unique, times are possible, and every machine can reach every
+// other. Errors name file and line.
 Status check_scenario(const Scenario& scenario);
 
 }  // namespace leeway

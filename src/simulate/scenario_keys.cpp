@@ -11,15 +11,15 @@
 namespace leeway {
 namespace {
 
-// Far above what there is: they catch slips of the finger and keep times within 64 bits.
+// Far above any real value: these catch typos and keep times within 64 bits.
 constexpr double kMillion = 1e6;
 constexpr double kBillion = 1e9;
 
 template <class T>
 std::string allowed(const ScenarioKey<T>& key) {
   if (std::holds_alternative<bool T::*>(key.member)) return "true or false";
-  if (std::holds_alternative<std::string T::*>(key.member)) return "a text that is not empty";
-  if (std::holds_alternative<std::vector<std::string> T::*>(key.member)) return "a list of texts";
+  if (std::holds_alternative<std::string T::*>(key.member)) return "a non-empty string";
+  if (std::holds_alternative<std::vector<std::string> T::*>(key.member)) return "a list of strings";
   const bool whole = std::holds_alternative<int64_t T::*>(key.member);
   return fmt::format("a {}number {} {:g}, at most {:.15g}", whole ? "whole " : "",
                      key.above ? "above" : "from", key.min, key.max);

@@ -1,4 +1,4 @@
-// The one table of what a scenario may say beside its recipe.
+// The table of all scenario keys other than the recipe's.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ struct ScenarioKey {
   bool required = false;
 };
 
-// "simulate", "machine" and so on; what is none of them belongs to the recipe.
+// "simulate", "machine" and so on; other tables belong to the recipe.
 bool is_scenario_word(std::string_view word);
 const std::vector<std::string_view>& scenario_words();
 
 template <class T>
 const std::vector<ScenarioKey<T>>& scenario_keys();
 
-// Gives one key of `table` its value, or says in one sentence why not.
+// Sets one key of `table`; an error says why not.
 template <class T>
 Status assign_scenario_key(std::string_view table, std::string_view name, const Value& value,
                            T& object);

@@ -1,4 +1,4 @@
-// Recorder that count what a simulated run does, and keep none of it.
+// A recorder that counts what a simulated run does and keeps no records.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace leeway {
 
-// How often each number came up.
+// How often each value occurred.
 using ValueCounts = std::map<int64_t, int64_t>;
 double mean_of(const ValueCounts& histogram);
 int64_t largest_of(const ValueCounts& histogram);
 
 class Tally final : public Recorder {
  public:
-  // Asked at every update of every replica with the updates that all have done together; false ends
+  // Called at every update of every replica with the mean number of updates per replica; false ends
   // the simulation.
   using Progress = std::function<bool(int64_t updates)>;
   Tally(const RunPlan& plan, Progress progress);
@@ -34,13 +34,13 @@ class Tally final : public Recorder {
   bool stop_wanted() const override { return false; }
 
   const PurposeBytes& bytes() const { return bytes_; }
-  // Updates between the weights of a forward and those that its gradient meets, by stage, once
+  // Updates between the weights of a forward and those its gradient is applied to, by stage, once
   // pipelines are full.
   const std::vector<ValueCounts>& delays() const { return delays_; }
   const ValueCounts& lags() const { return lags_; }
   int64_t rounds() const { return rounds_; }
   int64_t updates() const { return updates_; }  // of all replicas
-  // When the first stage of a replica, the last to know, had done each of its updates.
+  // When the first stage of a replica, which finishes last, had done each update.
   const std::vector<Nanos>& update_times(ReplicaId replica) const {
     return update_times_[static_cast<size_t>(replica.value)];
   }
@@ -50,7 +50,7 @@ class Tally final : public Recorder {
   Progress progress_;
   PurposeBytes bytes_;
   std::vector<ValueCounts> delays_;
-  std::vector<int64_t> filled_at_;  // by stage: from this microbatch on the pipeline is full
+  std::vector<int64_t> filled_at_;  // by stage: first microbatch of a full pipeline
   ValueCounts lags_;
   int64_t rounds_ = 0;
   int64_t updates_ = 0;

@@ -1,4 +1,4 @@
-"""Debian's Chromium without a window, told what to do over a pipe by the DevTools protocol."""
+"""Debian's headless Chromium, driven over a pipe with the DevTools protocol."""
 
 import base64
 import json
@@ -9,17 +9,17 @@ import shutil
 import subprocess
 
 CHROMIUM = shutil.which("chromium")
-SECONDS_MAX = 180  # for any one answer, on a machine that has other things to do
+SECONDS_MAX = 180  # for any one answer, on a busy machine
 
 
 class Browser:
-    """One page. Requests and complaints are collected from the first moment on."""
+    """One page. Collects requests and console errors from the start."""
 
     def __init__(self, folder):
         to_read, self._to = os.pipe()
         self._from, to_write = os.pipe()
 
-        def pipes():  # Chromium reads from 3 and writes to 4; neither may be lost on the way
+        def pipes():  # Chromium reads from 3 and writes to 4
             read, write = os.dup(to_read), os.dup(to_write)
             high_read, high_write = os.dup2(read, 200), os.dup2(write, 201)
             os.dup2(high_read, 3)
@@ -100,11 +100,11 @@ class Browser:
         self.requests.clear()
         self.complaints.clear()
         loader = self.call("Page.navigate", url=address)["loaderId"]
-        while loader not in self._loaded:  # that of an earlier page does not count
+        while loader not in self._loaded:  # not the event of an earlier page
             self._next()
 
     def value(self, expression):
-        """What JavaScript makes of it, a promise awaited."""
+        """The value of a JavaScript expression; promises are awaited."""
         answer = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
@@ -122,7 +122,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[feature])
 
     def frame(self):
-        """Waits until whatever was asked for is drawn, which takes at most two frames."""
+        """Waits until pending changes are drawn, which takes at most two frames."""
         self.value("new Promise(f => requestAnimationFrame(() => requestAnimationFrame(f)))")
 
     def screenshot(self, path):

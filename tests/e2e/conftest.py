@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: the real binary, a tiny corpus, a tiny recipe."""
+"""Shared by the end-to-end tests: the real binary, a tiny corpus, a tiny recipe."""
 
 import json
 import os
@@ -30,7 +30,7 @@ warmup = 2
 
 
 class Workplace:
-    """A folder with a corpus and a recipe, where the binary is called as a person would."""
+    """A folder with a corpus and a recipe, in which to run the binary."""
 
     def __init__(self, folder):
         self.folder = folder

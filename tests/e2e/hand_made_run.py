@@ -1,4 +1,4 @@
-"""Runs written by hand: what every worker did and when, and the numbers that follow from it."""
+"""Hand-written runs: what every worker did and when, and the numbers that follow from it."""
 
 import json
 
@@ -75,7 +75,7 @@ def write_run(place, lines, name="r"):
 
 
 def busy_share(lines, stage, begin, end):
-    """Of one stage and one replica in this time; pieces that overlap count once."""
+    """Busy share of one stage of one replica in this time; overlapping pieces count once."""
     covered, until = 0, begin
     for line in sorted(lines, key=lambda line: line["begin"]):
         if line["stage"] == stage:

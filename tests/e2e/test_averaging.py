@@ -1,4 +1,4 @@
-"""Replicas through the real binary: what is planned, what is sent, what is said, what repeats."""
+"""Replicas with the real binary: what is planned, sent and printed, and that it is repeatable."""
 
 import json
 import signal
@@ -26,7 +26,7 @@ def allreduce(summary):
 def test_what_is_sent_is_the_formula_to_the_byte(place, replicas):
     summary = place.train("r", *place.sets(**{**FIXED, "mesh__replicas": replicas}))
     assert summary["replicas"] == replicas and summary["rounds"] == 3 * CYCLE
-    # In a cycle every weight goes to its owner and comes back, but not to the owner itself.
+    # In a cycle every weight goes to its owner and comes back, except the owner's own.
     assert summary["bytes_averaging"] == 2 * (replicas - 1) * 3 * summary["parameters"] * 4
     assert summary["bytes_allreduce"] == allreduce(summary)
     assert isinstance(summary["bytes_allreduce"], int)
@@ -35,7 +35,7 @@ def test_what_is_sent_is_the_formula_to_the_byte(place, replicas):
     for key in ("contributions_late", "contributions_missing", "answers_missed", "rounds_dropped"):
         assert summary[key] == 0, key
     assert summary["tokens"] == summary["updates"] * 4 * 32 * replicas
-    # Copies of the weights at updates 6 and 12, beside the activations of validation.
+    # Copies of the weights at updates 6 and 12, plus the activations of validation.
     copies = 2 * (replicas - 1) * summary["parameters"] * 4
     assert copies < summary["bytes_evaluation"] < 2 * copies
 
@@ -56,7 +56,7 @@ def test_the_baseline_sends_all_and_keeps_replicas_equal(place):
     assert summary["lag_max"] == 0
 
 
-def test_a_person_is_told_what_it_saved(place):
+def test_the_summary_says_what_averaging_saved(place):
     sets = place.sets(**FIXED)
     shown = place.ok("train", "tiny.toml", "--out", "r", *sets).stdout.splitlines()
     summary = json.loads((place.folder / "r/summary.json").read_text())
@@ -97,7 +97,7 @@ NOTED = [
 
 
 @pytest.mark.parametrize("sets, sentence", NOTED, ids=["one", "unstable", "guard", "evaluation"])
-def test_what_is_likely_not_meant_is_noted_once(place, sets, sentence):
+def test_likely_mistakes_are_noted_once(place, sets, sentence):
     sets = {"run__evaluate_every": 0, **sets}
     done = place.ok("config", "check", "tiny.toml", *place.sets(**sets))
     assert done.stderr == ""
@@ -119,7 +119,7 @@ def test_what_is_likely_not_meant_is_noted_once(place, sets, sentence):
     (dict(averaging__method="spars"), ['did you mean "sparse"?']),
     (dict(mesh__replicas=0), ["mesh.replicas is 0"]),
 ])  # fmt: skip
-def test_averaging_that_makes_no_sense_is_refused_in_one_sentence(place, sets, words):
+def test_invalid_averaging_is_refused_in_one_sentence(place, sets, words):
     sets = {"mesh__replicas": 2, **sets}
     for command in (["config", "check"], ["train"]):
         sentence = place.refused(2, *command, "tiny.toml", *place.sets(**sets))
@@ -144,7 +144,7 @@ def test_a_fixed_lag_gives_the_same_bits_and_replays(place):
 
 @pytest.mark.parametrize("method", ["sparse", "lowbit"])
 def test_a_run_of_replicas_stops_and_resumes_to_the_bits_of_one(place, method):
-    """At a checkpoint of the recipe, which merges what is in flight before its lag is over."""
+    """At a checkpoint of the recipe, which merges rounds in flight before their lag is over."""
     sets = place.sets(
         **MESH, averaging__method=method, averaging__merge="fixed_lag", averaging__lag=2,
         run__checkpoint_every=4,
@@ -160,7 +160,7 @@ def test_a_run_of_replicas_stops_and_resumes_to_the_bits_of_one(place, method):
     assert place.ok("replay", "parts").stdout.startswith("identical: 12 updates")
 
 
-def test_replicas_that_were_stopped_apart_count_what_each_has_done(place):
+def test_replicas_stopped_at_different_updates_count_their_own(place):
     sets = place.sets(
         **ARRIVAL, run__driver="sim", sim__latency_ms=10, sim__jitter_ms=10,
         run__updates=2000, run__evaluate_every=0,
@@ -170,7 +170,7 @@ def test_replicas_that_were_stopped_apart_count_what_each_has_done(place):
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
     for line in process.stderr:
-        if line.startswith("training"):  # it is under way
+        if line.startswith("training"):  # training has started
             break
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -186,7 +186,7 @@ def test_replicas_that_were_stopped_apart_count_what_each_has_done(place):
     place.ok("train", "--resume", "--out", "r", "--stop-at", max(made) + 3)
     summary = json.loads((place.folder / "r/summary.json").read_text())
     assert summary["bytes_allreduce"] == allreduce(summary)
-    (place.folder / "r/summary.json").unlink()  # the log alone says the same
+    (place.folder / "r/summary.json").unlink()  # the log alone gives the same
     (row,) = json.loads(place.ok("report", "r", "--json").stdout)["runs"]
     for key in ("updates", "bytes_averaging", "bytes_allreduce", "bytes_activations"):
         assert row[key] == summary[key], key

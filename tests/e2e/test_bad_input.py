@@ -114,7 +114,7 @@ def test_wrong_values_name_what_is_allowed(place):
     (dict(pipeline__horizon=-1), ["pipeline.horizon is -1", "a number from 0, at most 10"]),
     (dict(pipeline__extra_per_hop=1001), ["a whole number from 0 to 1000"]),
 ])  # fmt: skip
-def test_pipelines_that_make_no_sense_are_refused_in_one_sentence(place, sets, words):
+def test_invalid_pipelines_are_refused_in_one_sentence(place, sets, words):
     for command in (["config", "check"], ["train"]):
         sentence = place.refused(2, *command, "tiny.toml", *place.sets(**sets))
         assert all(word in sentence for word in words), sentence
@@ -122,7 +122,7 @@ def test_pipelines_that_make_no_sense_are_refused_in_one_sentence(place, sets, w
 
 
 def limit_memory():
-    """So that a check that fails to refuse costs this process alone its memory."""
+    """If a check fails to refuse, only the child process runs out of memory."""
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
 
@@ -186,10 +186,10 @@ def test_loss_that_is_not_a_number_stops_with_the_last_good_checkpoint(place):
     good = sentence.split("the last good checkpoint is ")[1].split(":")[0]
     loss = json.loads(place.ok("eval", good, "--data", "corpus", "--json").stdout)["loss"]
     assert loss == loss and loss < 1e30  # a number
-    # And the way out that the sentence names is one.
+    # The advice in the sentence works.
     more = ("--stop-at", int(good.split("-")[1]) + 1)
     done = place.ok("train", "--resume", "--out", "r", *place.sets(optimizer__rate=1e-9), *more)
-    assert "optimizer.rate was 100.0 and is 1e-09 from here on" in done.stderr
+    assert "optimizer.rate was 100.0 and is now 1e-09" in done.stderr
     kinds = [json.loads(line)["event"] for line in (place.folder / "r/events.jsonl").open()]
     assert "diverged" in kinds and "changed" in kinds
 
@@ -271,7 +271,7 @@ def test_tokenizer_mismatch_between_data_and_run(place):
     save_small_tokenizer(place.folder / "other.json")
     place.ok("data", "prepare", "corpus", "--tokenizer", "hf:other.json", "--out", "data")
     place.train("r", "--stop-at", 2)
-    assert "another tokenizer" in place.refused(2, "eval", "r", "--data", "data")
+    assert "was not made with the tokenizer" in place.refused(2, "eval", "r", "--data", "data")
     sentence = place.refused(2, "train", "--resume", "--out", "r", "--set", "data.train=data")
     assert "data.train was" in sentence
 

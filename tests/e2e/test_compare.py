@@ -39,14 +39,14 @@ def compare(place, *arguments):
 
 
 def numbers(results):
-    """All that does not depend on the clock."""
+    """Everything that does not depend on the clock."""
     return [
         (run["variant"], run["seed"], run["loss"], run["summary"]["weights_hash"])
         for run in results["runs"]
     ], [(row["name"], row["loss"], row["difference_percent"]) for row in results["variants"]]
 
 
-def test_a_set_runs_once_and_what_changes_runs_again(place):
+def test_only_changed_runs_run_again(place):
     write(place)
     results, first = compare(place)
     assert [row["name"] for row in results["variants"]] == ["all gradients", "few"]
@@ -67,7 +67,7 @@ def test_a_set_runs_once_and_what_changes_runs_again(place):
 
     write(place, SET + '"averaging.lag" = 2\n')
     changed, done = compare(place)
-    assert "2 of 4 runs are done already" in done.stderr
+    assert "2 of 4 runs already done" in done.stderr
     assert changed["runs"][0] == results["runs"][0]
     assert changed["runs"][1]["loss"] != results["runs"][1]["loss"]
 
@@ -98,10 +98,10 @@ def test_set_is_for_all_variants_that_do_not_set_it(place):
         assert f"width = {width}" in recipe and "updates = 4" in recipe
     assert "--set 'seeds=[3]'" in results["command"]
     for set_, said in [
-        ("seeds=[1, 1]", "different whole numbers"), ("rates=0", "a list of different factors"),
+        ("seeds=[1, 1]", "distinct whole numbers"), ("rates=0", "distinct learning-rate factors"),
         ("run.updaets=4", "did you mean updates"), ("run.seed=4", "write seeds ="),
-        ("run.updates", "write it as"), ("variants=1", "the file's own business"),
-        ("averaging.method=none", "would change nothing: every variant of set.toml says its own"),
+        ("run.updates", "write it as"), ("variants=1", "can only be changed in the file"),
+        ("averaging.method=none", "has no effect: every variant of set.toml sets this key"),
         ("target=2", "unknown key target"), ("run.updates=-1", "run.updates is -1"),
     ]:  # fmt: skip
         sentence = place.refused(2, "compare", "set.toml", "--out", "d", "--set", set_)
@@ -110,7 +110,7 @@ def test_set_is_for_all_variants_that_do_not_set_it(place):
 
 @contextlib.contextmanager
 def started(place, out, until, **options):
-    """A comparison in the background that has said a line which begins so."""
+    """A comparison in the background that has printed a line starting with `until`."""
     process = subprocess.Popen(
         [LEEWAY, "compare", "set.toml", "--out", out, "--json", "--jobs", "1"],
         cwd=place.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -130,7 +130,7 @@ def read_until(process, begin):
 @pytest.mark.parametrize("sent", [signal.SIGHUP, signal.SIGKILL])
 def test_a_run_ends_with_its_comparison(place, sent):
     write(place, updates=600)
-    reader, writer = os.pipe()  # the writing end is inherited, and closed when all have ended
+    reader, writer = os.pipe()  # the write end is inherited, and closed when all have ended
     with started(place, "c", "comparing", pass_fds=[writer]) as process:
         os.close(writer)
         child = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().strip()
@@ -140,7 +140,7 @@ def test_a_run_ends_with_its_comparison(place, sent):
         _, rest = process.communicate(timeout=60)
     assert process.returncode == (1 if sent == signal.SIGHUP else -sent)
     assert ("stopped with 0 of 4 runs done" in rest) == (sent == signal.SIGHUP)
-    assert select.select([reader], [], [], 60)[0], "a run goes on alone"
+    assert select.select([reader], [], [], 60)[0], "a run continues alone"
     os.close(reader)
     compare(place, "--set", "run.updates=4")  # the folder is free
 
@@ -158,20 +158,20 @@ def test_a_closed_terminal_does_not_end_what_nohup_started(place):
 def test_interrupted_and_resumed_gives_the_same_results(place):
     write(place, updates=80)
     whole, _ = compare(place)
-    # The first is done, the second under way.
+    # The first is done, the second running.
     with started(place, "cut", "all gradients seed 1:") as process:
         process.send_signal(signal.SIGINT)
         out, rest = process.communicate(timeout=60)
     assert process.returncode == 1 and out == ""
-    done = re.search(r"stopped with ([12]) of 4 runs done; the same command goes on from", rest)
+    done = re.search(r"stopped with ([12]) of 4 runs done; run the same command to continue", rest)
     assert done, rest
     assert not (place.folder / "cut/results.json").exists()
     again = place.ok("compare", "set.toml", "--out", "cut", "--json")
-    assert f"{done[1]} of 4 runs are done already" in again.stderr
+    assert f"{done[1]} of 4 runs already done" in again.stderr
     assert numbers(json.loads(again.stdout)) == numbers(whole)
 
 
-def test_what_fails_is_a_row_that_says_why(place):
+def test_a_failed_variant_is_a_row_with_the_reason(place):
     bad = """
 [variants.refused]
 "model.heads" = 3
@@ -185,7 +185,7 @@ def test_what_fails_is_a_row_that_says_why(place):
     write(place, SET.replace("seeds = [1, 2]", "seeds = [1]") + bad)
     results, first = compare(place)
     rows = {row["name"]: row for row in results["variants"]}
-    assert "already" not in first.stderr  # what cannot run is not done
+    assert "already" not in first.stderr  # runs that cannot run do not count as done
     assert "comparing: 3 runs in" in first.stderr
     assert rows["few"]["loss"] and rows["few"]["failed"] is None
     assert "model.heads" in rows["refused"]["failed"]
@@ -223,25 +223,25 @@ def test_bad_files_and_folders_get_one_sentence(place):
     assert not (place.folder / "c").exists()
     write(place)
     assert "--check excludes --json" in place.refused(2, "compare", "set.toml", "--check", "--json")
-    assert "holds other files" in place.refused(2, "compare", "set.toml", "--out", "corpus")
+    assert "contains other files" in place.refused(2, "compare", "set.toml", "--out", "corpus")
     (place.folder / "old").mkdir()
     stamp = place.folder / "old/compare.json"
     stamp.write_text('{"version": "0.0.1", "file": "set.toml"}')
     sentence = place.refused(2, "compare", "set.toml", "--out", "old")
-    assert "old holds results of leeway 0.0.1, and this is" in sentence
+    assert "old has results from leeway 0.0.1, but this is" in sentence
     version = place.ok("version").stdout.split()[1]
     stamp.write_text(json.dumps({"version": version, "file": "../another.toml"}))
     sentence = place.refused(2, "compare", "set.toml", "--out", "old")
-    assert "old holds results of another.toml, not of set.toml" in sentence
+    assert "old has results of another.toml, not of set.toml" in sentence
     stamp.write_text(json.dumps({"version": version, "file": "../set.toml"}))
     folder = os.open(place.folder / "old", os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
-    assert "another comparison is at work in old" in place.refused(
+    assert "another comparison is running in old" in place.refused(
         1, "compare", "set.toml", "--out", "old"
     )
     os.close(folder)
     stamp.write_text("[")
-    assert "of leeway ?" in place.refused(2, "compare", "set.toml", "--out", "old")
+    assert "from leeway ?" in place.refused(2, "compare", "set.toml", "--out", "old")
 
 
 def test_a_folder_moves_with_its_file_and_takes_no_other_of_that_name(place):
@@ -253,7 +253,7 @@ def test_a_folder_moves_with_its_file_and_takes_no_other_of_that_name(place):
     for name in ("set.toml", "tiny.toml"):
         shutil.copy(place.folder / name, other)
     sentence = place.refused(2, "compare", "other/set.toml", "--out", "c", *few)
-    assert "c holds results of set.toml, not of other/set.toml" in sentence
+    assert "c has results of set.toml, not of other/set.toml" in sentence
     shutil.copytree(place.folder / "c", other / "c")
     done = place.ok("compare", "other/set.toml", "--out", "other/c", *few)
     assert done.stderr == ""  # nothing was run
@@ -275,17 +275,17 @@ def test_changed_text_is_found_before_anything_runs(place):
     assert json.loads((place.folder / "c/results.json").read_text()) == results
     write(place)
     for file, text in texts.items():
-        file.write_text(text)  # the same words again, at another time
+        file.write_text(text)  # the same text again, with another time stamp
     assert compare(place, *few)[0] == results
     shutil.rmtree(place.folder / "corpus")
-    assert compare(place, *few)[0] == results  # which need no text
+    assert compare(place, *few)[0] == results  # a table of finished runs needs no text
 
 
 SETS = sorted((REPOSITORY / "recipes/compare").glob("*.toml"))
 
 
 @pytest.mark.parametrize("file", SETS, ids=lambda file: file.stem)
-def test_the_sets_of_the_repository_are_good(place, file):
+def test_the_comparisons_of_the_repository_are_valid(place, file):
     said = place.ok("compare", file, "--check").stdout
     assert f"{file.name}: ok" in said and "will fail" not in said
     assert ("not fair" in said) == ("\nfair = false" in file.read_text())

@@ -55,7 +55,7 @@ def test_check_with_update_every_one_shows_the_papers_delays():
     assert [row[2] for row in table(done.stdout, "stage")] == ["3", "2", "1", "0"]
 
 
-def test_check_goes_on_where_the_vocabulary_cannot_be_known():
+def test_check_works_without_a_known_vocabulary():
     sets = ["--set", "mesh.stages=1", "--set", "data.tokenizer=hf:no/such.json"]
     done = leeway("check", QUICKSTART, *sets)
     assert (done.returncode, done.stderr) == (0, "")
@@ -67,7 +67,7 @@ def test_check_goes_on_where_the_vocabulary_cannot_be_known():
 SIMULATED = ["--set", "mesh.stages=4", "--set", "run.driver=sim", "--set", "sim.latency_ms=20"]
 
 
-def test_check_warns_of_too_little_depth_and_what_it_says_helps():
+def test_check_warns_of_too_little_depth_and_its_advice_helps():
     done = leeway("check", QUICKSTART, *SIMULATED, "--set", "sim.flops=2e10")
     assert (done.returncode, done.stderr) == (0, "")
     warning = done.stdout.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""`leeway train --dashboard` and `leeway dashboard`, asked as a browser and a stranger would."""
+"""`leeway train --dashboard` and `leeway dashboard`, as seen by a browser and by a stranger."""
 
 import contextlib
 import http.client
@@ -17,12 +17,12 @@ from conftest import Workplace
 from hand_made_run import pipeline, write_run
 from places import LEEWAY
 
-SECONDS_MAX = 60  # for anything, on a machine that has other things to do
+SECONDS_MAX = 60  # for anything, on a busy machine
 TOKEN = "0123456789abcdef-dash"
 
 
 class Served:
-    """A process with a dashboard, and where it is."""
+    """A process with a dashboard, and its address."""
 
     def __init__(self, place, *arguments):
         self._process = subprocess.Popen(
@@ -35,7 +35,7 @@ class Served:
                 break
         assert found, "it has ended without a dashboard"
         self.host, self.port = found[1], int(found[2])
-        # Nobody reads what else it says; a pipe that is full would stop it.
+        # Drain the rest of its output: a full pipe would block it.
         threading.Thread(target=self._process.stderr.read, daemon=True).start()
 
     def request(self, path, method="GET", **headers):
@@ -58,7 +58,7 @@ class Served:
         return json.loads(self.get("/data.json"))["runs"][0]
 
     def stop(self):
-        """Its exit status."""
+        """Sends Ctrl-C and returns the exit status."""
         self._process.send_signal(signal.SIGINT)
         return self._process.wait(SECONDS_MAX)
 
@@ -101,13 +101,13 @@ def check_requests_are_limited(live):
     with socket.create_connection(("127.0.0.1", live.port), timeout=SECONDS_MAX) as half:
         half.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
         begin = time.monotonic()
-        while half.recv(4096):  # an answer or none, but an end
+        while half.recv(4096):  # an answer or not, but it ends
             pass
         assert time.monotonic() - begin < SECONDS_MAX / 2
     assert live.status("/nothing") in (401, 404)
 
 
-def test_the_end_is_prompt_and_told(place):
+def test_the_end_is_prompt_and_announced(place):
     arguments = ["train", "tiny.toml", "--out", "r", *LONG, "--dashboard", "0"]
     with serving(place, *arguments) as served:
         readers = [served.request("/events") for _ in range(2)]
@@ -115,7 +115,7 @@ def test_the_end_is_prompt_and_told(place):
         while json.loads(next(told)[1])["runs"][0]["headline"]["updates"] == 0:
             pass
         idle = socket.create_connection(("127.0.0.1", served.port))
-        status = served.stop()  # the second reader and the idle one do not read
+        status = served.stop()  # the second reader and the idle one are not reading
         farewell = time.time() - (place.folder / "r/summary.json").stat().st_mtime
         assert status == 1 and farewell < 8
         *_, (before, text), (last, sentence) = told
@@ -127,7 +127,7 @@ def test_the_end_is_prompt_and_told(place):
         idle.close()
 
 
-def test_who_is_elsewhere_needs_the_token(place):
+def test_other_machines_need_the_token(place):
     place.train("r")
     (place.folder / "token").write_text(TOKEN + "\n")
     arguments = ["dashboard", "r", "--host", "0.0.0.0", "--token-file", "token"]
@@ -144,7 +144,7 @@ def test_who_is_elsewhere_needs_the_token(place):
         assert served.status("/?token=" + TOKEN) == 200
         assert served.status("/?token=" + TOKEN, Host="node7.example") == 200
         answer = served.request("/events?token=" + TOKEN)
-        (_, text), (name, _) = events(answer)  # the run has ended: no more comes
+        (_, text), (name, _) = events(answer)  # the run has ended, so there is no more
         assert name == "ended"
         summary = json.loads((place.folder / "r/summary.json").read_text())
         head = json.loads(text)["runs"][0]["headline"]
@@ -171,7 +171,7 @@ def test_an_alert_can_see_that_a_run_diverged(place):
         assert json.loads(text)["runs"][0]["state"] == "diverged" and name == "ended"
 
 
-def test_what_cannot_be_served_is_said_before_anything_begins(place):
+def test_dashboard_errors_come_before_training(place):
     train = ["train", "tiny.toml", "--out", "r"]
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -189,10 +189,10 @@ def test_what_cannot_be_served_is_said_before_anything_begins(place):
     sentence = place.refused(2, *free, "--dashboard-host", "0.0.0.0")
     assert "needs a token" in sentence and "--dashboard-token-file" in sentence
     sentence = place.refused(2, *train, "--dashboard-host", "127.0.0.1")
-    assert "--dashboard-host goes with --dashboard PORT" in sentence
+    assert "--dashboard-host needs --dashboard PORT" in sentence
     (place.folder / "token").write_text("short\n")
     sentence = place.refused(2, *free, "--dashboard-token-file", "token")
-    assert "token holds no token" in sentence
+    assert "token has no valid token" in sentence
     (place.folder / "token").write_text(TOKEN)
     elsewhere = [*free, "--dashboard-token-file", "token", "--dashboard-host"]
     assert "no address of this machine" in place.refused(2, *elsewhere, "192.0.2.1")
@@ -200,12 +200,12 @@ def test_what_cannot_be_served_is_said_before_anything_begins(place):
     assert not (place.folder / "r").exists()
 
 
-# From here on a run goes on beside the tests: whatever does not need it is above.
+# From here on a run is in progress during the tests; tests that do not need it are above.
 @pytest.fixture(scope="module")
 def live(tmp_path_factory):
-    """A run that goes on for as long as it is wanted."""
+    """A run that lasts until the tests are done."""
     place = Workplace(tmp_path_factory.mktemp("live"))
-    place.ok("train", "tiny.toml", "--out", "first")  # the text is prepared
+    place.ok("train", "tiny.toml", "--out", "first")  # prepares the text
     arguments = ["train", "tiny.toml", "--out", "r", *LONG, *MESH, "--dashboard", "0"]
     with serving(place, *arguments) as served:
         served.folder = place.folder / "r"
@@ -259,12 +259,12 @@ def test_prometheus_can_read_the_numbers(live):
     assert live.data()["headline"]["updates"] >= samples["leeway_updates_total", None] > 0
 
 
-def test_only_what_is_meant_to_be_asked_is_answered(live):
+def test_only_known_requests_are_answered(live):
     assert live.status("/nothing") == live.status("/../config.toml") == 404
     for method in "POST", "PUT", "DELETE", "OPTIONS", "PATCH":
         answer = live.request("/", method)
         assert (answer.status, answer.getheader("Allow")) == (405, "GET, HEAD"), method
-        assert b"only to look at" in answer.read()
+        assert b"read-only" in answer.read()
     answer = live.request("/data.json", "HEAD")
     assert answer.status == 200 and answer.read() == b""
     assert live.status("/", Host="evil.example") == 403
@@ -273,7 +273,7 @@ def test_only_what_is_meant_to_be_asked_is_answered(live):
     assert live.status("/?token=whatever", Authorization="Bearer whatever") == 200
 
 
-def test_four_streams_are_served_and_the_fifth_is_told(live):
+def test_four_streams_are_served_and_the_fifth_is_refused(live):
     streams = [free_stream(live) for _ in range(4)]
     assert streams[0].getheader("Content-Type") == "text/event-stream"
     fifth = live.request("/events")
@@ -292,7 +292,7 @@ def test_four_streams_are_served_and_the_fifth_is_told(live):
 
 
 def free_stream(live):
-    """A place is free again soon after a reader has gone."""
+    """A stream; one is free again soon after a reader has left."""
     begin = time.monotonic()
     while time.monotonic() - begin < SECONDS_MAX:
         answer = live.request("/events")

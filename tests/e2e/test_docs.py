@@ -32,7 +32,7 @@ def shortened(line):
 
 @pytest.fixture
 def clone(tmp_path):
-    """What a command finds in the repository, without writing into it."""
+    """The files of the repository that commands need, without writing into it."""
     for name in ("README.md", "docs", "recipes", ".venv", "tools", "Makefile"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
     (tmp_path / "build").symlink_to(BUILD)

@@ -1,4 +1,4 @@
-"""`leeway report`: what it says in the terminal, in files, and on the page in a real browser."""
+"""`leeway report`: its output in the terminal, in files, and on the page in a real browser."""
 
 import csv
 import json
@@ -10,12 +10,12 @@ from conftest import Workplace
 from hand_made_run import pipeline, write_run
 from places import BUILD
 
-PICTURES = BUILD / "report-pictures"  # kept, to be looked at
+PICTURES = BUILD / "report-pictures"  # kept for inspection
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Two real runs of two stages and two replicas, which differ in a rate."""
+    """Two real runs of two stages and two replicas that differ in a rate."""
     place = Workplace(tmp_path_factory.mktemp("runs"))
     mesh = place.sets(mesh__stages=2, mesh__replicas=2, averaging__merge="fixed_lag")
     place.summaries = {
@@ -26,7 +26,7 @@ def runs(tmp_path_factory):
 
 
 def only_itself(browser, page):
-    """No request but for the page, and nobody complained."""
+    """No request except for the page, and no console errors."""
     assert browser.complaints == []
     assert browser.requests == [page.resolve().as_uri()]
 
@@ -186,7 +186,7 @@ def test_every_card_gives_its_numbers_as_csv(runs, browser):
 
 def test_boxes_of_several_pieces_have_as_many_columns_as_others(place, browser):
     lines = pipeline(stages=2, updates=20, update_every=2)
-    late = {**lines[-1], "begin": 10**12, "end": 10**12 + 10**9}  # all others become a few boxes
+    late = {**lines[-1], "begin": 10**12, "end": 10**12 + 10**9}  # merges the others into few boxes
     write_run(place, [*lines, late])
     place.ok("report", "r")
     browser.open(place.folder / "r/report.html")
@@ -196,7 +196,7 @@ def test_boxes_of_several_pieces_have_as_many_columns_as_others(place, browser):
 
 
 def test_a_page_without_charts_has_its_tables(runs, browser):
-    """What a program that was built without Chart.js would write."""
+    """What a program built without Chart.js would write."""
     runs.ok("report", "out/a")
     page = runs.folder / "out/a/report.html"
     text = page.read_text()
@@ -252,7 +252,7 @@ def records(data):
 
 
 def fields(message):
-    """Number of the field -> its value, of one level of a protocol buffer."""
+    """Field number -> value, for one level of a protocol buffer."""
     found, at = {}, 0
 
     def varint():
@@ -322,9 +322,9 @@ def test_a_verdict_compares_only_what_can_be(runs):
     runs.train("out/c", *runs.sets(run__evaluate_windows=2, run__driver="sim"))
     told = runs.ok("report", "out/a", "--against", "out/c").stdout
     loss, busy = [line for line in told.splitlines() if line.startswith(("loss ", "busy "))]
-    assert "not to be compared, as validation had another number of windows" in loss
+    assert "not comparable, because validation had a different number of windows" in loss
     assert "%" not in loss
-    assert "of simulated time in c: clocks that are not to be compared" in busy
+    assert "of simulated time in c: these clocks are not comparable" in busy
 
 
 def test_wrong_folders_get_one_sentence(place):
@@ -333,10 +333,10 @@ def test_wrong_folders_get_one_sentence(place):
     folder = write_run(place, pipeline(stages=1, updates=2, update_every=1))
     assert "r is named twice" in place.refused(2, "report", "r", "./r")
     assert "there is no folder no" in place.refused(2, "report", "r", "--out", "no/page.html")
-    assert "ends in .html" in place.refused(2, "report", "r", "--out", "r/events.jsonl")
+    assert "must end in .html" in place.refused(2, "report", "r", "--out", "r/events.jsonl")
     (place.folder / "notes.html").write_text("my own")
-    assert "did not make" in place.refused(2, "report", "r", "--out", "notes.html")
-    for _ in range(2):  # over its own page it may write
+    assert "was not written by" in place.refused(2, "report", "r", "--out", "notes.html")
+    for _ in range(2):  # may overwrite its own page
         place.ok("report", "r", "--out", "page.html")
     assert "--csv tiny.toml is a file" in place.refused(2, "report", "r", "--csv", "tiny.toml")
     with (folder / "events.jsonl").open("a") as file:
@@ -345,25 +345,25 @@ def test_wrong_folders_get_one_sentence(place):
     assert "r/events.jsonl:" in sentence and "is not an event" in sentence
 
 
-def test_a_run_that_diverged_is_said_to_have(place):
+def test_a_diverged_run_says_so(place):
     sets = place.sets(optimizer__name="sgd", optimizer__rate=100, optimizer__clip=0)
     place.refused(1, "train", "tiny.toml", "--out", "r", *sets, "--set", "run.updates=20")
     done = place.ok("report", "r")
     (row,) = [line.split() for line in done.stdout.splitlines() if line.startswith("r ")]
     assert row[1] == "diverged"
-    assert "the run has diverged" in done.stderr and "has not ended" not in done.stderr
+    assert "the run diverged" in done.stderr and "has not ended" not in done.stderr
 
 
-def test_half_a_run_is_reported_as_far_as_it_is(place):
+def test_an_unfinished_run_is_reported_so_far(place):
     folder = write_run(place, pipeline(stages=1, updates=2, update_every=1))
     with (folder / "events.jsonl").open("a") as file:
         file.write('{"event":"upd')
     notes = place.ok("report", "r").stderr
-    assert "half a line" in notes and "has not ended" in notes
+    assert "incomplete line" in notes and "has not ended" in notes
     (folder / "events.jsonl").unlink()
     assert "there is no events.jsonl" in place.ok("report", "r").stderr
     (folder / "events.jsonl").write_text("")
-    assert "no update was finished" in place.ok("report", "r").stderr
+    assert "no update was completed" in place.ok("report", "r").stderr
     (folder / "summary.json").write_text('{"version": "9.9.9", "finished": true}')
     (folder / "events.jsonl").write_text('{"event":"ended","update":0,"finished":true}\n')
     assert "made by version 9.9.9" in place.ok("report", "r").stderr

@@ -1,4 +1,4 @@
-"""tools/setup on machines that lack something, played by stubs in front of the real commands."""
+"""tools/setup on machines that lack something, simulated by stubs for the real commands."""
 
 import os
 import shutil
@@ -9,12 +9,12 @@ from places import REPOSITORY
 
 TOOLS = REPOSITORY / "tools"
 
-# Every stub writes its call to calls.txt, so that a test can tell what was done and what was not.
+# Every stub logs its call to calls.txt, so that a test can tell what ran and what did not.
 STUBS = {
     "dpkg-query": 'cat "$HERE/installed.txt" 2>/dev/null; exit 1',
     "apt-get": 'echo "apt-get $*" >>"$HERE/calls.txt"; [[ ! -e "$HERE/apt-$1-fails" ]]',
     "id": 'cat "$HERE/uid.txt"',
-    # Plays the interpreter: its version, and a venv whose python plays pip.
+    # Stands in for the interpreter: its version, and a venv whose python stands in for pip.
     "python3": """
 echo "python3 $*" >>"$HERE/calls.txt"
 case "$*" in
@@ -49,7 +49,7 @@ class Machine:
         self.write("installed.txt", "".join(f"ii {name}:amd64\n" for name in packages))
 
     def without(self, command):
-        """Only the plain tools that the script itself needs, and the stubs but this one."""
+        """Only the basic tools that the script needs, and all stubs except this one."""
         (self.folder / "stubs" / command).unlink()
         for tool in "bash dirname sed xargs sort comm cat sha256sum cut echo mkdir cp".split():
             os.symlink(shutil.which(tool), self.folder / "stubs" / tool)
@@ -103,7 +103,7 @@ def test_only_missing_packages_are_installed(machine):
     assert len(calls) == 2
 
 
-def test_a_failing_update_is_tried_twice_and_then_told(machine):
+def test_a_failing_update_is_tried_twice_and_then_reported(machine):
     machine.installed("g++")
     machine.write("apt-update-fails", "")
     done = machine.run()

@@ -1,4 +1,4 @@
-"""Scenarios: what would be sent equals what is sent, and mistakes get one sentence."""
+"""Scenarios: simulated traffic equals real traffic, and mistakes get one sentence."""
 
 import json
 import re
@@ -70,7 +70,7 @@ def test_loss_against_simulated_time(place):
         assert method["evaluations"][-1]["update"] == 6
 
 
-# Far too large for a test, over lines that are the limit, and what trains in its place.
+# A model far too large for a test, limited by its lines, and its stand-in.
 LARGE = [
     "[simulate]", "vocabulary = 50257", "updates = 12", "math = true", "target_loss = 5.5",
     'stand_in = ["model.width=32", "model.heads=2", "model.context=32", "data.batch=8"]',
@@ -97,7 +97,7 @@ memory_gb = 32
 def test_a_stand_in_keeps_the_pace_of_the_model_it_stands_for(place):
     text = scenario(place, *LARGE, machines=LINES)
     report = place.ok("simulate", text, "--out", "kept").stdout
-    assert "losses: of a stand-in with 69,984 parameters, at the pace of the 407,459,840" in report
+    assert "from a stand-in with 69,984 parameters, at the pace of the 407,459,840" in report
     methods = json.loads((place.folder / "kept/results.json").read_text())["methods"]
     names = {method["method"] for method in methods}
     assert {"1f1b + allreduce", "async + sparse", "async + lowbit"} <= names
@@ -109,7 +109,7 @@ def test_a_stand_in_keeps_the_pace_of_the_model_it_stands_for(place):
         update = 2 * 16 * 1024 / method["tokens_per_second"]
         times = [point["seconds"] for point in method["losses"]]
         assert (times[-1] - times[-7]) / 6 == pytest.approx(update, rel=0.01), method["method"]
-        assert update > 4  # seconds; the small model's own would be hundredths
+        assert update > 4  # seconds; the small model alone would take hundredths
         assert [point["update"] for point in method["evaluations"]] == [3, 6, 9, 12]
 
 
@@ -117,7 +117,7 @@ def test_a_stand_in_keeps_the_pace_of_the_model_it_stands_for(place):
     ("pipeline.update_every=2", {}, ["allowed: KEY=VALUE of model, data, optimizer and run"]),
     ("model.widht=32", {}, ["simulate.stand_in", "unknown key", "did you mean width?"]),
     ("data.batch=6", {}, ["simulate.stand_in", "data.batch"]),
-    ("model.width=32", dict(model__width=64), ["--set model.width=64", "set simulate.stand_in"]),
+    ("model.width=32", dict(model__width=64), ["--set model.width=64", "change simulate.stand_in"]),
     ("run.seed=2", dict(run__device="cuda"), ["set run.device"]),
 ])  # fmt: skip
 def test_a_stand_in_that_cannot_stand_in(place, stand_in, sets, words):
@@ -130,25 +130,25 @@ def test_a_stand_in_that_cannot_stand_in(place, stand_in, sets, words):
 
 def test_a_plan_is_a_recipe_that_config_check_takes(place):
     text = scenario(place)
-    for name, word in (text, "did not make"), ("plan.json", "ends in .toml"):
+    for name, word in (text, "was not written by"), ("plan.json", "must end in .toml"):
         assert word in place.refused(2, "plan", text, "--out", name)
     place.ok("plan", text, "--out", "planned.toml")
-    report = place.ok("plan", text, "--out", "planned.toml").stdout  # over its own
+    report = place.ok("plan", text, "--out", "planned.toml").stdout  # overwrites its own file
     assert "limited by" in report and "wrote planned.toml" in report
     place.ok("config", "check", "planned.toml")
 
 
-def test_calibration_takes_machines_for_what_was_measured(place):
+def test_calibration_gives_all_machines_the_measured_speed(place):
     machines = MACHINES.replace("count = 8", "workers = 8\ncores = 8")
     text = scenario(place, machines=machines)
     given = place.ok("simulate", text, "--json")
     measured = place.ok("simulate", text, "--calibrate", "--json")
-    words = r"tflops = (.*), update_tflops = (.*), and cores = (.*) where"
+    words = r"tflops = (.*), update_tflops = (.*); .* cores = (.*)"
     tflops, update_tflops, cores = re.search(words, measured.stderr).groups()
     assert float(tflops) > 0 and float(update_tflops) > 0 and int(cores) > 0
     assert json.loads(given.stdout) != json.loads(measured.stdout)
     assert not [*(place.folder / "out").glob(".calibration*")]
-    # What it says, written into the file, is the same scenario.
+    # The printed values, written into the file, give the same scenario.
     speeds = f"tflops = {tflops}\nupdate_tflops = {update_tflops}"
     machines = machines.replace("tflops = 0.01", speeds).replace("cores = 8", f"cores = {cores}")
     again = scenario(place, machines=machines)
@@ -157,20 +157,20 @@ def test_calibration_takes_machines_for_what_was_measured(place):
     assert [method["tokens_per_second"] for method in written] == pytest.approx(rate, rel=0.01)
     place.ok("plan", again, "--calibrate")
     sentence = place.refused(2, "plan", again, "--calibrate", *place.sets(run__device="cuda"))
-    assert "--calibrate measures the cpu" in sentence
+    assert "--calibrate measures the CPU" in sentence
 
 
 @pytest.mark.parametrize("key", ["mesh.stages", "data.batch", "pipeline.update_every"])
-def test_a_plan_is_not_told_what_it_is_asked_for(place, key):
+def test_a_plan_refuses_the_keys_it_chooses(place, key):
     sentence = place.refused(2, "plan", scenario(place), "--set", f"{key}=2")
-    assert f"--set {key}=2: a plan decides it itself" in sentence
+    assert f"--set {key}=2: `leeway plan` chooses this key" in sentence
 
 
-def test_a_plan_is_for_machines_that_stay(place):
+def test_a_plan_ignores_machine_events(place):
     calm = place.ok("plan", scenario(place)).stdout
     gone = MACHINES + '[[departure]]\nmachine = "m-1"\nat_s = 0.001\n'
     told = place.ok("plan", scenario(place, machines=gone)).stdout
-    note = "stalls, joins, departures and churn are not part of a plan"
+    note = "the plan ignores stalls, joins, departures and churn"
     assert note in told and note not in calm
     assert [line for line in told.splitlines() if note not in line] == calm.splitlines()
 
@@ -178,11 +178,11 @@ def test_a_plan_is_for_machines_that_stay(place):
 @pytest.mark.parametrize("command, set_, words", [
     ("simulate", "sim.latency_ms=300", "[[link]]"),
     ("plan", "sim.flops=3", "[[machine]]"),
-    ("simulate", "simulate.tokens_per_update=2", "only `leeway plan` looks at it"),
-    ("plan", "simulate.math=true", "only `leeway simulate` looks at it"),
+    ("simulate", "simulate.tokens_per_update=2", "only `leeway plan` uses this key"),
+    ("plan", "simulate.math=true", "only `leeway simulate` uses this key"),
     ("simulate", "simulate.target_loss=2", "nothing is trained without simulate.math=true"),
 ])  # fmt: skip
-def test_what_would_have_no_effect_is_refused(place, command, set_, words):
+def test_overrides_without_effect_are_refused(place, command, set_, words):
     sentence = place.refused(2, command, scenario(place), "--set", set_)
     assert f"--set {set_}: " in sentence and words in sentence
 
@@ -212,7 +212,7 @@ def test_the_last_method_is_checked_before_the_first_is_trained(place):
     (("[[machine]]", '[[link]]\nbetween = ["m-1", "m-2"]\n[[link]]\nbetween = ["m-2", "m-1"]\n'
       "[[machine]]"), ["there are two links between"]),
 ])  # fmt: skip
-def test_scenarios_that_make_no_sense(place, command, change, words):
+def test_invalid_scenarios(place, command, change, words):
     machines = MACHINES.replace(*change)
     if "there" in change[1]:
         machines = machines.replace('site = "here"', "")

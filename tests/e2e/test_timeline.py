@@ -1,4 +1,4 @@
-"""`leeway timeline` on runs that these tests write by hand, so that every number is known."""
+"""`leeway timeline` on hand-written runs, so that every number is known."""
 
 import itertools
 import json
@@ -20,7 +20,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def parse(path):
-    """The page or picture as XML; a browser would forgive more."""
+    """The page or picture as XML, which is stricter than a browser."""
     text = path.read_text(encoding="utf-8")
     assert len(re.findall("http", text)) == 1 and "http://www.w3.org/2000/svg" in text
     assert not re.search(r"\bsrc=|\bhref=|url\(|@import|fetch\(|XMLHttpRequest", text)
@@ -28,7 +28,7 @@ def parse(path):
 
 
 def boxes(root):
-    """class -> how many, of every picture in the file."""
+    """Box count by class, over all pictures in the file."""
     rects = itertools.chain.from_iterable(
         lane.iter(f"{SVG}rect") for lane in root.iter(f"{SVG}g") if lane.get("class") == "lane"
     )
@@ -102,7 +102,7 @@ def test_replicas_have_rows_of_their_own(place):
     assert table(root)["1"]["forwards"] == "6"
 
 
-def test_replicas_that_are_not_equally_far_are_told_so(place):
+def test_replicas_with_unequal_progress_show_a_range(place):
     lines = pipeline(stages=2, updates=3, update_every=1)
     write_run(place, lines + [{**line, "replica": 1} for line in lines if line["update"] < 3])
     assert "2 stages, 2 replicas, 2 to 3 updates" in place.ok("timeline", "r").stdout
@@ -125,9 +125,9 @@ def with_rounds(lines):
     return found
 
 
-def test_rounds_are_drawn_counted_and_no_gap(place):
+def test_rounds_are_drawn_and_counted_as_work(place):
     lines = pipeline(stages=2, updates=3, update_every=2)
-    # Stage 0 waits for the gradient of its last microbatch, and has time for others.
+    # Stage 0 waits for the gradient of its last microbatch, so it has time for others.
     gap = work("reduce", 0, 186 * MICROSECOND, 191 * MICROSECOND, 2, 3)
     all_lines = [*with_rounds(lines), gap, {**gap, "replica": 1}]
     write_run(place, all_lines)
@@ -185,7 +185,7 @@ def test_a_picture_alone_and_a_trace(place):
     assert len(starts) == len(set(starts)) == 8  # microbatches
 
 
-def test_a_part_can_be_asked_for(place):
+def test_a_part_can_be_selected(place):
     lines = pipeline(stages=2, updates=10, update_every=2)
     write_run(place, lines)
     done = place.ok("timeline", "r", "--updates", "4:6", "--trace", "t.json")
@@ -224,7 +224,7 @@ def test_a_long_run_is_drawn_in_part_and_stays_small(place):
     assert whole["several"] > 1000 and sum(whole.values()) <= 20_000
 
 
-def test_a_resumed_run_shows_what_counts(place):
+def test_a_resumed_run_shows_only_work_that_counts(place):
     first = pipeline(stages=2, updates=5, update_every=2)
     at = max(line["end"] for line in first if line["update"] <= 3)
     again = pipeline(stages=2, updates=6, update_every=2, first=3, start=at + 500 * MICROSECOND)
@@ -233,7 +233,7 @@ def test_a_resumed_run_shows_what_counts(place):
     root = parse(place.folder / "r/timeline.html")
     assert boxes(root) == {"forward": 24, "backward": 24, "update": 12}
     kept = [line for line in first if line["update"] <= 3]
-    # Warm-up and the time between the sessions are nobody's bubbles.
+    # Warm-up and the time between sessions are not bubbles.
     spans = []
     for session in (kept, again):
         own = [line for line in session if line["stage"] == 0]
@@ -244,19 +244,19 @@ def test_a_resumed_run_shows_what_counts(place):
     assert table(root)["0"]["after warm-up"] == percent(share)
 
 
-def test_half_a_last_line_is_left_out_and_told(place):
+def test_an_incomplete_last_line_is_left_out_and_noted(place):
     lines = pipeline(stages=2, updates=2, update_every=2)
     folder = write_run(place, lines)
     log = (folder / "events.jsonl").read_text()
     (folder / "events.jsonl").write_text(log[:-30])
     done = place.ok("timeline", "r")
     assert done.stderr == (
-        "note: events.jsonl ends in half a line (the run goes on, or was cut off), which is left "
-        "out\n"
+        "note: events.jsonl ends in an incomplete line, which is left out (the run is in progress "
+        "or was killed)\n"
     )
     root = parse(folder / "timeline.html")
     assert sum(boxes(root).values()) == len(lines) - 1
-    assert any("half a line" in (p.text or "") for p in root.iter("p"))
+    assert any("incomplete line" in (p.text or "") for p in root.iter("p"))
 
 
 def test_every_mistake_gets_one_sentence(place):
@@ -269,18 +269,18 @@ def test_every_mistake_gets_one_sentence(place):
     assert "corpus is a folder" in place.refused(2, "timeline", "r", "--out", "corpus")
     for name in "p.png", "r/events.jsonl":
         sentence = place.refused(2, "timeline", "r", "--out", name)
-        assert f"--out {name}: give a name that ends in .html or .svg" in sentence
-    assert "ends in .json" in place.refused(2, "timeline", "r", "--trace", "r/config.toml")
+        assert f"--out {name}: the file name must end in .html or .svg" in sentence
+    assert "must end in .json" in place.refused(2, "timeline", "r", "--trace", "r/config.toml")
     (place.folder / "r/summary.json").write_text("{}")
-    assert "did not make" in place.refused(2, "timeline", "r", "--trace", "r/summary.json")
-    for name in "p.html", "p.svg", "p.html", "p.svg":  # over its own files it may write
+    assert "was not written by" in place.refused(2, "timeline", "r", "--trace", "r/summary.json")
+    for name in "p.html", "p.svg", "p.html", "p.svg":  # may overwrite its own files
         place.ok("timeline", "r", "--out", name, "--trace", "t.json")
     sentence = place.refused(2, "timeline", "r", "--out", "no/such/p.html")
-    assert "--out no/such/p.html: there is no folder no/such; make it first" in sentence
+    assert "--out no/such/p.html: there is no folder no/such; create it first" in sentence
     sentence = place.refused(2, "timeline", "r", "--trace", "no/t.json")
     assert "--trace no/t.json: there is no folder no" in sentence
     sentence = place.refused(2, "timeline", "r", "--from", 60, "--to", 70)
-    assert "no work from 60.00 s to 70.00 s; the run's work goes from 0 s to" in sentence
+    assert "no work from 60.00 s to 70.00 s; the run has work from 0 s to" in sentence
     assert "--from 3 is not before --to 2" in place.refused(
         2, "timeline", "r", "--from", 3, "--to", 2
     )
@@ -318,7 +318,7 @@ def test_what_training_writes_can_be_drawn(place):
 
 
 def pointed_at(browser, place, box):
-    """Zooms with a button, points at a box, and returns what the tip says."""
+    """Zooms with a button, hovers over a box, and returns the tooltip."""
     place.ok("timeline", "r")
     browser.open(place.folder / "r/timeline.html")
     browser.value("document.querySelector('[data-action=in]').click()")

@@ -1,4 +1,4 @@
-"""`leeway train` through the real binary: it learns, it repeats, it resumes, it stops cleanly."""
+"""`leeway train` with the real binary: it learns, repeats, resumes and stops cleanly."""
 
 import json
 import math
@@ -68,8 +68,8 @@ def test_resuming_a_finished_run_changes_nothing(place):
     assert longer["updates"] == 14 and longer["valid_update"] == 14
 
 
-def test_an_evaluation_that_was_cut_off_is_made_up(place):
-    """A run that was killed between its last checkpoint and the evaluation of those weights."""
+def test_an_interrupted_evaluation_is_repeated(place):
+    """A run killed between its last checkpoint and the evaluation of those weights."""
     whole = place.train("r", *place.sets(mesh__stages=2))
     folder = place.folder / "r"
     (folder / "summary.json").unlink()
@@ -120,7 +120,7 @@ def test_delays_are_those_of_the_formula(place, every, delays):
     assert errors[3] is None and all(0 < error < 1.5 for error in errors[:3])
     if every == 1:
         assert stages_of(summary, "versions_peak") == [4, 3, 2, 1]
-    activations = 4 * 32 * 32 * 4  # of an update between two stages: batch, context, width, bytes
+    activations = 4 * 32 * 32 * 4  # per update between two stages: batch, context, width, bytes
     assert summary["bytes_activations"] == 12 * 3 * activations
     assert summary["bytes_gradients"] == summary["bytes_activations"]
     assert all(0 < busy <= 1 for busy in stages_of(summary, "busy"))
@@ -137,7 +137,7 @@ def test_threads_and_the_simulator_give_the_same_bits(place):
 
 @pytest.mark.parametrize("lookahead", ["tentative", "matched", "predict", "none", "lr_discount"])
 def test_an_asynchronous_run_stops_resumes_and_replays(place, lookahead):
-    """A stop is a flush point, so it changes the bits: the replay must know where it was."""
+    """A stop is a flush point, so it changes the bits: the replay must know where it happened."""
     sets = place.sets(pipeline__lookahead=lookahead, run__checkpoint_every=4, **PIPELINE)
     whole = place.train("whole", *sets)
     place.train("parts", *sets, "--stop-at", 4)
@@ -170,7 +170,7 @@ def test_replay_says_what_is_wrong(place):
     assert "the run has not ended" in place.refused(1, "replay", "r")
 
 
-def test_changing_what_late_gradients_meet_is_refused_on_resume(place):
+def test_changing_the_delays_is_refused_on_resume(place):
     sets = place.sets(**PIPELINE)
     place.train("r", *sets, "--stop-at", 3)
     other = place.sets(**{**PIPELINE, "mesh__stages": 2, "pipeline__update_every": 4})
@@ -194,7 +194,7 @@ def test_other_models_and_precisions_learn_too(place, values):
     assert summary["train_loss"] < 5.0
 
 
-def test_ctrl_c_saves_everything_and_the_run_goes_on(place):
+def test_ctrl_c_saves_everything_and_the_run_resumes(place):
     sets = place.sets(run__updates=4000, run__evaluate_every=0)
     process = subprocess.Popen(
         [LEEWAY, "train", "tiny.toml", "--out", "r", *sets],
@@ -205,12 +205,12 @@ def test_ctrl_c_saves_everything_and_the_run_goes_on(place):
         env={**os.environ, "OMP_WAIT_POLICY": "passive"},
     )
     for line in process.stderr:
-        if line.startswith("training"):  # it is under way
+        if line.startswith("training"):  # training has started
             break
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "everything is saved; go on with: leeway train --resume --out r" in rest
+    assert "everything is saved, resume with: leeway train --resume --out r" in rest
     stopped = json.loads((place.folder / "r/summary.json").read_text())
     assert 0 < stopped["updates"] < 4000 and not stopped["finished"]
     more = stopped["updates"] + 3
@@ -219,10 +219,10 @@ def test_ctrl_c_saves_everything_and_the_run_goes_on(place):
     assert resumed["weights_hash"] == straight["weights_hash"]
 
 
-def test_a_finished_run_is_moved_aside_and_an_unfinished_one_asked_about(place):
+def test_a_finished_run_is_moved_aside_and_an_unfinished_one_is_not(place):
     first = place.train("r")
     done = place.ok("train", "tiny.toml", "--out", "r")
-    assert "the earlier run in r is now r.1" in done.stderr
+    assert "moved the earlier run in r to r.1" in done.stderr
     assert json.loads((place.folder / "r.1/summary.json").read_text()) == first
     place.ok("train", "tiny.toml", "--out", "half", "--stop-at", 3)
     sentence = place.refused(2, "train", "tiny.toml", "--out", "half")
@@ -238,7 +238,7 @@ def test_old_checkpoints_go_and_the_newest_stay(place):
 
 
 def run_on_terminal(place, *arguments, **environment):
-    """Everything that a terminal would show."""
+    """Everything a terminal would show."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [LEEWAY, *arguments],
@@ -283,7 +283,7 @@ def test_a_terminal_sees_a_bar_and_a_pipe_sees_lines(place):
     assert re.search(r"loss \d\.\d{4}  [\d,]+ tokens/s", shown)
     plain = run_on_terminal(place, *command, "--out", "b", NO_COLOR="1")
     assert "\x1b[36m" not in plain and "training [=" in plain
-    assert not re.search(r"training +\d", plain)  # eighty columns have room for a bar all the time
+    assert not re.search(r"training +\d", plain)  # eighty columns always have room for a bar
     piped = place.ok(*command, "--out", "c")
     assert "\x1b" not in piped.stderr and "\r" not in piped.stderr
     assert "parameters" in piped.stdout and "run folder c" in piped.stdout

@@ -1,4 +1,4 @@
-"""`leeway eval` and `leeway generate` on a run that was just trained."""
+"""`leeway eval` and `leeway generate` on a freshly trained run."""
 
 import array
 import json
@@ -65,7 +65,7 @@ def test_a_foreign_token_file_with_a_tokenizer_of_the_recipe(place):
 def test_a_longer_run_says_that_its_schedule_changes(place):
     place.train("r")
     done = place.ok("train", "--resume", "--out", "r", *place.sets(run__updates=20))
-    assert "run.updates was 12 and is 20 from here on" in done.stderr
+    assert "run.updates was 12 and is now 20" in done.stderr
     assert json.loads((place.folder / "r/summary.json").read_text())["updates"] == 20
 
 

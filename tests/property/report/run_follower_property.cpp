@@ -1,4 +1,4 @@
-// Over random logs, cut anywhere: who follows a run sees in the end what one look would have seen.
+// Random logs, cut anywhere: following a run in parts gives the same result as reading it at once.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -53,10 +53,10 @@ std::string any_log() {
   return log;
 }
 
-// Small bounds, so that thinning and forgetting are part of it.
+// Small limits, so that thinning and forgetting happen.
 const RunLimits kLimits = {.points_max = 8, .pieces_max = 20, .boxes_max = 50};
 
-RC_GTEST_PROP(RunFollower, SeesInTheEndWhatOneLookWouldHave, ()) {
+RC_GTEST_PROP(RunFollower, ReadsTheSameInPartsAsAtOnce, ()) {
   const TemporaryFolder folder;
   std::ofstream(folder / "config.toml") << "[mesh]\nreplicas = 2\n";
   const std::string log = any_log();
@@ -73,7 +73,7 @@ RC_GTEST_PROP(RunFollower, SeesInTheEndWhatOneLookWouldHave, ()) {
   RC_ASSERT(to_json(follower->data()).dump() == to_json(*whole).dump());
 }
 
-RC_GTEST_PROP(RunFollower, CountsTheLinesThatNoLaterSessionDidAgain, ()) {
+RC_GTEST_PROP(RunFollower, CountsLinesThatNoLaterSessionRepeats, ()) {
   const TemporaryFolder folder;
   std::ofstream(folder / "config.toml") << "";
   const std::string log = any_log();

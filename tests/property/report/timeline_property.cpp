@@ -1,4 +1,4 @@
-// Over random work: whatever is drawn together, nothing is lost and nobody is busier than he was.
+// Random work: however boxes are merged, nothing is lost and no worker gets busier.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 int64_t between(int64_t min, int64_t max) { return *rc::gen::inRange<int64_t>(min, max + 1); }
 
-// Pieces of a few workers, with gaps, without overlap, some of no length.
+// Pieces of a few workers, with gaps, without overlap, some of zero length.
 WorkHistory any_history() {
   std::vector<Event> events;
   const int64_t workers = between(1, 4);

@@ -1,5 +1,5 @@
-// Over random clusters a plan is a recipe that config check takes, and that fits every machine; or
-// one sentence says why there is none.
+// Random clusters: a plan is a recipe that passes config check and fits every machine, or one
+// sentence says why there is none.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -22,7 +22,7 @@ T one_of(std::vector<T> values) {
   return *rc::gen::elementOf(values);
 }
 
-// What is not given has no limit.
+// Without the key there is no limit.
 std::string limit(const char* key, double megabits) {
   return megabits > 0 ? fmt::format("{} = {}\n", key, megabits) : "";
 }

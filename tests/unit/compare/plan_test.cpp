@@ -34,31 +34,31 @@ TEST(Plan, EveryVariantGetsEveryRateAndSeed) {
   EXPECT_THAT(plan->runs[1].name, testing::StartsWith("b_c-x0.5-seed3-"));
 }
 
-TEST(Plan, WithoutSeedsTheRecipesCounts) {
+TEST(Plan, WithoutSeedsTheRecipesSeedIsUsed) {
   const auto plan = plan_of("[variants.a]");
   ASSERT_TRUE(plan.ok()) << plan.error().message;
   EXPECT_EQ(plan->seeds, (std::vector<int64_t>{1}));
 }
 
-TEST(Plan, TheNameChangesWithTheRecipeAlone) {
+TEST(Plan, TheNameChangesOnlyWithTheRecipe) {
   const auto name = [](const std::string& toml) { return plan_of(toml)->runs.back().name; };
   EXPECT_EQ(name("[variants.a]"), name("# moved\n\n[variants.b]\nmodel.width = 64\n[variants.a]"));
   EXPECT_NE(name("[variants.a]"), name("[variants.a]\nmodel.width = 64"));
   EXPECT_EQ(name("[variants.a]"), name("[variants.a]\nmodel.width = 128"));  // the default
 }
 
-TEST(Plan, TheHashSeesEveryTable) {
+TEST(Plan, TheHashCoversEveryTable) {
   Recipe recipe;
   const uint64_t before = recipe_hash(recipe);
   recipe.sim.jitter_ms = 1;
   EXPECT_NE(recipe_hash(recipe), before);
 }
 
-TEST(Plan, ATimeToALossWantsTheSameLooksOfAll) {
+TEST(Plan, ATargetLossNeedsEqualEvaluations) {
   const std::string target = "target_loss = 2\nbase.run.evaluate_every = ";
   EXPECT_EQ(error_of(target + "10\n[variants.a]"), "no error");
   EXPECT_THAT(error_of(target + "0\n[variants.a]"),
-              HasSubstr("target_loss does not go with run.evaluate_every = 0 of \"a\""));
+              HasSubstr("target_loss does not work with run.evaluate_every = 0 of \"a\""));
   EXPECT_THAT(error_of(target + "1000\n[variants.a]"), HasSubstr("in its 1000 updates"));
   const std::string unequal = "10\n[variants.a]\n[variants.b]\nrun.evaluate_every = 20";
   EXPECT_THAT(error_of(target + unequal),
@@ -66,11 +66,11 @@ TEST(Plan, ATimeToALossWantsTheSameLooksOfAll) {
   EXPECT_EQ(error_of("base.run.evaluate_every = " + unequal), "no error");
 }
 
-TEST(Plan, UnfairSetsAreRefusedAndSayWhatIsUnequal) {
+TEST(Plan, UnfairComparisonsAreRefusedWithTheDifference) {
   const std::string longer = "[variants.a]\n[variants.b]\nrun.updates = 7";
   EXPECT_THAT(error_of(longer),
               HasSubstr("not a fair comparison: updates of \"a\" are 1000 and of \"b\" 7 (and 1 "
-                        "more); make them equal, or write fair = false"));
+                        "more); make them equal, or set fair = false"));
   EXPECT_THAT(error_of("[variants.a]\n[variants.b]\ndata.batch = 8"), HasSubstr("tokens of"));
   EXPECT_THAT(error_of("[variants.a]\n[variants.b]\ndata.valid = 'x'"), HasSubstr("data.valid of"));
   EXPECT_THAT(error_of("[variants.a]\n[variants.b]\ndata.train = 'x'"), HasSubstr("data.train of"));
@@ -81,14 +81,14 @@ TEST(Plan, UnfairSetsAreRefusedAndSayWhatIsUnequal) {
   EXPECT_EQ(allowed->unfair.size(), 2u);
 }
 
-TEST(Plan, OtherTrainingDataIsFairWhereValidationIsTheSame) {
+TEST(Plan, DifferentTrainingDataIsFairIfValidationIsTheSame) {
   const auto plan =
       plan_of("base.data.valid = 'v'\n[variants.a]\n[variants.b]\ndata.train = 'other'");
   ASSERT_TRUE(plan.ok()) << plan.error().message;
   EXPECT_TRUE(plan->unfair.empty());
 }
 
-TEST(Plan, AMistakeEndsItAndACombinationIsARow) {
+TEST(Plan, MistakesAreErrorsAndBadCombinationsAreRows) {
   EXPECT_THAT(error_of("[variants.a]\n[variants.b]\nmodel.widht = 8"),
               HasSubstr("set.toml:4: unknown key model.widht"));
   EXPECT_THAT(error_of("[variants.a]\n[variants.b]\nmodel.width = 0"),
@@ -103,8 +103,8 @@ TEST(Plan, NothingToRunIsAnError) {
   EXPECT_THAT(error_of("[variants.a]\nmodel.heads = 3"), HasSubstr("model.heads"));
 }
 
-TEST(Plan, TheSameTwiceIsRefused) {
-  EXPECT_THAT(error_of("[variants.'a b']\n[variants.'a_b']"), HasSubstr("take one out"));
+TEST(Plan, DuplicatesAreRefused) {
+  EXPECT_THAT(error_of("[variants.'a b']\n[variants.'a_b']"), HasSubstr("remove one"));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ ComparisonResults results_of(const ComparisonPlan& plan, const std::vector<RunOu
   return {plan, outcomes, comparison_rows(plan, outcomes), "leeway compare set.toml --out c"};
 }
 
-TEST(Rows, TheBestRateIsThatOfTheLowestMean) {
+TEST(Rows, TheBestRateHasTheLowestMean) {
   const ComparisonPlan plan = plan_of("seeds = [1, 2]\nrates = [1, 2]\n[variants.a]\n[variants.b]");
   // seed by seed, rate by rate, variant by variant
   const std::vector<RunOutcome> outcomes = {good(2.0), good(1.8), good(1.0), good(1.9),
@@ -70,7 +70,7 @@ TEST(Table, SaysEverythingInOneRow) {
   EXPECT_THAT(text, HasSubstr("leeway compare set.toml --out c"));
 }
 
-TEST(Table, TellsTheTimeToALossWhereAllSeedsGotThere) {
+TEST(Table, ShowsTheTimeToALossIfAllSeedsReachIt) {
   const ComparisonPlan plan = plan_of(
       "seeds = [1, 2]\ntarget_loss = 1.5\n[variants.a]\n[variants.b]\n[variants.c]\n[variants.d]");
   std::vector<RunOutcome> outcomes(8, good(1.4));
@@ -92,24 +92,24 @@ TEST(Table, TellsTheTimeToALossWhereAllSeedsGotThere) {
   EXPECT_EQ(json["comparison"]["rows"][2].back(), "1 of 2 seeds");
 }
 
-TEST(Table, SimulatedAndMeasuredTimesMakeNoFactor) {
+TEST(Table, SimulatedAndMeasuredTimesAreNotDivided) {
   const ComparisonPlan plan =
       plan_of("target_loss = 1.5\n[variants.a]\n[variants.b]\n[variants.c]\nrun.driver = 'sim'");
   std::vector<RunOutcome> outcomes(3, good(1.4));
   for (RunOutcome& outcome : outcomes) outcome.seconds_to_target = 10;
   const std::string text = comparison_markdown(results_of(plan, outcomes));
   EXPECT_THAT(text, HasSubstr("| 10 s (1.00x) |"));
-  EXPECT_EQ(text.find("x) |"), text.rfind("x) |"));  // of b alone
+  EXPECT_EQ(text.find("x) |"), text.rfind("x) |"));  // only of b
   EXPECT_THAT(text, HasSubstr("Busy shares, tokens/s and times to the loss are simulated for some "
                               "variants and measured for others"));
 }
 
-TEST(Table, AFailedVariantIsARowThatSaysWhy) {
+TEST(Table, AFailedVariantIsARowWithTheReason) {
   const ComparisonPlan plan = plan_of("baseline = 'b'\n[variants.a]\n[variants.b]");
   const std::vector<RunOutcome> outcomes = {good(2.0), bad("diverged at update 7")};
   const ComparisonResults results = results_of(plan, outcomes);
   EXPECT_THAT(comparison_markdown(results), HasSubstr("failed: diverged at update 7"));
-  EXPECT_FALSE(results.rows[0].difference_percent);  // there is nothing to hold it against
+  EXPECT_FALSE(results.rows[0].difference_percent);  // there is nothing to compare it with
   const Json json = Json::parse(results_json(results));
   EXPECT_EQ(json["variants"][1]["failed"], "diverged at update 7");
   EXPECT_TRUE(json["variants"][1]["loss"].is_null());
@@ -129,12 +129,12 @@ TEST(Table, UnfairIsShownEverywhere) {
   EXPECT_EQ(json["unfair"].size(), 2u);
 }
 
-TEST(Table, ABestRateAtTheEdgeIsSaid) {
+TEST(Table, ABestRateAtTheEdgeIsNoted) {
   const ComparisonPlan plan = plan_of("rates = [0.5, 1, 2]\n[variants.a]\n[variants.b]");
   const std::vector<RunOutcome> outcomes = {good(3), good(3), good(2), good(2), good(2.5), good(1)};
   const std::string text = comparison_markdown(results_of(plan, outcomes));
   EXPECT_THAT(text, HasSubstr("2.0000 (x1)"));
-  EXPECT_THAT(text, HasSubstr("grid's first or last for b:"));
+  EXPECT_THAT(text, HasSubstr("at an edge of the grid for b:"));
 }
 
 TEST(Data, ChangedTextIsNoticed) {
@@ -145,7 +145,7 @@ TEST(Data, ChangedTextIsNoticed) {
   outcomes[1].data_hash = "bb";
   const Status changed = check_same_data(plan, outcomes);
   ASSERT_FALSE(changed.ok());
-  EXPECT_THAT(changed.error().message, HasSubstr("the data has changed between runs a-x1-seed1-"));
+  EXPECT_THAT(changed.error().message, HasSubstr("the data changed between runs a-x1-seed1-"));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Loopback, IsThisMachineAlone) {
+TEST(Loopback, IsOnlyThisMachine) {
   for (const char* host : {"localhost", "LOCALHOST", "127.0.0.1", "127.8.9.10", "::1"}) {
     EXPECT_TRUE(is_loopback(host)) << host;
   }
@@ -20,7 +20,7 @@ TEST(Loopback, IsThisMachineAlone) {
   }
 }
 
-TEST(Host, IsOneThatTheServerGoesBy) {
+TEST(Host, MustBeANameOfTheServer) {
   for (const char* header : {"127.0.0.1:8080", "localhost:1", "localhost", "[::1]:8080", "[::1]"}) {
     EXPECT_TRUE(host_allowed(header, "127.0.0.1")) << header;
     EXPECT_TRUE(host_allowed(header, "10.0.0.7")) << header;
@@ -32,13 +32,13 @@ TEST(Host, IsOneThatTheServerGoesBy) {
   EXPECT_TRUE(host_allowed("10.0.0.7:8080", "10.0.0.7"));
   EXPECT_TRUE(host_allowed("Node7.Example:8080", "node7.example"));
   EXPECT_FALSE(host_allowed("node8.example", "node7.example"));
-  // Whoever serves on every address has a token, which another page does not know.
+  // A server on all addresses needs a token, which a foreign page does not know.
   EXPECT_TRUE(host_allowed("any.example:1", "0.0.0.0"));
   EXPECT_TRUE(host_allowed("any.example:1", "::"));
   EXPECT_FALSE(host_allowed("", "0.0.0.0"));
 }
 
-TEST(Token, IsTheSameToTheLastCharacter) {
+TEST(Token, IsComparedToTheLastCharacter) {
   const std::string token = "0123456789abcdef";
   EXPECT_TRUE(same_token(token, token));
   for (size_t i = 0; i < token.size(); ++i) {
@@ -52,7 +52,7 @@ TEST(Token, IsTheSameToTheLastCharacter) {
   EXPECT_FALSE(same_token("", token));
 }
 
-TEST(Token, StandsBehindTheWordBearer) {
+TEST(Token, FollowsTheWordBearer) {
   EXPECT_EQ(bearer_token("Bearer abc"), "abc");
   EXPECT_EQ(bearer_token("bearer abc"), "abc");
   for (const char* header : {"", "Bearer", "Bearer ", "Basic abc", "abc"}) {
@@ -60,7 +60,7 @@ TEST(Token, StandsBehindTheWordBearer) {
   }
 }
 
-TEST(Token, IsReadFromAFileThatHoldsOne) {
+TEST(Token, IsReadFromAFile) {
   const TemporaryFolder folder;
   const Path file = folder / "token";
   ASSERT_TRUE(write_atomically(file, "0123456789-abc_DEF.~\n").ok());
@@ -73,7 +73,7 @@ TEST(Token, IsReadFromAFileThatHoldsOne) {
     const auto token = read_token(file);
     ASSERT_FALSE(token.ok()) << text;
     EXPECT_EQ(token.error().kind, ErrorKind::kUsage);
-    EXPECT_THAT(token.error().message, HasSubstr("holds no token"));
+    EXPECT_THAT(token.error().message, HasSubstr("has no valid token"));
   }
   EXPECT_FALSE(read_token(folder / "none").ok());
 }

@@ -1,4 +1,4 @@
-// The server itself over loopback, for the sanitizers; tests/e2e asks it everything else.
+// The server itself over loopback, for the sanitizers; tests/e2e covers everything else.
 #include "dashboard/dashboard.h"
 
 #include <arpa/inet.h>
@@ -41,7 +41,7 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Until this text has come, or the end.
+  // Reads until this text or the end.
   std::string read(const std::string& until) {
     std::string text;
     char buffer[4096];
@@ -57,7 +57,7 @@ class Client {
   int socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
 };
 
-TEST(Dashboard, ServesReadersAndEndsUnderThem) {
+TEST(Dashboard, ServesReadersAndEndsWhileTheyRead) {
   const TemporaryFolder folder;
   const RealClock clock;
   auto opened = Dashboard::open({.port_option = "--dashboard"}, clock);
@@ -83,7 +83,7 @@ TEST(Dashboard, ServesReadersAndEndsUnderThem) {
   EXPECT_THAT(second.read(""), HasSubstr("event: ended"));
 }
 
-TEST(Dashboard, OthersNeedAToken) {
+TEST(Dashboard, OtherMachinesNeedAToken) {
   const RealClock clock;
   const auto opened = Dashboard::open({.host = "0.0.0.0", .port_option = "--port"}, clock);
   ASSERT_FALSE(opened.ok());

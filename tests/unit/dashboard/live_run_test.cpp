@@ -49,7 +49,7 @@ TEST_F(LiveRunTest, BeginsWhenTheRunBegins) {
   EXPECT_THAT(run_.look()->data, HasSubstr("\"updates\":1,"));
 }
 
-TEST_F(LiveRunTest, LooksAgainAfterASecondAndSharesWhatItSaw) {
+TEST_F(LiveRunTest, ReadsAgainAfterASecondAndSharesTheSnapshot) {
   begin();
   run_.follow(folder_.path(), RunWriter::kAnother);
   update(1);
@@ -88,8 +88,8 @@ TEST_F(LiveRunTest, ARunThatDivergedHasEnded) {
   EXPECT_THAT(run_.look()->data, HasSubstr("\"state\":\"diverged\""));
 }
 
-// A run that is resumed has the summary of its last session until it begins.
-TEST_F(LiveRunTest, ARunOfThisProgramEndsWhenItSaysSo) {
+// A resumed run has the summary of its last session until it begins.
+TEST_F(LiveRunTest, ARunOfThisProgramEndsWhenTheProgramSaysSo) {
   begin();
   update(1);
   append(Event("ended").add("update", 1).add("finished", false).line());
@@ -100,7 +100,7 @@ TEST_F(LiveRunTest, ARunOfThisProgramEndsWhenItSaysSo) {
   EXPECT_TRUE(run_.last_look()->ended);
 }
 
-TEST_F(LiveRunTest, ARunThatTakesThePlaceOfAnotherIsReadFromItsStart) {
+TEST_F(LiveRunTest, AReplacedRunIsReadFromItsStart) {
   begin();
   run_.follow(folder_.path(), RunWriter::kAnother);
   update(1);
@@ -112,7 +112,7 @@ TEST_F(LiveRunTest, ARunThatTakesThePlaceOfAnotherIsReadFromItsStart) {
   EXPECT_EQ(updates(), 1);
 }
 
-TEST_F(LiveRunTest, SaysWhatCannotBeRead) {
+TEST_F(LiveRunTest, ReportsWhatCannotBeRead) {
   begin();
   run_.follow(folder_.path(), RunWriter::kAnother);
   update(1);

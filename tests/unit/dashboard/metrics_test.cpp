@@ -34,7 +34,7 @@ RunData some_run() {
 
 TEST(Metrics, AreTheNumbersOfTheRun) {
   const std::string text = metrics_text(some_run());
-  EXPECT_THAT(text, HasSubstr("# HELP leeway_updates_total Updates that every worker has made.\n"
+  EXPECT_THAT(text, HasSubstr("# HELP leeway_updates_total Updates completed by every worker.\n"
                               "# TYPE leeway_updates_total counter\n"
                               "leeway_updates_total 12\n"));
   EXPECT_THAT(text, HasSubstr("\nleeway_tokens_total 3000000000000\n"));
@@ -48,7 +48,7 @@ TEST(Metrics, AreTheNumbersOfTheRun) {
   EXPECT_TRUE(text.ends_with("\n"));
 }
 
-TEST(Metrics, LeaveOutWhatIsNotKnown) {
+TEST(Metrics, LeaveOutUnknownValues) {
   const std::string text = metrics_text(RunData());
   EXPECT_THAT(text, HasSubstr("\nleeway_updates_total 0\n"));
   for (const char* name : {"train_loss", "valid_loss", "lag_mean", "busy_share", "allreduce"}) {
@@ -56,7 +56,7 @@ TEST(Metrics, LeaveOutWhatIsNotKnown) {
   }
 }
 
-TEST(Metrics, HaveNamesAndNumbersThatCanBeRead) {
+TEST(Metrics, EscapeNamesAndWriteSpecialValues) {
   RunData run = some_run();
   run.name = "a \"b\"\\c\nd";
   run.headline.train_loss = std::numeric_limits<double>::quiet_NaN();

@@ -39,7 +39,7 @@ TEST(Boxes, NarrowNeighboursBecomeOneAndWideOnesStay) {
   EXPECT_DOUBLE_EQ(found[0].share(), 0.7);
   EXPECT_THAT(found[0].counts, ElementsAre(2, 1, 0, 0, 0, 0, 0, 0, 0, 0));
   EXPECT_EQ(found[1].record->work.kind, kBackward);
-  EXPECT_EQ(found[2].record->work.kind, kUpdate);  // alone, however narrow
+  EXPECT_EQ(found[2].record->work.kind, kUpdate);  // not merged, although narrow
 }
 
 TEST(Boxes, AMergedBoxIsNoWiderThanTheResolution) {
@@ -96,7 +96,7 @@ TEST(LayOut, CountsCopiesForEvaluationAsEvaluations) {
   EXPECT_THAT(together[0].counts, ElementsAre(0, 0, 0, 0, 1, 1, 1, 1, 0, 0));
 }
 
-TEST(LayOut, NeverDrawsMoreThanItMay) {
+TEST(LayOut, NeverDrawsMoreThanItsLimits) {
   std::vector<Piece> pieces;
   for (int64_t i = 0; i < 5000; ++i) {
     pieces.push_back({.stage = i % 5, .begin = i * 1000, .end = i * 1000 + 600});
@@ -113,7 +113,7 @@ TEST(LayOut, NeverDrawsMoreThanItMay) {
       }
     }
     EXPECT_LE(drawn, most);
-    EXPECT_EQ(pieces_drawn, 5000) << "nothing is lost, only drawn together";
+    EXPECT_EQ(pieces_drawn, 5000) << "nothing is lost, only merged";
     EXPECT_GT(drawing.merged, 0u);
   }
 }

@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(ReportPage, TextOfARunCannotLeaveItsPlace) {
+TEST(ReportPage, RunNamesCannotInjectMarkup) {
   RunData run;
   run.name = "</script><script>alert(1)</script>{{report.js}}";
   const std::string page = report_page({run}, {.title = "<b>\"bold\"</b>"});
@@ -20,7 +20,7 @@ TEST(ReportPage, TextOfARunCannotLeaveItsPlace) {
   EXPECT_THAT(page, HasSubstr("{{report.js}}"));  // data stays data
 }
 
-TEST(ReportPage, DataIsReadBackAsItWas) {
+TEST(ReportPage, DataRoundTrips) {
   RunData run;
   run.name = "a";
   run.headline.valid_loss = 2.4343373775482178;

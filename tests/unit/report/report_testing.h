@@ -1,4 +1,4 @@
-// Hand-made work for the tests of reports.
+// Hand-made work for report tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ inline std::vector<Piece> two_stages() {
 }
 
 // The same, and after its update stage 0 takes part in round 7 with replica 2 and merges chunk 1 of
-// round 5; a copy of its weights goes to an evaluation. The owner of round 7 waits for nobody.
+// round 5; a copy of its weights goes to an evaluation. The owner of round 7 does not wait.
 //
 //   stage 0  .. [U 90-95][contribute 95-97][reduce 97-100][merge 100-104][copy 104-105]
 inline std::vector<Piece> two_stages_and_a_round() {

@@ -65,7 +65,7 @@ TEST(RunFollower, ReadsWhatIsThereAndThenWhatIsAdded) {
   const RunData before = follower->data();
   EXPECT_THAT(losses(before), ElementsAre(5, 4));
   EXPECT_EQ(before.headline.bytes_allreduce, 2 * 4 * 1000 * 1 * 2);
-  EXPECT_THAT(before.notes, Contains(HasSubstr("half a line")));
+  EXPECT_THAT(before.notes, Contains(HasSubstr("incomplete line")));
   EXPECT_THAT(before.notes, Contains(HasSubstr("has not ended")));
   EXPECT_FALSE(*follower->poll());
   run.append("ate\",\"update\":3,\"loss\":3.5,\"tokens\":300,\"seconds\":3}\n");
@@ -78,14 +78,14 @@ TEST(RunFollower, ReadsWhatIsThereAndThenWhatIsAdded) {
   EXPECT_TRUE(after.notes.empty()) << after.notes.front();
 }
 
-TEST(RunFollower, ARunThatDivergedHasNotGoneOnUntilItIsResumed) {
+TEST(RunFollower, ADivergedRunIsOverUntilItIsResumed) {
   const RunFolder run;
   run.append(update_line(1, 5));
   run.append(Event("diverged").add("update", 1).add("stage", 0));
   const RunData data = run.read();
   EXPECT_EQ(state_word(data.state), "diverged");
   EXPECT_THAT(data.happened, ElementsAre("update 2: diverged"));
-  EXPECT_THAT(data.notes, ElementsAre(HasSubstr("the run has diverged")));
+  EXPECT_THAT(data.notes, ElementsAre(HasSubstr("the run diverged")));
   run.append(Event("resumed").add("update", 1));
   EXPECT_EQ(state_word(run.read().state), "unfinished");
 }
@@ -98,7 +98,7 @@ TEST(RunFollower, SpeedIsTheMeanOfTheLastTenUpdates) {
   }
 }
 
-TEST(RunFollower, ASessionReplacesWhatItDoesAgain) {
+TEST(RunFollower, AResumedSessionReplacesWhatItRepeats) {
   const RunFolder run;
   run.append(update_line(1, 5) + update_line(2, 4) + update_line(3, 9));
   run.append(event_of({.kind = WorkKind::kForward, .end = 5, .update = 3, .bytes = 7}));
@@ -112,10 +112,10 @@ TEST(RunFollower, ASessionReplacesWhatItDoesAgain) {
   EXPECT_THAT(losses(data), ElementsAre(5, 3));
   EXPECT_EQ(data.headline.bytes[0], 0);
   EXPECT_THAT(data.happened, ElementsAre("resumed at update 1"));
-  EXPECT_THAT(losses(run.read()), ElementsAre(5, 3));  // and the same in one go
+  EXPECT_THAT(losses(run.read()), ElementsAre(5, 3));  // the same when read at once
 }
 
-TEST(RunFollower, ARunThatBeganAnewIsReadAnew) {
+TEST(RunFollower, ARestartedRunIsReadFromItsStart) {
   const RunFolder run;
   run.append(update_line(1, 5) + update_line(2, 4));
   auto follower = RunFollower::open(run.path(), {});
@@ -147,7 +147,7 @@ TEST(RunFollower, CountsWorkersDelaysLagsAndBytes) {
   EXPECT_THAT(data.timeline, HasSubstr("<svg"));
 }
 
-TEST(RunFollower, AnAllReduceIsForTheUpdatesThatEachReplicaMade) {
+TEST(RunFollower, AllReduceBytesCountTheUpdatesOfEachReplica) {
   const RunFolder run;
   run.append(Event("started").add("version", LEEWAY_VERSION).add("parameters", 1000));
   run.append(event_of({.kind = WorkKind::kUpdate, .end = 1, .update = 1}));
@@ -160,14 +160,14 @@ TEST(RunFollower, AnAllReduceIsForTheUpdatesThatEachReplicaMade) {
   EXPECT_EQ(run.read().headline.bytes_allreduce, 2 * 4 * 1000 * 1 * (1 + 3) / 2);
 }
 
-TEST(RunFollower, TheSummaryCountsWhereTheRunHasEnded) {
+TEST(RunFollower, TheSummaryCountsIfTheRunHasEnded) {
   const RunFolder run;
   const std::string summary =
       R"({"version":"0.0.1","updates":9,"valid_loss":1.25,"tokens_per_second":77,
           "bytes_averaging":5,"bytes_allreduce":100,"stages":[{"busy":0.5},{"busy":0.7}]})";
   run.write("summary.json", summary);
   run.append(update_line(1, 5));
-  EXPECT_EQ(run.read().headline.updates, 1);  // it is of an earlier session
+  EXPECT_EQ(run.read().headline.updates, 1);  // the summary is from an earlier session
   run.append(Event("ended").add("update", 9).add("finished", false));
   const RunData data = run.read();
   EXPECT_EQ(data.state, RunState::kStopped);
@@ -179,13 +179,13 @@ TEST(RunFollower, TheSummaryCountsWhereTheRunHasEnded) {
   EXPECT_THAT(run.read().notes, Contains(HasSubstr("summary.json cannot be read")));
 }
 
-TEST(RunFollower, WhatCannotBeReadIsSaid) {
+TEST(RunFollower, UnreadablePartsAreNoted) {
   const RunFolder run("not toml [");
   EXPECT_THAT(run.read().notes, Contains(HasSubstr("no events.jsonl")));
   EXPECT_THAT(run.read().notes, Contains(HasSubstr("configuration is left out")));
   run.append("{\"event\":\"work\",\"kind\":\"dance\",\"update\":1}\n");
   EXPECT_THAT(run.read().notes, Contains(HasSubstr("1 pieces of work are left out")));
-  EXPECT_THAT(run.read().notes, Contains("no update was finished"));
+  EXPECT_THAT(run.read().notes, Contains("no update was completed"));
   run.append("garbage\n");
   const auto bad = read_run(run.path(), {});
   ASSERT_FALSE(bad.ok());
@@ -194,7 +194,7 @@ TEST(RunFollower, WhatCannotBeReadIsSaid) {
   EXPECT_EQ(read_run(empty.path(), {}).error().kind, ErrorKind::kUsage);
 }
 
-TEST(RunFollower, NamesAreShortWhereTheyDiffer) {
+TEST(RunFollower, NamesAreShortIfUnique) {
   std::vector<RunData> runs(3);
   runs[0].folder = "out/a/";
   runs[1].folder = "x/b";

@@ -22,7 +22,7 @@ TEST(Series, FewPointsStayAsTheyAre) {
   EXPECT_EQ(series.seen(), 40);
 }
 
-TEST(Series, NothingIsNoPoints) { EXPECT_TRUE(Series(100).points().empty()); }
+TEST(Series, EmptyHasNoPoints) { EXPECT_TRUE(Series(100).points().empty()); }
 
 TEST(Series, ManyPointsAreBoundedAndKeepEndsAndSpikes) {
   for (const int64_t count : {101, 999, 1000, 12345, 100000}) {

@@ -10,12 +10,12 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(BusyTime, InAWindowIsWhatIsCovered) {
+TEST(BusyTime, InAWindowCountsThePartInside) {
   const WorkHistory history = history_of(two_stages());
   // Stage 0 of the picture in report_testing.h: 20 and 20 and 20 and 5 of 95.
   EXPECT_DOUBLE_EQ(*busy_in(history.lanes[0], history.span).share(), 65.0 / 95.0);
   EXPECT_DOUBLE_EQ(*busy_in(history.lanes[1], history.span).share(), 65.0 / 95.0);
-  // Boxes count as far as they are inside.
+  // Only the part of a box inside counts.
   EXPECT_DOUBLE_EQ(*busy_in(history.lanes[0], {{15}, {45}}).share(), 10.0 / 30.0);
   EXPECT_DOUBLE_EQ(*busy_in(history.lanes[0], {{25}, {35}}).share(), 0.0);
 }
@@ -26,15 +26,15 @@ TEST(BusyTime, AfterWarmUpIsFromTheFirstBackwardToTheLastUpdate) {
   EXPECT_DOUBLE_EQ(*busy_after_warmup(history.lanes[1]).share(), 1.0);          // 20 to 75
 }
 
-TEST(BusyTime, WhatFollowsTheLastUpdateIsNoBubble) {
+TEST(BusyTime, IdleTimeAfterTheLastUpdateIsNotABubble) {
   auto pieces = two_stages();
   pieces.push_back({.kind = WorkKind::kEvaluate, .stage = 1, .begin = 500, .end = 600});
   EXPECT_DOUBLE_EQ(*busy_after_warmup(history_of(pieces).lanes[1]).share(), 1.0);
 }
 
-TEST(BusyTime, RoundsAreWorkAndAfterTheLastUpdateNobodysGap) {
+TEST(BusyTime, RoundsAreWorkAndDoNotExtendTheRun) {
   auto pieces = two_stages();
-  // Stage 0 reduces in the gap that it has from 20 to 40 and in that from 60 to 70.
+  // Stage 0 reduces in its gaps from 20 to 40 and from 60 to 70.
   const Piece reduce = {.kind = WorkKind::kReduce, .replicas = {0, 1}};
   for (const auto& [begin, end] : {std::pair(38, 40), std::pair(62, 68)}) {
     pieces.push_back(reduce);
@@ -43,14 +43,14 @@ TEST(BusyTime, RoundsAreWorkAndAfterTheLastUpdateNobodysGap) {
   }
   EXPECT_DOUBLE_EQ(*busy_in(history_of(pieces).lanes[0], {{0}, {95}}).share(), 73.0 / 95.0);
   EXPECT_DOUBLE_EQ(*busy_after_warmup(history_of(pieces).lanes[0]).share(), 51.0 / 55.0);
-  // What an owner does for others when it has nothing left to train does not make its run longer.
+  // An owner's work for others after its own training does not extend its run.
   pieces.push_back(reduce);
   pieces.back().begin = 900;
   pieces.back().end = 910;
   EXPECT_DOUBLE_EQ(*busy_after_warmup(history_of(pieces).lanes[0]).share(), 51.0 / 55.0);
 }
 
-TEST(BusyTime, EverySessionWarmsUpAnew) {
+TEST(BusyTime, EverySessionWarmsUpAgain) {
   std::vector<Event> events;
   for (const Piece& piece : two_stages()) events.push_back(event_of(piece));
   events.push_back(Event("resumed").add("update", 1));
@@ -80,7 +80,7 @@ TEST(BusyTime, NoTimeHasNoShare) {
   EXPECT_EQ(busy_after_warmup(history.lanes[0]).share(), std::nullopt);
 }
 
-TEST(MeasureStages, AddsReplicasUp) {
+TEST(MeasureStages, AddsUpReplicas) {
   auto pieces = two_stages();
   for (Piece piece : two_stages()) {
     piece.replica = 1;
@@ -103,7 +103,7 @@ Piece backward(int64_t update, int64_t delay) {
   return {.kind = WorkKind::kBackward, .end = 1, .update = update, .delay = delay};
 }
 
-TEST(MeasureStages, DelayLeavesOutWhatFillsThePipeline) {
+TEST(MeasureStages, DelayLeavesOutFillingThePipeline) {
   const auto rows =
       measure_stages(history_of({backward(1, 0), backward(2, 1), backward(2, 0)}), {});
   EXPECT_DOUBLE_EQ(*rows[0].delay_mean(), 0.5);
@@ -111,7 +111,7 @@ TEST(MeasureStages, DelayLeavesOutWhatFillsThePipeline) {
   EXPECT_EQ(measure_stages(history_of({backward(1, 0)}), {})[0].delay_mean(), std::nullopt);
 }
 
-TEST(MeasureStages, DelayLeavesOutWhatFollowsACheckpoint) {
+TEST(MeasureStages, DelayLeavesOutUpdatesAfterACheckpoint) {
   // Two updates late: two updates are early, and two again after the checkpoint at update 3.
   const auto rows = measure_stages(history_of({backward(1, 0),
                                                backward(2, 1),
@@ -125,7 +125,7 @@ TEST(MeasureStages, DelayLeavesOutWhatFollowsACheckpoint) {
   EXPECT_DOUBLE_EQ(*rows[0].delay_mean(), 2.0);
 }
 
-TEST(StageText, IsATableOfWords) {
+TEST(StageText, IsATable) {
   const WorkHistory history = history_of(two_stages());
   const auto rows = measure_stages(history, {history.span});
   const TextTable table = stage_text(rows, {"busy, drawn"}, TableWidth::kWithCounts);
@@ -145,7 +145,7 @@ TEST(StageText, CountsPiecesOfRoundsAndCopiesAsEvaluations) {
   EXPECT_THAT(table.header, ElementsAre("stage", "after warm-up", "bubbles", "delay", "max",
                                         "sent, bytes", "forwards", "backwards", "updates",
                                         "evaluations", "contributions", "reductions", "merges"));
-  // A merge's lag is no delay of a gradient.
+  // A merge's lag is not a gradient's delay.
   EXPECT_THAT(table.rows[0], ElementsAre("0", "81.8 %", "18.2 %", "-", "0", "350", "2", "2", "1",
                                          "1", "1", "1", "1"));
 }

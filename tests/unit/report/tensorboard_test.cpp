@@ -5,14 +5,14 @@
 namespace leeway {
 namespace {
 
-// The check value of the algorithm, and one of RFC 3720.
-TEST(Crc32c, IsCastagnolis) {
+// The algorithm's check value, and one from RFC 3720.
+TEST(Crc32c, IsCastagnoli) {
   EXPECT_EQ(crc32c("123456789"), 0xE3069283U);
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAU);
   EXPECT_EQ(crc32c(""), 0U);
 }
 
-TEST(Tensorboard, ARunWithoutCurvesIsTheFormatsVersionAlone) {
+TEST(Tensorboard, ARunWithoutCurvesHasOnlyTheFormatVersion) {
   const RunData nothing;
   const std::string file = tensorboard_file(nothing, 0);
   // length, its checksum, a time, the version's text, a checksum

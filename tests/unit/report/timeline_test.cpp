@@ -1,4 +1,4 @@
-// What the SVG and the page are made of; tests/e2e/test_timeline.py takes them apart as XML.
+// The contents of the SVG and the page; tests/e2e/test_timeline.py parses them as XML.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(TimelineSvg, HasABoxPerPieceAtItsPlace) {
   EXPECT_THAT(svg, HasSubstr("all &lt;of&gt; it (0 s to 95 ns)"));
 }
 
-TEST(TimelineSvg, AFileSaysInTitlesWhatAPageSaysInATooltip) {
+TEST(TimelineSvg, AFileHasTitlesWhereAPageHasTooltips) {
   const auto made = drawn({{.kind = WorkKind::kEvaluate, .begin = 0, .end = 2000, .microbatch = 7},
                            {.kind = WorkKind::kSave, .begin = 3000, .end = 4000, .update = 5}});
   const std::string svg = timeline_svg(made->drawing, "a & b", SvgUse::kFile);
@@ -59,7 +59,7 @@ TEST(TimelineSvg, AFileSaysInTitlesWhatAPageSaysInATooltip) {
   EXPECT_THAT(svg, Not(HasSubstr("data-w=")));
 }
 
-TEST(TimelineSvg, SeveralStandAsHighAsTheyAreBusy) {
+TEST(TimelineSvg, SeveralPiecesAreAsTallAsTheirBusyShare) {
   const auto made = drawn({{.begin = 0, .end = 1}, {.begin = 3, .end = 4}, {.begin = 8, .end = 99}},
                           {.pixels = 10, .pixels_min = 1});
   const std::string svg = timeline_svg(made->drawing, "run", SvgUse::kPage);
@@ -76,14 +76,14 @@ TEST(TimelineSvg, TheLegendNamesWhatIsDrawn) {
   EXPECT_THAT(svg, Not(HasSubstr("several (height")));
 }
 
-TEST(TimelineSvg, ReplicasAreNamedWhereThereAreSeveral) {
+TEST(TimelineSvg, ReplicasAreNamedIfThereAreSeveral) {
   auto pieces = two_stages();
   pieces.push_back({.begin = 0, .end = 10, .replica = 1});
   const std::string svg = timeline_svg(drawn(pieces)->drawing, "run", SvgUse::kPage);
   EXPECT_THAT(svg, HasSubstr(">replica 1, stage 0</text>"));
 }
 
-TEST(TimelineSvg, RoundsHaveColoursAndNamesOfTheirOwn) {
+TEST(TimelineSvg, RoundsHaveTheirOwnColoursAndNames) {
   const auto made = drawn(two_stages_and_a_round());
   const std::string page = timeline_svg(made->drawing, "run", SvgUse::kPage);
   for (const char* kind : {"contribute", "reduce", "merge"}) {
@@ -102,7 +102,7 @@ TEST(TimelineSvg, RoundsHaveColoursAndNamesOfTheirOwn) {
   EXPECT_THAT(page, HasSubstr(">evaluate</text>"));
 }
 
-TEST(TimelineSvg, ATitleSaysWhatAPieceOfARoundWas) {
+TEST(TimelineSvg, TitlesDescribePiecesOfRounds) {
   auto pieces = two_stages_and_a_round();
   pieces.push_back({.kind = WorkKind::kMerge, .begin = 110, .end = 111, .microbatch = 6});
   pieces.push_back({.kind = WorkKind::kReduce,
@@ -123,7 +123,7 @@ TEST(TimelineSvg, ATitleSaysWhatAPieceOfARoundWas) {
         "reduce, round 7, chunk 0, of replicas 0 2, update 1, version 0, 3 ns, 40 bytes",
         "merge, round 5, chunk 1, lag 2, update 1, version 0, 4 ns, 0 bytes",
         "contribute, a copy for evaluation, update 1,",
-        "merge, round 6, chunk 0, follows without a part of its own, update 1,",
+        "merge, round 6, chunk 0, follows without contributing, update 1,",
         "reduce, mean of replicas 0 1 for evaluation, update 1,",
         "repeat, round 3 of repair, chunk 0, for replica 1, update 1,"}) {
     EXPECT_THAT(svg, HasSubstr(fmt::format("<title>{}", title)));

@@ -49,7 +49,7 @@ TEST(Trace, HasEveryPieceWithItsTimesInMicroseconds) {
             (json{{"microbatch", 12}, {"update", 4}, {"version", 2}, {"delay", 1}, {"bytes", 99}}));
 }
 
-TEST(Trace, SaysWhatAPieceOfARoundWas) {
+TEST(Trace, DescribesPiecesOfRounds) {
   const TemporaryFolder folder;
   ASSERT_TRUE(
       write_trace(folder / "t.json", history_of(two_stages_and_a_round()), std::nullopt).ok());
@@ -70,7 +70,7 @@ TEST(Trace, SaysWhatAPieceOfARoundWas) {
   EXPECT_FALSE(arguments.at("reduce 7").contains("lag"));
   EXPECT_EQ(arguments.at("contribute 7")["bytes"], 30);
   EXPECT_EQ(arguments.at("contribute 1")["lane"], "evaluation");
-  EXPECT_EQ(events_of(folder / "t.json", "s").size(), 2u) << "arrows are for microbatches alone";
+  EXPECT_EQ(events_of(folder / "t.json", "s").size(), 2u) << "only microbatches have arrows";
 }
 
 TEST(Trace, NamesItsProcessesAndThreads) {
@@ -107,7 +107,7 @@ TEST(Trace, AWindowLeavesOutTheRest) {
   EXPECT_EQ(events_of(folder / "t.json", "X").size(), 3u);
 }
 
-TEST(Trace, AFolderThatIsMissingIsOneSentence) {
+TEST(Trace, AMissingFolderIsOneSentence) {
   const auto written = write_trace("no/such/t.json", history_of(two_stages()), std::nullopt);
   ASSERT_FALSE(written.ok());
   EXPECT_THAT(written.error().message, testing::HasSubstr("cannot write no/such/t.json"));

@@ -26,13 +26,13 @@ TEST(Verdict, SaysLossBytesAndBusyShare) {
   EXPECT_EQ(lines[2], "busy   81 % of the time, 37 % in synchronous");
 }
 
-TEST(Verdict, DoesNotCompareWhatCannotBe) {
+TEST(Verdict, SaysWhatIsNotComparable) {
   RunData ours = run_of("ours", 1.2, 0, 0.8);
   RunData other = run_of("other", 1.2, 0, 0.8);
   ours.headline.tokens = 500;
   EXPECT_EQ(verdict(ours, other)[0],
-            "loss   1.2000 against 1.2000 of other: the same, after 500 and 1000 tokens, so not to "
-            "be compared");
+            "loss   1.2000 against 1.2000 of other: the same, after 500 and 1000 tokens, so not "
+            "comparable");
   other.headline.valid_loss = {};
   EXPECT_EQ(verdict(ours, other)[0], "loss   other has no validation loss to compare");
   ours.headline.bytes_allreduce = {};
@@ -41,7 +41,7 @@ TEST(Verdict, DoesNotCompareWhatCannotBe) {
   EXPECT_EQ(verdict(ours, other)[2], "busy   80 % of the time, unknown in other");
 }
 
-TEST(Verdict, DoesNotCompareLossesOfOtherValidation) {
+TEST(Verdict, DoesNotCompareLossesOfDifferentValidation) {
   RunData ours = run_of("ours", 1.2, 0, 0.8);
   RunData other = run_of("other", 1.3, 0, 0.8);
   ours.validation = {.text_hash = "a1", .tokenizer_hash = "b1", .windows = 4};
@@ -50,25 +50,26 @@ TEST(Verdict, DoesNotCompareLossesOfOtherValidation) {
   const std::string compared = verdict(ours, other)[0];
   EXPECT_EQ(compared, "loss   1.2000 against 1.3000 of other: -7.7 %, after the same tokens");
   const auto said = [](const std::string& what) {
-    return "loss   1.2000 against 1.3000 of other: not to be compared, as validation had another " +
+    return "loss   1.2000 against 1.3000 of other: not comparable, because validation had a "
+           "different " +
            what;
   };
   other.validation.windows = 8;
   EXPECT_EQ(verdict(ours, other)[0], said("number of windows"));
-  other.validation = {};  // of an older version, which did not say
+  other.validation = {};  // older versions did not record it
   EXPECT_EQ(verdict(ours, other)[0], compared);
   other.validation = {.text_hash = "a2", .tokenizer_hash = "b2", .windows = 4};
   other.config = {{"model.context", "64"}};
   EXPECT_EQ(verdict(ours, other)[0], said("text, tokenizer, context"));
 }
 
-TEST(Verdict, DoesNotCompareSharesOfOtherClocks) {
+TEST(Verdict, DoesNotCompareSharesOfDifferentClocks) {
   RunData ours = run_of("ours", 1.2, 0, 0.8);
   RunData other = run_of("other", 1.2, 0, 0.7);
   other.config = {{"run.driver", "sim"}};
   EXPECT_EQ(verdict(ours, other)[2],
-            "busy   80 % of the time, 70 % of simulated time in other: clocks that are not to be "
-            "compared");
+            "busy   80 % of the time, 70 % of simulated time in other: these clocks are not "
+            "comparable");
   ours.config = other.config;
   EXPECT_EQ(verdict(ours, other)[2], "busy   80 % of simulated time, 70 % in other");
 }

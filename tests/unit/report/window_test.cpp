@@ -95,7 +95,7 @@ TEST(ChooseWindows, CopiesForEvaluationDisturb) {
   EXPECT_EQ((*choose_windows(history_of(pieces), {}))[1].name, "updates 503 to 527 of 1000");
 }
 
-TEST(ChooseWindows, WhereEverythingIsDisturbedTheMiddleIsTaken) {
+TEST(ChooseWindows, IfEverythingIsDisturbedTheMiddleIsTaken) {
   auto pieces = steady(1000);
   for (int64_t n = 1; n <= 1000; n += 10) {
     pieces.push_back({.kind = WorkKind::kSave, .begin = n * 10, .end = n * 10, .update = n});
@@ -115,7 +115,7 @@ TEST(ChooseWindows, APartWhoseFirstUpdatesLeftNoWorkIsDrawnWhole) {
   EXPECT_EQ(windows->front().span, history.span);
 }
 
-TEST(ChooseWindows, UpdatesMeanTheirTime) {
+TEST(ChooseWindows, UpdatesSelectTheirTimeSpan) {
   const WorkHistory history = history_of(steady(20));
   const auto some =
       choose_windows(history, {.from_seconds = {}, .to_seconds = {}, .updates = UpdateRange{3, 4}});
@@ -128,7 +128,7 @@ TEST(ChooseWindows, UpdatesMeanTheirTime) {
   const auto none = choose_windows(
       history, {.from_seconds = {}, .to_seconds = {}, .updates = UpdateRange{21, 30}});
   ASSERT_FALSE(none.ok());
-  EXPECT_EQ(none.error().message, "--updates 21:30: no work there; the run has updates 1 to 20");
+  EXPECT_EQ(none.error().message, "--updates 21:30 has no work; the run has updates 1 to 20");
   EXPECT_EQ(none.error().kind, ErrorKind::kUsage);
 }
 
@@ -143,7 +143,7 @@ TEST(ChooseWindows, SecondsAreSinceTheRunBegan) {
   const auto empty =
       choose_windows(history, {.from_seconds = 1.0, .to_seconds = 1e300, .updates = {}});
   ASSERT_FALSE(empty.ok());
-  EXPECT_THAT(empty.error().message, HasSubstr("the run's work goes from 0 s to 200 ns"));
+  EXPECT_THAT(empty.error().message, HasSubstr("the run has work from 0 s to 200 ns"));
   const auto wrong =
       choose_windows(history, {.from_seconds = 2.0, .to_seconds = 1.0, .updates = {}});
   ASSERT_FALSE(wrong.ok());

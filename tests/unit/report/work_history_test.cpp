@@ -39,12 +39,12 @@ TEST(WorkHistory, HasALanePerWorkerInOrder) {
   EXPECT_EQ(history.span, (TimeSpan{{0}, {95}}));
 }
 
-TEST(WorkHistory, WorkIsInTheOrderOfItsBeginnings) {
+TEST(WorkHistory, WorkIsSortedByBegin) {
   const WorkHistory history = history_of({{.begin = 10, .end = 12}, {.begin = 0, .end = 20}});
   EXPECT_EQ(history.lanes[0].records[0].times.end.count, 20);
 }
 
-TEST(WorkHistory, OtherEventsAreLeftAlone) {
+TEST(WorkHistory, OtherEventsAreIgnored) {
   const auto history = work_history(
       {Event("started").add("seed", 1), event_of({.end = 5}), Event("update").add("update", 1)},
       "log");
@@ -52,7 +52,7 @@ TEST(WorkHistory, OtherEventsAreLeftAlone) {
   EXPECT_EQ(history->records(), 1u);
 }
 
-TEST(WorkHistory, ASessionReplacesWhatItDidAgain) {
+TEST(WorkHistory, AResumedSessionReplacesWhatItRepeats) {
   const auto history = work_history(
       {event_of({.begin = 0, .end = 10, .update = 1}),
        event_of({.begin = 10, .end = 20, .update = 2}), Event("resumed").add("update", 1),
@@ -69,7 +69,7 @@ TEST(WorkHistory, ASessionReplacesWhatItDidAgain) {
   EXPECT_EQ(history->last_update, 3);
 }
 
-TEST(ReadWorkHistory, HalfALastLineIsLeftOutAndTold) {
+TEST(ReadWorkHistory, AnIncompleteLastLineIsLeftOutAndNoted) {
   const TemporaryFolder folder;
   write_run(folder, lines_of(two_stages()) + R"({"event":"work","kind":"forw)");
   const auto history = read_work_history(folder.path());
@@ -94,9 +94,10 @@ TEST(ReadWorkHistory, GarbageInTheMiddleNamesTheLine) {
   EXPECT_THAT(complaint(event_of({.begin = -5, .end = 4}).line()),
               HasSubstr(":2: a piece of work begins before the run"));
   EXPECT_THAT(complaint(event_of({.end = INT64_MAX}).line()), HasSubstr("another century"));
-  EXPECT_THAT(complaint(event_of({.end = 1, .bytes = -1}).line()), HasSubstr("below zero"));
+  EXPECT_THAT(complaint(event_of({.end = 1, .bytes = -1}).line()),
+              HasSubstr("negative or too large"));
   EXPECT_THAT(complaint(event_of({.end = 1, .microbatch = INT64_MAX}).line()),
-              HasSubstr("beyond all bounds"));
+              HasSubstr("negative or too large"));
 }
 
 TEST(ReadWorkHistory, SaysWhatIsMissing) {
@@ -104,7 +105,7 @@ TEST(ReadWorkHistory, SaysWhatIsMissing) {
   const auto other = read_work_history(folder.path());
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(other.error().kind, ErrorKind::kUsage);
-  EXPECT_THAT(other.error().message, HasSubstr("is not a run folder; name what"));
+  EXPECT_THAT(other.error().message, HasSubstr("is not a run folder; name one"));
   ASSERT_TRUE(write_atomically(folder / "config.toml", "").ok());
   const auto no_log = read_work_history(folder.path());
   ASSERT_FALSE(no_log.ok());
@@ -115,7 +116,7 @@ TEST(ReadWorkHistory, SaysWhatIsMissing) {
   EXPECT_THAT(no_work.error().message, HasSubstr("events.jsonl records no work"));
 }
 
-TEST(WorkHistory, KnowsHowFarEveryWorkerIsAndTheFirst) {
+TEST(WorkHistory, KnowsTheUpdatesOfTheLastAndTheFirstWorker) {
   const WorkHistory history = history_of({
       {.kind = WorkKind::kUpdate, .end = 1, .update = 1},
       {.kind = WorkKind::kUpdate, .end = 1, .update = 1, .replica = 1},

@@ -31,8 +31,8 @@ TEST(ClosedForm, ABubbleIsPMinusOneOverKPlusPMinusOne) {
       const MethodResult result = result_of(
           scenario, {"mesh.stages=8", "pipeline.schedule=" + schedule, "optimizer.name=sgd",
                      "pipeline.update_every=" + std::to_string(update_every)});
-      // Stages are not quite equal: add up the way of the first microbatch, and let the slowest
-      // stage set the pace of the others.
+      // Stages are not quite equal: the first microbatch passes through all of them, and the
+      // slowest stage sets the pace of the others.
       double way = 0, slowest = 0;
       for (size_t s = 0; s < 8; ++s) {
         const Costs costs = costs_of(result, s);
@@ -46,8 +46,8 @@ TEST(ClosedForm, ABubbleIsPMinusOneOverKPlusPMinusOne) {
   }
 }
 
-// Every activation and gradient occupies its link for longer than a stage takes: one message after
-// the other, in each direction.
+// Every activation and gradient occupies its link for longer than a stage takes, so messages go one
+// after the other, in each direction.
 TEST(ClosedForm, ABandwidthBoundLinkCarriesItsBytes) {
   const Scenario scenario = scenario_of(scenario_text("bandwidth_mbit = 0.1"));
   const MethodResult result =
@@ -57,17 +57,17 @@ TEST(ClosedForm, ABandwidthBoundLinkCarriesItsBytes) {
   EXPECT_NEAR(result.tokens_per_second / (tokens_of(result.recipe.recipe) / seconds), 1, 0.01);
 }
 
-// The same where the limit is a machine's line and not the link: two neighbours share it.
+// The same if the limit is a machine's line, not the link: two neighbours share it.
 TEST(ClosedForm, AMachinesLineIsSharedByAllItSends) {
   const Scenario scenario = scenario_of(scenario_text("uplink_mbit = 0.1"));
   const MethodResult result = result_of(scenario, {"mesh.stages=3", "pipeline.update_every=4"});
   const double message = 4 * 32 * 32 * 4 + 64;
-  const double seconds = 4 * 2 * message * 8 / 0.1e6;  // of the middle stage: one each way
+  const double seconds = 4 * 2 * message * 8 / 0.1e6;  // of the middle stage, one each way
   EXPECT_NEAR(result.tokens_per_second / (tokens_of(result.recipe.recipe) / seconds), 1, 0.01);
 }
 
-// W_0 + 1 microbatches are on their way there and back, which takes 2 (P - 1) latencies.
-TEST(ClosedForm, ALatencyBoundPipelineHasItsDepthOnTheWay) {
+// W_0 + 1 microbatches are in flight; there and back takes 2 (P - 1) latencies.
+TEST(ClosedForm, ALatencyBoundPipelineHasItsDepthInFlight) {
   const Scenario scenario = scenario_of(scenario_text("latency_ms = 10000"));
   for (const int64_t extra : {0, 2}) {
     const MethodResult result = result_of(
@@ -88,15 +88,15 @@ TEST(ClosedForm, AnAllreduceTakesTwoChunksAndTwoLatencies) {
   const MethodResult result =
       result_of(scenario, {"mesh.replicas=4", "averaging.method=allreduce", "optimizer.name=sgd"});
   const Costs costs = costs_of(result, 0);
-  const int64_t runs = (result.parameters + 511) / 512;  // chunks are whole runs of 512 numbers
+  const int64_t runs = (result.parameters + 511) / 512;  // chunks are whole runs of 512 weights
   const double chunk = static_cast<double>((runs + 3) / 4 * 512 * 4 + 64);
-  const double pieces = (1 + 1 + 4) * costs.round;  // the part, the own chunk's mean, all merges
+  const double pieces = (1 + 1 + 4) * costs.round;  // the part, its chunk's mean, all merges
   const double update = costs.microbatch + costs.update + pieces + 2 * (chunk * 8 / 0.05e6 + 0.5);
   const double expected = 4 * tokens_of(result.recipe.recipe) / update;
   EXPECT_NEAR(result.tokens_per_second / expected, 1, 0.01);
 }
 
-// Two cores for four workers that are always busy otherwise: half the speed.
+// Two cores for four workers that would otherwise always be busy: half the speed.
 TEST(ClosedForm, WorkersThatShareCoresTakeTurns) {
   const Scenario own = scenario_of(scenario_text("", "tflops = 0.001\nworkers = 4"));
   const Scenario shared = scenario_of(scenario_text("", "tflops = 0.001\nworkers = 4\ncores = 2"));
@@ -105,7 +105,7 @@ TEST(ClosedForm, WorkersThatShareCoresTakeTurns) {
   EXPECT_NEAR(result_of(shared, sets).tokens_per_second / alone.tokens_per_second, 0.5, 0.005);
 }
 
-// A line that is there for one second out of two carries half.
+// A link that works every other second carries half.
 TEST(ClosedForm, ARecordedLinkCarriesWhatWasRecorded) {
   const sim::LinkTrace trace({{{0}, 1000, {1}}, {{1'000'000'000}, 0, {2}}});
   EXPECT_EQ(trace.end_of_transfer({0}, 500).count, 500'000'000);

@@ -1,4 +1,4 @@
-// What a plan and a calibration rest on: the costs of an update, and the share that is averaged.
+// What plans and calibration rely on: the costs of an update, and the averaged fraction.
 #include "recipe/stage_costs.h"
 #include "simulate/plan.h"
 #include "simulate_testing.h"
@@ -12,9 +12,9 @@ std::vector<sim::StageCosts> costs_with(const std::vector<std::string>& sets) {
   return unit_costs(recipe->recipe, 257);
 }
 
-// Of 4 stages the first three are 3, 2 and 1 forwards ahead; a look-ahead makes two guesses at
-// most.
-TEST(StageCosts, AnUpdateIsAStepAndOneForEveryGuess) {
+// The first three of 4 stages are 3, 2 and 1 forwards ahead; a look-ahead makes at most two
+// guesses.
+TEST(StageCosts, AnUpdateCostsAStepPlusOnePerGuess) {
   const auto plain = costs_with({"mesh.stages=4", "pipeline.schedule=1f1b"});
   const auto guessing = costs_with({"mesh.stages=4", "pipeline.lookahead=tentative"});
   const auto once = costs_with({"mesh.stages=4", "pipeline.refresh=1"});
@@ -38,7 +38,7 @@ TEST(StageCosts, MuonMultipliesItsMatrices) {
   EXPECT_EQ(more, std::llround(products * 1e-3));  // ns at 1 TFLOP/s
 }
 
-// What `run.driver = "sim"` takes for a run's workers is what a scenario's machines take.
+// `run.driver = "sim"` and a scenario's machines take the same time.
 TEST(StageCosts, TheDriverAndTheScenarioAgree) {
   const auto recipe = scenario_of(scenario_text(""))
                           .recipe_with({"mesh.stages=2", "optimizer.name=muon", "sim.flops=1e9",
@@ -53,7 +53,7 @@ TEST(StageCosts, TheDriverAndTheScenarioAgree) {
   }
 }
 
-TEST(StageCosts, AMachineHasASpeedOfItsOwnForUpdates) {
+TEST(StageCosts, AMachineHasItsOwnSpeedForUpdates) {
   const sim::StageCosts unit = {.forward = {1000}, .backward = {2000}, .update = {900}};
   const auto on = [&](const std::string& keys) {
     const Scenario scenario = scenario_of(scenario_text("", keys));
@@ -80,18 +80,18 @@ double planned_fraction(const std::string& site, const std::string& recipe = "")
   return chosen.averaging.fraction;
 }
 
-TEST(Plan, AveragesMoreWhereLinesCarryItUnlessTheRecipeSaysHowMuch) {
+TEST(Plan, AveragesMoreIfLinesAllowUnlessTheRecipeSetsIt) {
   EXPECT_EQ(planned_fraction(""), 0.25);
   EXPECT_EQ(planned_fraction("", "[averaging]\nfraction = 0.03\n"), 0.03);
   EXPECT_EQ(planned_fraction("uplink_mbit = 1.2"), 0.1);
   EXPECT_EQ(planned_fraction("uplink_mbit = 0.6"), 0.05);
-  // The recipe's own lag is one that rounds have, however fast lines are.
+  // The recipe's own lag applies however fast the lines are.
   EXPECT_EQ(planned_fraction("", "[averaging]\nmerge = \"fixed_lag\"\nlag = 4\n"), 0.1);
   EXPECT_EQ(planned_fraction("", "[averaging]\nmerge = \"fixed_lag\"\nlag = 20\n"), 0.05);
 }
 
 // Seven slow machines at one site, a fast one elsewhere behind a thin link.
-TEST(Plan, MayBeOneMachineAlone) {
+TEST(Plan, MayUseASingleMachine) {
   const Plan plan =
       plan_of(scenario_text("bandwidth_mbit = 0.001", "tflops = 0.00001") +
               "[[site]]\nname = \"t\"\n[[link]]\nbetween = [\"s\", \"t\"]\nbandwidth_mbit = 0.001\n"
@@ -101,7 +101,7 @@ TEST(Plan, MayBeOneMachineAlone) {
   EXPECT_EQ(chosen.placement, Placement{8});
 }
 
-TEST(Plan, KnowsWhatAnAllreduceWaitsFor) {
+TEST(Plan, AccountsForWaitingInAnAllreduce) {
   const Plan plan =
       plan_of(scenario_text("uplink_mbit = 0.05") + "[averaging]\nmethod = \"allreduce\"\n");
   int64_t held_back = 0;

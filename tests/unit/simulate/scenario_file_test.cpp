@@ -33,7 +33,7 @@ TEST(Scenario, IsReadWithItsRecipe) {
   const auto recipe = scenario->recipe_with({"model.layers=5", "model.heads=8"});
   ASSERT_TRUE(recipe.ok()) << recipe.error().message;
   EXPECT_EQ(recipe->recipe.model.width, 64);
-  EXPECT_EQ(recipe->recipe.model.layers, 6) << "the command line has the last word";
+  EXPECT_EQ(recipe->recipe.model.layers, 6) << "the command line wins";
   EXPECT_EQ(recipe->recipe.model.heads, 8);
 }
 
@@ -70,14 +70,14 @@ TEST(Scenario, BrokenTracesAreNamedByLine) {
     return scenario.ok() ? "" : scenario.error().message;
   };
   EXPECT_EQ(refused("0,100\n5,50,20\n"), "");
-  EXPECT_THAT(refused("0,100\n5,x\n"), HasSubstr("t.csv:2: a line of a trace is"));
-  EXPECT_THAT(refused("0,100\n5,-1\n"), HasSubstr("t.csv:2: a line of a trace is"));
-  EXPECT_THAT(refused("1,100\n"), HasSubstr("t.csv:1: a trace begins at 0"));
-  EXPECT_THAT(refused("0,100\n0,50\n"), HasSubstr("t.csv:2: the times of a trace ascend"));
-  EXPECT_THAT(refused("0,0\n"), HasSubstr("no byte ever moves"));
-  EXPECT_THAT(refused("0,1e-300\n"), HasSubstr("no byte ever moves"));
+  EXPECT_THAT(refused("0,100\n5,x\n"), HasSubstr("t.csv:2: a line of a trace must be"));
+  EXPECT_THAT(refused("0,100\n5,-1\n"), HasSubstr("t.csv:2: a line of a trace must be"));
+  EXPECT_THAT(refused("1,100\n"), HasSubstr("t.csv:1: a trace must begin at 0"));
+  EXPECT_THAT(refused("0,100\n0,50\n"), HasSubstr("t.csv:2: the times of a trace must ascend"));
+  EXPECT_THAT(refused("0,0\n"), HasSubstr("the trace is too slow"));
+  EXPECT_THAT(refused("0,1e-300\n"), HasSubstr("the trace is too slow"));
   EXPECT_THAT(refused("0,1\n1e-12,2\n"), HasSubstr("by a millisecond or more"));
-  EXPECT_THAT(refused("0,0\n999999998,0.001\n999999999,0\n"), HasSubstr("no byte ever moves"));
+  EXPECT_THAT(refused("0,0\n999999998,0.001\n999999999,0\n"), HasSubstr("the trace is too slow"));
 }
 
 }  // namespace

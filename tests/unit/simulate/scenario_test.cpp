@@ -1,4 +1,4 @@
-// What happens to machines, and what it does to methods.
+// Machine events, and their effect on methods.
 #include <fmt/format.h>
 
 #include "simulate/results_json.h"
@@ -11,7 +11,7 @@ const std::vector<std::string> kSparse = {"mesh.replicas=2", "mesh.stages=2"};
 const std::vector<std::string> kAllreduce = {"mesh.replicas=2", "mesh.stages=2",
                                              "averaging.method=allreduce"};
 
-TEST(Scenario, AStallHoldsUpEverybodyWhoWaits) {
+TEST(Scenario, AStallDelaysEveryoneWhoWaits) {
   const std::string text = scenario_text("latency_ms = 1");
   const Scenario calm = scenario_of(text);
   const Scenario stalled =
@@ -21,11 +21,11 @@ TEST(Scenario, AStallHoldsUpEverybodyWhoWaits) {
   EXPECT_NEAR(extra, 1000, 1);
 }
 
-TEST(Scenario, ADepartureStopsWhoWaitsAndNobodyElse) {
+TEST(Scenario, ADepartureStopsOnlyMethodsThatWait) {
   const Scenario scenario =
       scenario_of(scenario_text("latency_ms = 1") + "[[departure]]\nmachine = \"m-4\"\nat_s = 1\n");
   const MethodResult waits = result_of(scenario, kAllreduce);
-  EXPECT_NE(waits.failure.find("stands still"), std::string::npos) << waits.failure;
+  EXPECT_NE(waits.failure.find("stuck after"), std::string::npos) << waits.failure;
   const MethodResult goes_on = result_of(scenario, kSparse);
   EXPECT_EQ(goes_on.failure, "");
   EXPECT_GT(goes_on.tokens_per_second, 0);
@@ -38,23 +38,23 @@ TEST(Scenario, ChurnIsTheSameForTheSameSeed) {
   EXPECT_NE(result_of(scenario_of(text + "seed = 2\n"), kSparse).seconds, seconds);
 }
 
-TEST(Scenario, WhatHappensToMachinesIsSeenByFastMethodsToo) {
+TEST(Scenario, FastMethodsSeeMachineEventsToo) {
   const std::string text = scenario_text("latency_ms = 1\nbandwidth_mbit = 10");
   const double calm = result_of(scenario_of(text), kSparse).tokens_per_second;
-  // One of two replicas is gone after a time in which the usual forty updates would be long over.
+  // One of two replicas leaves long after the usual forty updates would be over.
   const double at = 5 * result_of(scenario_of(text), kSparse).seconds;
   const std::string departs = fmt::format("[[departure]]\nmachine = \"m-4\"\nat_s = {}\n", at);
   const MethodResult goes_on = result_of(scenario_of(text + departs), kSparse);
   EXPECT_GT(goes_on.seconds, 1.9 * at);
-  EXPECT_NEAR(goes_on.tokens_per_second / calm, 0.75, 0.03);  // both for half of the time, then one
+  EXPECT_NEAR(goes_on.tokens_per_second / calm, 0.75, 0.03);  // both for half the time, then one
   EXPECT_TRUE(goes_on.notes.empty()) << goes_on.notes[0];
-  // So many updates were asked for: then it is said.
+  // A fixed number of updates is too short, which is noted.
   const MethodResult asked = result_of(scenario_of(text + departs), kSparse, 40);
   ASSERT_EQ(asked.notes.size(), 1U);
-  EXPECT_NE(asked.notes[0].find("too short to see what happens to machines"), std::string::npos);
+  EXPECT_NE(asked.notes[0].find("too short for the machine events to show"), std::string::npos);
 }
 
-TEST(Scenario, ReplicasThatComeLateCountForTheTimeTheyAreThere) {
+TEST(Scenario, LateReplicasCountOnlyWhilePresent) {
   const std::string text = scenario_text("latency_ms = 1\nbandwidth_mbit = 10");
   const MethodResult calm = result_of(scenario_of(text), kSparse);
   const std::string joins =
@@ -63,7 +63,7 @@ TEST(Scenario, ReplicasThatComeLateCountForTheTimeTheyAreThere) {
   EXPECT_NEAR(late.tokens_per_second / calm.tokens_per_second, 0.75, 0.03);
 }
 
-TEST(Scenario, WhatIsOverInAMomentIsNoReasonToMeasureAMoment) {
+TEST(Scenario, ShortEventsDoNotShortenTheMeasurement) {
   const std::string text = scenario_text("latency_ms = 1\nbandwidth_mbit = 10");
   const double calm = result_of(scenario_of(text), kAllreduce).tokens_per_second;
   const std::string stall = "[[stall]]\nmachine = \"m-1\"\nat_s = 0.001\nfor_s = 0.001\n";
@@ -72,12 +72,12 @@ TEST(Scenario, WhatIsOverInAMomentIsNoReasonToMeasureAMoment) {
   EXPECT_TRUE(stalled.notes.empty());
 }
 
-TEST(Scenario, ChurnThatEndsIsTold) {
+TEST(Scenario, ChurnThatEndsIsNoted) {
   const MethodResult result = result_of(
       scenario_of(scenario_text("latency_ms = 1") + "[churn]\nup_s = 1e-6\ndown_s = 1e-6\n"),
       kSparse);
   ASSERT_EQ(result.notes.size(), 1U);
-  EXPECT_NE(result.notes[0].find("machines come and go for the first"), std::string::npos);
+  EXPECT_NE(result.notes[0].find("churn covers only the first"), std::string::npos);
 }
 
 TEST(Scenario, RoundsAreCountedOverWholePeriods) {
@@ -92,10 +92,11 @@ TEST(Scenario, RoundsAreCountedOverWholePeriods) {
               expected, 0.01 * expected);
   const MethodResult asked = result_of(scenario, sets, 40);
   ASSERT_EQ(asked.notes.size(), 1U);
-  EXPECT_NE(asked.notes[0].find("come every 50 updates, and 40 were simulated"), std::string::npos);
+  EXPECT_NE(asked.notes[0].find("repeat every 50 updates, but 40 were simulated"),
+            std::string::npos);
 }
 
-TEST(Scenario, MethodsDropWhatTheyHaveNoUseFor) {
+TEST(Scenario, MethodsDropKeysTheyDoNotUse) {
   const Scenario scenario =
       scenario_of(scenario_text("") +
                   "[mesh]\nstages = 2\nreplicas = 2\n[pipeline]\nlookahead = "
@@ -113,7 +114,7 @@ TEST(Scenario, MethodsDropWhatTheyHaveNoUseFor) {
   }
 }
 
-// The bytes of every purpose that a recipe's arithmetic of traffic foresees.
+// Bytes by purpose are what the recipe's traffic estimate predicts.
 TEST(Scenario, TrafficBetweenSitesIsWhatWasSent) {
   const MethodResult result = result_of(scenario_of(scenario_text("latency_ms = 1")), kSparse, 40);
   ASSERT_EQ(result.traffic.size(), 1u);

@@ -10,7 +10,7 @@
 
 namespace leeway {
 
-// Eight machines at one site, and a small model; keys in place of `site` describe the links.
+// Eight machines at one site, and a small model; `site` has keys that describe the links.
 inline std::string scenario_text(const std::string& site, const std::string& machine = "") {
   return "simulate.vocabulary = 257\n"
          "[[site]]\nname = \"s\"\n" +
