@@ -1,5 +1,5 @@
-// Walking a subset in blocks that fit the cache, for passes that change several flat buffers at
-// once. Blocks are cut from the subset alone: the same ones whatever the number of threads.
+// Walks a subset in blocks that fit the cache, for passes that change several flat buffers at once.
+// The blocks depend only on the subset, not on the number of threads.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -17,7 +17,7 @@
 
 namespace leeway {
 
-inline constexpr int64_t kBlocksPerThread = 32;  // at least: below that another thread costs more
+inline constexpr int64_t kBlocksPerThread = 32;  // minimum: with fewer, a thread does not pay off
 
 inline RunRange whole_range(const Subset& subset) {
   return {.begins = subset.begins.data(),
@@ -42,7 +42,7 @@ void for_blocks(const Subset& subset, const Body& body) {
   });
 }
 
-// One block of one flat buffer: the buffer itself where the block is a stretch of it, else a copy
+// One block of one flat buffer: the buffer itself if the block is contiguous in it, else a copy
 // that store() writes back. An undefined buffer has no data.
 template <class Scalar>
 class BufferBlock {
@@ -69,10 +69,10 @@ class BufferBlock {
   RunRange range_;
   Scalar* flat_ = nullptr;
   Scalar* data_ = nullptr;
-  std::array<Scalar, kBlockElements> copy_;  // written only where it is needed
+  std::array<Scalar, kBlockElements> copy_;  // uninitialized unless needed
 };
 
-// New weights of a block, to the copy that forwards use; if there is one.
+// Writes a block's new weights to the copy that forwards use, if there is one.
 template <class Scalar>
 void write_compute(const RunRange& range, const at::Tensor& weights, const at::Tensor& compute) {
   if (!compute.defined()) return;
@@ -89,7 +89,7 @@ void write_compute(const RunRange& range, const at::Tensor& weights, const at::T
   }
 }
 
-// The sums of blocks, kept apart until all are there: added in the order of the blocks.
+// One sum per block until all are there; then they are added in block order.
 class SizeSums {
  public:
   explicit SizeSums(int64_t count)

@@ -23,7 +23,7 @@ void scatter_cpu(const Subset& subset, const at::Tensor& values, const at::Tenso
 }
 
 void check_flat(const Subset& subset, const at::Tensor& flat) {
-  LEEWAY_CHECK(flat.is_contiguous(), "a subset is of a flat buffer");
+  LEEWAY_CHECK(flat.is_contiguous(), "the buffer is contiguous");
   LEEWAY_CHECK(flat.numel() == subset.parameters, "the buffer is as long as the stage");
 }
 
@@ -33,7 +33,7 @@ at::Tensor gather(const Subset& subset, const at::Tensor& flat) {
   check_flat(subset, flat);
   if (!flat.device().is_cpu()) return SubsetView(subset, flat.device()).gather(flat);
   const at::Tensor values = at::empty({subset.count()}, flat.options());
-  switch (flat.scalar_type()) {  // only the width counts: nothing is computed
+  switch (flat.scalar_type()) {  // only the width matters: nothing is computed
     case at::kFloat:
       gather_cpu<float>(subset, flat, values);
       break;
@@ -80,8 +80,8 @@ SubsetView::SubsetView(const Subset& subset, const at::Device& device) : count_(
   const at::Tensor begins = at::empty({runs, 1}, at::kLong);
   std::copy_n(subset.begins.data(), runs, begins.mutable_data_ptr<int64_t>());
   const at::TensorOptions options = at::TensorOptions().dtype(at::kLong).device(device);
-  // The runs travel, not the coordinates. Only the last one can be short, so what is too much is
-  // at the end.
+  // Copies the runs to the device, not the coordinates. Only the last run can be short, so any
+  // excess is at the end.
   coordinates_ =
       (begins.to(device) + at::arange(subset.granularity, options)).flatten().narrow(0, 0, count_);
 }

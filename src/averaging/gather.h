@@ -1,4 +1,4 @@
-// Moving a subset's numbers out of a stage's flat buffers and back.
+// Copies a subset's values out of a stage's flat buffers and back.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,10 +9,10 @@ namespace leeway {
 
 // A new tensor [subset.count()] of the flat buffer's type and device.
 at::Tensor gather(const Subset& subset, const at::Tensor& flat);
-// The values may be of another floating type: they are rounded once.
+// The values may have another floating type: they are rounded once.
 void scatter(const Subset& subset, const at::Tensor& values, const at::Tensor& flat);
 
-// A subset as ATen reaches it on any device: a stretch of the buffer, or a list of coordinates that
+// A subset for ATen on any device: a contiguous range of the buffer, or a list of coordinates that
 // is made once for all buffers of a merge.
 class SubsetView {
  public:
@@ -23,8 +23,8 @@ class SubsetView {
 
  private:
   int64_t count_ = 0;
-  int64_t offset_ = 0;      // of the stretch
-  at::Tensor coordinates_;  // undefined: a stretch
+  int64_t offset_ = 0;      // start of the range
+  at::Tensor coordinates_;  // undefined: a contiguous range
 };
 
 }  // namespace leeway

@@ -8,13 +8,13 @@
 
 #include "base/simd.h"
 
-// For lambdas, whose call operator takes no other form of it.
+// For lambdas, whose call operator accepts no other form of the attribute.
 #define LEEWAY_INLINE __attribute__((always_inline))
 
 namespace leeway {
 namespace {
 
-// Sums side by side, whatever the width of the vectors: a fixed order that vectorizes.
+// Parallel sums, whatever the vector width: a fixed order that vectorizes.
 constexpr int64_t kLanes = 16;
 using Lanes = std::array<double, kLanes>;
 
@@ -24,7 +24,7 @@ LEEWAY_SIMD_BODY double sum_of(const Lanes& lanes) {
   return sum;
 }
 
-// Calls body(i, lane) for each of `count` elements; the lane of an element is its place alone.
+// Calls body(i, lane) for each of `count` elements; an element's lane depends only on its index.
 template <class Body>
 LEEWAY_SIMD_BODY void for_lanes(int64_t count, const Body& body) {
   int64_t i = 0;
@@ -35,7 +35,7 @@ LEEWAY_SIMD_BODY void for_lanes(int64_t count, const Body& body) {
   for (int64_t lane = 0; i < count; ++i, ++lane) body(i, static_cast<size_t>(lane));
 }
 
-// Sixteen elements at a time are a few moves without a call.
+// Copies sixteen elements at a time: a few moves, no call.
 template <class Element>
 LEEWAY_SIMD_BODY void copy_run(const Element* from, int64_t length, Element* to) {
   int64_t i = 0;
@@ -43,14 +43,14 @@ LEEWAY_SIMD_BODY void copy_run(const Element* from, int64_t length, Element* to)
   for (; i < length; ++i) to[i] = from[i];
 }
 
-// Runs lie in pages of their own, one each: no hardware fetches them ahead, and every first touch
-// would wait for memory and for the page's address.
+// Each run is in a page of its own: the hardware does not prefetch it, and the first touch would
+// wait for memory and for the page's address.
 constexpr int64_t kElementsAhead = 1024;
 
 template <class Element>
 LEEWAY_SIMD_BODY void fetch_ahead(const RunRange& range, int64_t run, const Element* flat) {
   constexpr auto kLineElements = static_cast<int64_t>(64 / sizeof(Element));
-  constexpr int64_t kRunElements = 128;  // of a longer run the rest follows by itself
+  constexpr int64_t kRunElements = 128;  // the hardware prefetches the rest of a longer run
   const int64_t ahead = run + std::max<int64_t>(1, kElementsAhead / range.granularity);
   if (ahead >= range.runs) return;
   const Element* const begin = flat + range.begins[ahead];
@@ -75,7 +75,7 @@ LEEWAY_SIMD_BODY void for_runs(const RunRange& range, const Body& body) {
 LEEWAY_SIMD_BODY uint16_t bf16_of(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
-  const uint32_t quiet_nan = 0x7fc0U;  // rounding could carry a NaN's bits into an infinity
+  const uint32_t quiet_nan = 0x7fc0U;  // rounding could turn a NaN into an infinity
   return static_cast<uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
 }
 
@@ -126,7 +126,7 @@ LEEWAY_SIMD BlockSums merge_loop(const MergeConstants& constants, const MergeBlo
       drift[lane] += static_cast<double>(step) * static_cast<double>(step);
       correction[lane] += change * change;
     };
-    if (block.sent == nullptr) {  // no difference of weights, which may not even be finite
+    if (block.sent == nullptr) {  // no step: the weights may not even be finite
       for_lanes(length, [&](int64_t i, size_t lane) LEEWAY_INLINE { element(i, lane, Scalar{0}); });
     } else {
       const Scalar* const sent = block.sent + done;
@@ -186,7 +186,7 @@ LEEWAY_SIMD void deal_runs(const Dealing& dealing, int64_t first_group, int64_t 
   const uint64_t key = dealing.key;
   for (int64_t i = 0; i < groups; ++i) {
     const uint64_t group = first + static_cast<uint64_t>(i);
-    // SplitMix64 by counter: the cycle's key is its start.
+    // Counter-based SplitMix64 that starts at the cycle's key.
     uint64_t bits = key + (group + 1) * 0x9e3779b97f4a7c15ULL;
     bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
     bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;

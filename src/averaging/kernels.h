@@ -1,7 +1,7 @@
-// The innermost loops of averaging on the CPU, over a block of a subset's positions. A block is
-// small enough for the cache: it is collected from the flat buffers, changed and put back, which
-// together is one pass over memory. Each element's arithmetic is the same whatever the width of the
-// vectors, and sums have a fixed order: bits depend neither on the machine nor on the threads.
+// The innermost loops of averaging on the CPU, over a block of a subset's positions. A block fits
+// in the cache: it is gathered from the flat buffers, changed and written back in one pass over
+// memory. Each element's arithmetic is the same for any vector width, and sums have a fixed order,
+// so the bits depend neither on the machine nor on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@ namespace leeway {
 
 // How the runs of each group are dealt out to the parts in one cycle.
 struct Dealing {
-  uint64_t key = 0;  // of the cycle
+  uint64_t key = 0;  // the cycle's
   int64_t part = 0;
   int64_t parts = 1;
   int64_t granularity = 1;
 };
-// Where this part's run of each of these groups begins.
+// Writes where this part's run begins in each of these groups.
 void deal_runs(const Dealing& dealing, int64_t first_group, int64_t groups, int64_t* begins);
 
 inline constexpr int64_t kBlockElements = 1024;
 
-// Positions [first, last) of the list that a subset's runs are, one after the other.
+// Positions [first, last) in a subset's runs, counted from one run to the next.
 struct RunRange {
-  const int64_t* begins = nullptr;  // of all runs
+  const int64_t* begins = nullptr;  // for all runs of the subset
   int64_t runs = 0;
   int64_t granularity = 1;
   int64_t first = 0;
@@ -31,7 +31,7 @@ struct RunRange {
   int64_t count() const { return last - first; }
   // Where the first position is in the flat buffer.
   int64_t offset() const { return begins[first / granularity] + first % granularity; }
-  // Whether they are neighbours there too.
+  // Whether the positions are contiguous there too.
   bool is_stretch() const {
     const int64_t first_run = first / granularity;
     const int64_t last_run = (last - 1) / granularity;
@@ -39,14 +39,14 @@ struct RunRange {
   }
 };
 
-// Between a flat buffer and a compact one. Elements are bits of 16, 32 or 64; float, double.
+// Copy between a flat buffer and a compact one. Elements are float, double or the bits of bf16.
 template <class Element>
 void gather_runs(const RunRange& range, const Element* flat, Element* compact);
 template <class Element>
 void scatter_runs(const RunRange& range, const Element* compact, Element* flat);
 
-// From one flat buffer to another: from float or double to one of them or to the bits of bf16, to
-// nearest even.
+// Copies from one flat buffer to another: from float or double to float, double or the bits of
+// bf16, rounded to nearest even.
 template <class From, class To>
 void convert_runs(const RunRange& range, const From* from, To* to);
 
@@ -56,11 +56,11 @@ struct BlockSums {
   double correction = 0;
 };
 
-// What follows is there for float and double.
+// The functions below exist for float and double.
 
-// A block of one merge. `range` is of the buffers that change; `mean` and `sent` are compact, from
-// the block's first position on. `sent` is null where nothing was sent; the buffers of rules that
-// are off are null too.
+// A block of one merge. `range` refers to the buffers that change; `mean` and `sent` are compact
+// and start at the block's first position. `sent` is null if nothing was sent; the buffers of rules
+// that are off are null too.
 template <class Scalar>
 struct MergeBlock {
   RunRange range;
@@ -72,7 +72,7 @@ struct MergeBlock {
   Scalar* outer = nullptr;
 };
 struct MergeConstants {
-  bool keeps_steps = false;  // u is added: delta, or ema where there is a buffer for it
+  bool keeps_steps = false;  // adds u (delta), or its average if there is an ema buffer
   double ema_keep = 0;       // m
   double outer_rate = 1;
   double outer_momentum = 0;
@@ -80,7 +80,7 @@ struct MergeConstants {
 template <class Scalar>
 BlockSums merge_block(const MergeConstants& constants, const MergeBlock<Scalar>& block);
 
-// A block of one merge of steps. `sent` is null where it is not in the answer.
+// A block of one merge of steps. `sent` is null if it is not in the answer.
 template <class Scalar>
 struct StepsBlock {
   int64_t count = 0;
@@ -98,7 +98,7 @@ struct StepsConstants {
 template <class Scalar>
 BlockSums merge_steps_block(const StepsConstants& constants, const StepsBlock<Scalar>& block);
 
-// sum += after - before, the difference taken first: steps are small beside weights.
+// sum += after - before, the difference taken first: steps are small compared with weights.
 template <class Scalar>
 void add_difference(const Scalar* before, const Scalar* after, int64_t count, Scalar* sum);
 // mean = sum of values[0..replicas) / replicas, added up in fp64 in that order.

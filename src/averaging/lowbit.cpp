@@ -21,7 +21,7 @@ void add_steps_cpu(const at::Tensor& before, const at::Tensor& weights, const at
   });
 }
 
-// What was not said of `values` is written back to `flat`.
+// Writes what the encoding dropped from `values` back to `flat`.
 at::Tensor encode_with_feedback(const LowbitOptions& options, const Subset& subset,
                                 const at::Tensor& values, const RandomKey& key,
                                 const at::Tensor& flat) {
@@ -67,10 +67,11 @@ void check_arguments(const LowbitMergeArguments& arguments) {
     return flat.numel() == arguments.subset.parameters && flat.is_contiguous();
   };
   LEEWAY_CHECK(!arguments.contributed || arguments.sent.defined(),
-               "who contributed has sent something");
+               "a contributor has sent something");
   LEEWAY_CHECK(is_flat(weights), "the weights are as long as the stage");
-  LEEWAY_CHECK(fits(arguments.answer), "the answer is of the subset, in the weights' type");
-  LEEWAY_CHECK(!arguments.sent.defined() || fits(arguments.sent), "what was sent is of the subset");
+  LEEWAY_CHECK(fits(arguments.answer), "the answer covers the subset, in the weights' type");
+  LEEWAY_CHECK(!arguments.sent.defined() || fits(arguments.sent),
+               "what was sent covers the subset");
   LEEWAY_CHECK(!arguments.compute.defined() || is_flat(arguments.compute),
                "the compute copy is as long as the stage");
 }

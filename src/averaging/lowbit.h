@@ -1,10 +1,10 @@
-// Averaging what replicas did, in few bits: DESIGN section 2, `lowbit`. What a lossy wire cannot
-// say now is kept and said later (error feedback), at the sender and at the owner.
+// Averages the replicas' steps in few bits: DESIGN section 2, `lowbit`. What a lossy wire format
+// drops is kept and sent later (error feedback), at the sender and at the owner.
 //
-//   contribute  a = acc + steps; q = C(a); acc = a - q         (acc holds acc + steps already)
+//   contribute  a = acc + steps; q = C(a); acc = a - q         (acc already includes the steps)
 //   reduce      b = mean q + res; Q = C(b); res = b - Q
 //   merge       s = l s + Q - q; w += (1 - l) s; ub = y ub + (1 - y) Q; w += gain ub
-//   not among the contributors of the answer:   acc += q; w += Q, and ub as above
+//   if q is not in the answer:   acc += q; w += Q, and ub as above
 #pragma once
 
 #include <ATen/ATen.h>
@@ -23,22 +23,22 @@ struct LowbitOptions {
   double gain_smoothing = 0;  // y
 };
 
-// Flat, of the stage's size and of the weights' type; undefined where the options need none.
+// Flat, with the stage's size and the weights' type; undefined where the options need none.
 struct LowbitBuffers {
   at::Tensor unsent;    // acc
-  at::Tensor pending;   // s: what merges still have to give; undefined with l = 0
-  at::Tensor momentum;  // ub; undefined with gain = 0
-  at::Tensor residual;  // res, of the chunks that this worker owns
+  at::Tensor pending;   // s: what merges have yet to apply; undefined if l = 0
+  at::Tensor momentum;  // ub; undefined if gain = 0
+  at::Tensor residual;  // res, for the chunks that this worker owns
 };
 LowbitBuffers make_lowbit_buffers(const LowbitOptions& options, const at::Tensor& weights);
 
-// After an optimizer step: remembers what was done.
+// Call after an optimizer step: adds the step to `unsent`.
 void add_steps(const at::Tensor& before, const at::Tensor& weights, LowbitBuffers& buffers);
 
-// `subset` is a chunk throughout. Encoded, ready to travel; the buffers have moved on.
+// `subset` is always one chunk. Returns the encoded contribution and updates the buffers.
 at::Tensor contribute_steps(const LowbitOptions& options, const Subset& subset,
                             const RandomKey& key, LowbitBuffers& buffers);
-// From decoded contributions in ascending order of their replicas.
+// The contributions are decoded, in ascending order of their replicas.
 at::Tensor reduce_steps(const LowbitOptions& options, const Subset& subset,
                         const std::vector<at::Tensor>& contributions, const RandomKey& key,
                         LowbitBuffers& buffers);
@@ -51,13 +51,13 @@ struct LowbitMergeArguments {
   at::Tensor weights;
   at::Tensor compute = {};  // as in MergeArguments
 };
-// Its drift is of q: what this worker had done by itself, and the answer replaces.
+// The drift is that of q: this worker's own steps, which the answer replaces.
 MergeNorms merge_steps(const LowbitOptions& options, const LowbitMergeArguments& arguments,
                        LowbitBuffers& buffers);
-// The part of it that changes weights, pending and momentum, as in merge_aten().
+// The part that changes weights, pending and momentum, with ATen as in merge_aten().
 MergeNorms merge_steps_aten(const LowbitOptions& options, const LowbitMergeArguments& arguments,
                             LowbitBuffers& buffers);
-// The answer will not come, or the run flushes: what was sent goes back to what is to be sent.
+// If the answer will not come, or the run flushes: adds what was sent back to `unsent`.
 void take_back_steps(const Subset& subset, const at::Tensor& sent, LowbitBuffers& buffers);
 
 }  // namespace leeway

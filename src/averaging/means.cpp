@@ -56,8 +56,8 @@ double squared_distance_of(const at::Tensor& left, const at::Tensor& right) {
 
 void check_alike(const std::vector<at::Tensor>& values, const at::Tensor& one) {
   for (const at::Tensor& own : values) {
-    LEEWAY_CHECK(own.numel() == one.numel(), "replicas send as many numbers");
-    LEEWAY_CHECK(own.scalar_type() == one.scalar_type(), "replicas send one type");
+    LEEWAY_CHECK(own.numel() == one.numel(), "replicas send equally many values");
+    LEEWAY_CHECK(own.scalar_type() == one.scalar_type(), "replicas send the same type");
     LEEWAY_CHECK(own.is_contiguous(), "contributions are flat");
   }
 }
@@ -68,7 +68,7 @@ at::Tensor mean_of(const std::vector<at::Tensor>& values) {
   LEEWAY_CHECK(!values.empty(), "an average needs a contributor");
   const at::Tensor& first = values.front();
   check_alike(values, first);
-  // In fp64: then the sum of equal fp32 numbers is exact, and their mean is what they are.
+  // In fp64: the sum of equal fp32 values is then exact, and so is their mean.
   if (!first.device().is_cpu()) {
     at::Tensor sum = first.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
     for (size_t i = 1; i < values.size(); ++i) sum.add_(values[i]);

@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-constexpr int64_t kEmaStartRounds = 1000;  // the paper's
+constexpr int64_t kEmaStartRounds = 1000;  // from the paper
 
 MergeConstants constants_of(const MergeOptions& options, int64_t round) {
   return {.keeps_steps = options.correction != Correction::kNone,
@@ -32,16 +32,17 @@ void check_arguments(const MergeOptions& options, const MergeArguments& argument
     return flat.numel() == arguments.subset.parameters && flat.is_contiguous();
   };
   LEEWAY_CHECK(is_flat(weights), "the weights are as long as the stage");
-  LEEWAY_CHECK(fits(arguments.mean), "the mean is of the subset, in the weights' type");
-  LEEWAY_CHECK(!arguments.sent.defined() || fits(arguments.sent), "what was sent is of the subset");
+  LEEWAY_CHECK(fits(arguments.mean), "the mean covers the subset, in the weights' type");
+  LEEWAY_CHECK(!arguments.sent.defined() || fits(arguments.sent),
+               "what was sent covers the subset");
   LEEWAY_CHECK(!arguments.compute.defined() || is_flat(arguments.compute),
                "the compute copy is as long as the stage");
   LEEWAY_CHECK(buffers.ema.defined() == options.has_ema(), "made by make_merge_buffers()");
   LEEWAY_CHECK(buffers.anchor.defined() == options.has_outer(), "made by make_merge_buffers()");
 }
 
-// Runs at least this long are merged where they are; shorter ones are collected first, so that
-// whole vectors are computed at a time.
+// Runs at least this long are merged in place; shorter ones are gathered first, so that the loops
+// work on whole vectors.
 constexpr int64_t kLongRun = 32;
 
 template <class Scalar>
@@ -70,7 +71,7 @@ BlockSums merge_collected(const MergeConstants& constants, MergeBlock<Scalar> bl
   block.ema = ema.data();
   block.anchor = anchor.data();
   block.outer = outer.data();
-  const int64_t begin = 0;  // one run: all that was collected
+  const int64_t begin = 0;  // one run: everything gathered
   const int64_t count = block.range.count();
   block.range = {.begins = &begin, .runs = 1, .granularity = count, .first = 0, .last = count};
   const BlockSums sums = merge_block(constants, block);

@@ -8,11 +8,10 @@
 namespace leeway {
 namespace {
 
-// Where simulations without gradients still come together with room to spare: they diverge near 1.5
-// and 3.1.
+// Simulations without gradients still converge here, with a margin: they diverge near 1.5 and 3.1.
 constexpr double kDeltaLimit = 1;
 constexpr double kEmaLimit = 2.5;
-constexpr double kEmaLimitConstant = 0.5;  // the m that it was found with
+constexpr double kEmaLimitConstant = 0.5;  // the m it was found with
 
 std::string_view name_of(Correction correction) {
   return correction == Correction::kDelta ? "delta" : "ema";
@@ -27,7 +26,7 @@ double rounds_in_flight(const StabilityOptions& options) {
 std::optional<double> stability_limit(const StabilityOptions& options) {
   if (options.correction == Correction::kNone) return std::nullopt;
   if (options.correction == Correction::kDelta) return kDeltaLimit;
-  // With m = 0 the rule is delta's; more smoothing than was tried is not known to allow more.
+  // With m = 0 the rule is delta's; more smoothing than was tried may not allow more.
   const double share = std::clamp(options.ema_start / kEmaLimitConstant, 0.0, 1.0);
   return kDeltaLimit + (kEmaLimit - kDeltaLimit) * share;
 }

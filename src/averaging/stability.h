@@ -19,11 +19,11 @@ struct StabilityOptions {
 };
 
 double rounds_in_flight(const StabilityOptions& options);  // nu
-// From which nu on to warn: 1 for delta, 2.5 for ema with m = .5; none: never.
+// The nu above which to warn: 1 for delta, 2.5 for ema with m = .5; none: never warn.
 std::optional<double> stability_limit(const StabilityOptions& options);
 // The smallest interval that is below the limit.
 int64_t stable_interval(const StabilityOptions& options);
-// One sentence with the numbers and what to change; none: it is stable.
+// One sentence with the figures and what to change; none: stable.
 std::optional<std::string> stability_warning(const StabilityOptions& options);
 
 }  // namespace leeway

@@ -13,14 +13,14 @@
 namespace leeway {
 namespace {
 
-// Where a round takes everything, runs are only the places where chunks may be cut: multiples of
-// the blocks of every wire format, and short enough to give a small stage's owners equal shares.
+// If a round takes everything, runs only decide where chunks may be cut: a multiple of every wire
+// format's block, and short enough to give a small stage's owners equal shares.
 constexpr int64_t kWholeGranularity = 512;
-constexpr int64_t kGroupsPerThread = 1 << 15;  // at least: below that another thread costs more
+constexpr int64_t kGroupsPerThread = 1 << 15;  // minimum: with fewer, a thread does not pay off
 
-// 1 / 0.05 and 1 / (1.0 / 3) are 20 and 3 but for the last bits; those must not add a part.
+// 1 / 0.05 and 1 / (1.0 / 3) are 20 and 3 up to rounding, which must not add a part.
 int64_t parts_of(double fraction) {
-  LEEWAY_CHECK(fraction > 0 && fraction <= 1, "a round exchanges a part of the coordinates");
+  LEEWAY_CHECK(fraction > 0 && fraction <= 1, "fraction is above 0 and at most 1");
   const double parts = std::ceil(1 / fraction * (1 - 1e-9));
   LEEWAY_CHECK(parts < 0x1p31, "rotations have 31 bits");
   return static_cast<int64_t>(parts);
@@ -41,14 +41,14 @@ Dealing dealing_of(const CutOptions& options, int64_t parts, int64_t round) {
           .granularity = options.granularity};
 }
 
-// The runs of a chunk: from the first on, up to the last, which is not in it.
+// The runs [first, last) of a chunk.
 std::pair<int64_t, int64_t> chunk_runs(int64_t runs, int64_t chunk, int64_t chunks) {
-  LEEWAY_CHECK(chunk >= 0 && chunk < chunks, "a chunk is one of the chunks");
+  LEEWAY_CHECK(chunk >= 0 && chunk < chunks, "the chunk is one of the subset's chunks");
   return {runs * chunk / chunks, runs * (chunk + 1) / chunks};
 }
 
-// Where the part's run of the last group begins: maybe behind the end, and maybe a short run. All
-// groups before it are complete.
+// Where the part's run of the last group begins: possibly past the end, and possibly a short run.
+// All groups before it are complete.
 int64_t last_begin(const CutOptions& options, const Dealing& dealing) {
   int64_t begin = 0;
   deal_runs(dealing, (runs_of(options) - 1) / dealing.parts, 1, &begin);
@@ -73,7 +73,7 @@ Subset Subset::chunk(int64_t chunk, int64_t chunks) const {
 }
 
 Cut::Cut(const CutOptions& options) : options_(options), parts_(parts_of(options.fraction)) {
-  LEEWAY_CHECK(options.parameters >= 0, "a stage has a number of parameters");
+  LEEWAY_CHECK(options.parameters >= 0, "the parameter count is not negative");
   LEEWAY_CHECK(options.granularity > 0, "a run has coordinates");
   if (parts_ == 1) options_.granularity = kWholeGranularity;
 }
@@ -105,7 +105,7 @@ int64_t Cut::count(int64_t round) const {
 int64_t Cut::count(int64_t round, int64_t chunk, int64_t chunks) const {
   const int64_t all = count(round);
   const int64_t runs = (all + options_.granularity - 1) / options_.granularity;
-  // Only the last run of all may be a short one.
+  // Only the very last run may be short.
   const auto before = [&](int64_t run) { return std::min(run * options_.granularity, all); };
   const auto [first, last] = chunk_runs(runs, chunk, chunks);
   return before(last) - before(first);

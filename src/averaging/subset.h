@@ -3,9 +3,9 @@
 //
 // A stage's coordinates are cut into runs of `granularity`, and every `parts` neighbouring runs
 // form a group. In each group the runs are dealt out to the parts by a rotation that is drawn anew
-// for each cycle of `parts` rounds. So the parts of a cycle are disjoint and cover everything, a
-// coordinate is equally likely to be in any of them, independently of all other groups, and a list
-// of runs costs time and memory for its own part alone, in ascending order.
+// for each cycle of `parts` rounds. So the parts of a cycle are disjoint and cover everything. A
+// coordinate is equally likely to be in any of them, independently of all other groups. Listing a
+// part's runs, in ascending order, costs time and memory only for that part.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace leeway {
 
-// Runs of consecutive coordinates, ascending and disjoint. All are `granularity` long but for one
-// that reaches to the end of the stage.
+// Runs of consecutive coordinates, ascending and disjoint. All are `granularity` long, except that
+// the end of the stage may cut the last one short.
 struct Subset {
   int64_t granularity = 1;
-  int64_t parameters = 0;  // of the stage
+  int64_t parameters = 0;  // in the stage
   std::vector<int64_t> begins;
 
   int64_t count() const;  // coordinates
   int64_t length(size_t run) const;
-  // Chunk `chunk` of `chunks`: a range of the runs; together they are the subset.
+  // Chunk `chunk` of `chunks`: a range of the runs. Together the chunks are the subset.
   Subset chunk(int64_t chunk, int64_t chunks) const;
 };
 
@@ -32,7 +32,7 @@ struct CutOptions {
   uint64_t seed = 0;
   StageId stage = {};
   int64_t parameters = 0;
-  double fraction = 1;  // the real one is 1 / parts
+  double fraction = 1;  // effectively 1 / parts
   int64_t granularity = 64;
 };
 
@@ -43,7 +43,7 @@ class Cut {
   int64_t parts() const { return parts_; }  // rounds in a cycle: ceil(1 / fraction)
   int64_t granularity() const { return options_.granularity; }
   Subset subset(int64_t round) const;
-  // Of its coordinates, or of a chunk's, without making the list.
+  // The number of coordinates in the subset, or in one chunk, without listing its runs.
   int64_t count(int64_t round) const;
   int64_t count(int64_t round, int64_t chunk, int64_t chunks) const;
 

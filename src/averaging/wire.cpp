@@ -13,12 +13,12 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "scales travel as little endian");
 
-constexpr int64_t kBlocksPerThread = 128;  // at least: below that another thread costs more
+constexpr int64_t kBlocksPerThread = 128;  // minimum: with fewer, a thread does not pay off
 constexpr int64_t kScaleBytes = 4;
 
 struct BlockForm {
   int64_t numbers = 0;
-  int64_t bytes = 0;  // of a whole block
+  int64_t bytes = 0;  // in a whole block
 };
 
 bool is_int8(WireFormat format) {
@@ -44,7 +44,7 @@ BlockForm form_of(WireFormat format) {
   return {.numbers = numbers, .bytes = kScaleBytes + code_bytes(format, numbers)};
 }
 
-// Calls body(block, first number, count of numbers, first byte) for each block, on several threads.
+// Calls body(block, first value, count of values, first byte) for each block, on several threads.
 template <class Body>
 void for_wire_blocks(WireFormat format, int64_t count, const Body& body) {
   const BlockForm form = form_of(format);
@@ -92,7 +92,7 @@ void decode_blocks(WireFormat format, const uint8_t* encoded, const at::Tensor& 
 }
 
 void check_type(at::ScalarType type) {
-  LEEWAY_CHECK(type == at::kFloat || type == at::kDouble, "fp32 or fp64 travels");
+  LEEWAY_CHECK(type == at::kFloat || type == at::kDouble, "values are fp32 or fp64");
 }
 
 }  // namespace
@@ -101,8 +101,8 @@ at::Tensor encode(WireFormat format, const at::Tensor& values, const RandomKey& 
   check_type(values.scalar_type());
   if (format == WireFormat::kF32) return values.contiguous();
   if (format == WireFormat::kBf16) return values.contiguous().to(at::kBFloat16);
-  // Blocks with scales are for networks, and what goes there comes by the CPU anyway: one place
-  // that makes them is worth more than a second one on the device.
+  // Blocks with scales are for networks, and that data passes through the CPU anyway: a second
+  // implementation on the device is not worth it.
   const at::Tensor numbers = values.cpu().contiguous();
   const int64_t bytes = encoded_bytes(format, numbers.numel(), numbers.scalar_type());
   const at::Tensor encoded = at::empty({bytes}, at::kByte);
@@ -118,7 +118,7 @@ at::Tensor decode(WireFormat format, const at::Tensor& encoded, int64_t count,
                   at::ScalarType type) {
   check_type(type);
   LEEWAY_CHECK(encoded.numel() * encoded.element_size() == encoded_bytes(format, count, type),
-               "is_encoding() was asked before");
+               "the caller checked is_encoding()");
   if (!has_blocks(format)) return encoded.to(type);
   const at::Tensor bytes = encoded.cpu().contiguous();  // as in encode()
   const at::Tensor values = at::empty({count}, at::TensorOptions().dtype(type));

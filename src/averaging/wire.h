@@ -1,13 +1,13 @@
-// Number formats that averaging travels in. An encoded tensor is what a message carries: its bytes
-// are the bytes that are counted.
+// Number formats of averaging's messages. An encoded tensor is what a message carries: its bytes
+// are the bytes counted as traffic.
 //
-//   f32      the numbers as they are (fp64 in tests that keep their weights so): the same tensor
+//   f32      the values unchanged (fp64 in tests with fp64 weights): the same tensor
 //   bf16     rounded to nearest
-//   int8     blocks of 256: a scale (fp32, largest magnitude / 127), then whole numbers; to nearest
-//   int8_stochastic   the same, rounded up or down so that the mean is right
+//   int8     blocks of 256: a scale (fp32, largest magnitude / 127), then integers; to nearest
+//   int8_stochastic   the same, rounded up or down at random so that the mean is exact
 //   int4     blocks of 128: a scale (fp32, largest magnitude / 7), then two numbers to a byte
-//   ternary  blocks of 512: a scale (fp32), then five numbers from {-1, 0, 1} to a byte. Kept are
-//            those above .6 of the block's root mean square; the scale is their mean magnitude.
+//   ternary  blocks of 512: a scale (fp32), then five values from {-1, 0, 1} to a byte. Values
+//            above .6 of the block's root mean square are kept; the scale is their mean magnitude.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -23,12 +23,12 @@ inline constexpr int64_t kInt8Block = 256;
 inline constexpr int64_t kInt4Block = 128;
 inline constexpr int64_t kTernaryBlock = 512;
 
-// `key`: of the stochastic rounding; the others do not look at it.
+// `key`: for stochastic rounding; other formats ignore it.
 at::Tensor encode(WireFormat format, const at::Tensor& values, const RandomKey& key);
 at::Tensor decode(WireFormat format, const at::Tensor& encoded, int64_t count, at::ScalarType type);
-// What encode() makes of `count` numbers of this type.
+// The size of what encode() returns for `count` values of this type.
 int64_t encoded_bytes(WireFormat format, int64_t count, at::ScalarType type);
-// Whether `encoded` can be what encode() made of `count` numbers: what arrives is input.
+// Whether `encoded` can be the result of encode() for `count` values: received data is not trusted.
 bool is_encoding(WireFormat format, const at::Tensor& encoded, int64_t count, at::ScalarType type);
 
 }  // namespace leeway

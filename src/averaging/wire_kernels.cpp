@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kScaleBytes = 4;
 constexpr int64_t kTernaryMax = 512;
-constexpr int kPlanes = 5;  // numbers in a byte
+constexpr int kPlanes = 5;  // values per byte
 constexpr int64_t kLanes = 16;
 using Lanes = std::array<double, kLanes>;
 
@@ -23,7 +23,7 @@ template <class Scalar>
 using BitsOf = std::conditional_t<std::is_same_v<Scalar, float>, int32_t, int64_t>;
 
 // Adding it leaves no bits for a fraction: the sum is rounded to nearest even, and its lowest byte
-// is the whole number. No conversion, which would be undefined for a NaN.
+// is the integer. This avoids a conversion, which would be undefined for NaN.
 template <class Scalar>
 constexpr Scalar kRounder = static_cast<Scalar>(std::is_same_v<Scalar, float> ? 0x1.8p23
                                                                               : 0x1.8p52);
@@ -39,7 +39,7 @@ LEEWAY_SIMD_BODY float scale_of(const uint8_t* encoded) {
   return scale;
 }
 
-// The largest as whole numbers: those order like magnitudes, and NaN is above all.
+// Compares the bits as integers: they order like magnitudes, with NaN above everything.
 template <class Scalar>
 LEEWAY_SIMD_BODY Scalar largest_magnitude(const Scalar* values, int64_t count) {
   using Bits = BitsOf<Scalar>;
@@ -51,7 +51,7 @@ LEEWAY_SIMD_BODY Scalar largest_magnitude(const Scalar* values, int64_t count) {
   return std::bit_cast<Scalar>(largest);
 }
 
-// Writes the scale and returns what values are multiplied by.
+// Writes the scale and returns the factor to multiply values by.
 template <class Scalar>
 LEEWAY_SIMD_BODY Scalar write_scale(const Scalar* values, int64_t count, Scalar most,
                                     uint8_t* encoded) {
@@ -61,7 +61,7 @@ LEEWAY_SIMD_BODY Scalar write_scale(const Scalar* values, int64_t count, Scalar 
   return scale == 0 ? Scalar{0} : 1 / static_cast<Scalar>(scale);
 }
 
-// Rounding of the scale may have taken the largest a little too far.
+// The scale is rounded, so the largest value may end up slightly out of range.
 template <class Scalar>
 LEEWAY_SIMD_BODY Scalar clamped(Scalar value, Scalar most) {
   value = value > most ? most : value;
@@ -73,7 +73,7 @@ LEEWAY_SIMD_BODY uint8_t low_byte(Scalar rounded) {
   return static_cast<uint8_t>(std::bit_cast<BitsOf<Scalar>>(rounded));
 }
 
-// Chris Wellons's lowbias32: 32 bits vectorize where a product of 64 is slow.
+// Chris Wellons's lowbias32: 32-bit products vectorize, 64-bit ones are slow.
 LEEWAY_SIMD_BODY uint32_t mixed(uint32_t x) {
   x = (x ^ (x >> 16U)) * 0x7feb352dU;
   x = (x ^ (x >> 15U)) * 0x846ca68bU;
@@ -105,7 +105,7 @@ LEEWAY_SIMD_BODY TernaryRule ternary_rule(const Scalar* values, int64_t padded, 
   const double square = lane_sum<true>(values, padded) / static_cast<double>(count);
   const double threshold = 0.6 * std::sqrt(square);
   const auto compared = static_cast<Scalar>(threshold);
-  // Apart from their sum: a conversion to fp64 that depends on a condition would be a branch.
+  // Separate from the sum: a conditional conversion to fp64 would be a branch.
   std::array<Scalar, kTernaryMax + kLanes> kept;
   BitsOf<Scalar> kept_count = 0;
   for (int64_t i = 0; i < padded; ++i) {
@@ -114,7 +114,7 @@ LEEWAY_SIMD_BODY TernaryRule ternary_rule(const Scalar* values, int64_t padded, 
     kept_count += size > compared ? 1 : 0;
   }
   const double mean = lane_sum<false>(kept.data(), padded) / static_cast<double>(kept_count);
-  const auto scale = static_cast<float>(mean);  // NaN where none is kept
+  const auto scale = static_cast<float>(mean);  // NaN if none is kept
   const bool usable = threshold < std::numeric_limits<double>::infinity() &&
                       scale < std::numeric_limits<float>::infinity();
   if (!usable) return {.threshold = std::numeric_limits<double>::infinity(), .scale = 0};
@@ -145,7 +145,7 @@ LEEWAY_SIMD void encode_int8_stochastic_block(const Scalar* values, int64_t coun
     const Scalar value = clamped(values[i] * inverse, kInt8Most<Scalar>);
     const Scalar nearest = (value + kRounder<Scalar>)-kRounder<Scalar>;
     const Scalar below = nearest - (nearest > value ? Scalar{1} : Scalar{0});
-    // value - below is exact, so the chance to go up is right to the last of 24 bits.
+    // value - below is exact, so the chance of rounding up is exact to 24 bits.
     const uint32_t bits = mixed(start + static_cast<uint32_t>(i) * step) >> 8U;
     const Scalar chance = static_cast<Scalar>(static_cast<int32_t>(bits)) * Scalar{0x1p-24F};
     const Scalar up = chance < value - below ? Scalar{1} : Scalar{0};

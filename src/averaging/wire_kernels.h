@@ -1,21 +1,21 @@
-// One block of an encoding at a time, on the CPU. A block is its scale, fp32 in the byte order of
-// the machine (little endian everywhere we run; wire.cpp refuses to compile elsewhere), then codes.
+// Encodes and decodes one block at a time, on the CPU. A block is its scale, fp32 in the machine's
+// byte order (little endian everywhere we run; wire.cpp does not compile elsewhere), then codes.
 #pragma once
 
 #include <cstdint>
 
 namespace leeway {
 
-// Bytes of codes of `count` ternary numbers.
+// Bytes of codes for `count` ternary values.
 constexpr int64_t ternary_codes(int64_t count) { return (count + 4) / 5; }
 
 // Bytes of codes of `count` numbers of four bits.
 constexpr int64_t int4_codes(int64_t count) { return (count + 1) / 2; }
 
-// What follows is there for float and double.
+// The functions below exist for float and double.
 
-// A number that is not finite makes a scale that is not: the block arrives as NaN, as it would in
-// f32. Blocks of less than the smallest normal number are zero.
+// A value that is not finite makes the scale not finite: the block arrives as NaN, as it would in
+// f32. A block whose scale is below the smallest normal number becomes zero.
 template <class Scalar>
 void encode_int8_block(const Scalar* values, int64_t count, uint8_t* encoded);
 template <class Scalar>
@@ -30,15 +30,14 @@ void encode_int4_block(const Scalar* values, int64_t count, uint8_t* encoded);
 template <class Scalar>
 void decode_int4_block(const uint8_t* encoded, int64_t count, Scalar* values);
 
-// Byte k of B has the numbers k, k + B, .. k + 4 B, so that neighbours are packed by vectors: the
-// first is its lowest digit to the base of 3, and digits are 1 more than what they say.
-// A block with a number that is not finite is sent as zeros: with error feedback it stays, visible,
-// where it came from.
+// Byte k of B contains the values k, k + B, .. k + 4 B, so that packing vectorizes: the first is
+// the lowest base-3 digit, and a digit is its value plus 1. A block with a value that is not finite
+// is sent as zeros: with error feedback that value stays visible at the sender.
 template <class Scalar>
 void encode_ternary_block(const Scalar* values, int64_t count, uint8_t* encoded);
 template <class Scalar>
 void decode_ternary_block(const uint8_t* encoded, int64_t count, Scalar* values);
-// Whether these can be bytes of such a block.
+// Whether these bytes can be such a block.
 bool is_ternary_block(const uint8_t* encoded, int64_t count);
 
 }  // namespace leeway

@@ -86,7 +86,7 @@ std::string way_out(const Path& checkpoint) {
       return "use the earlier checkpoint " + it->string();
     }
   }
-  return "there is no earlier checkpoint beside it, so train again or use a copy";
+  return "there is no earlier checkpoint next to it, so train again or use a copy";
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ Result<Path> latest_checkpoint(const Path& checkpoints) {
   auto all = list_checkpoints(checkpoints);
   if (all.empty()) {
     return Error{checkpoints.string() +
-                 " holds no complete checkpoint; train first, or name another run"};
+                 " has no complete checkpoint; train first, or name another run"};
   }
   return std::move(all.back());
 }

@@ -19,19 +19,19 @@ struct CheckpointFile {
   std::variant<std::string, TensorFile> content;  // text, or a safetensors file
 };
 
-// Writes beside the target, syncs, renames; returns the new folder. On failure nothing of it is
-// left and the older checkpoints stand. Afterwards only the newest `keep` (at least 1) remain.
-// Checkpoints of later updates are of a history that this one supersedes (the run went on from an
-// earlier one), so they go as well: the latest is always the one written last.
-// One process writes to `checkpoints` at a time; what a dead one left unfinished is removed.
+// Writes next to the target, syncs, renames; returns the new folder. On failure nothing of it is
+// left and older checkpoints are untouched. Afterwards only the newest `keep` (at least 1) remain.
+// Checkpoints of later updates belong to a history that this one supersedes (the run was resumed
+// from an earlier checkpoint), so they are removed too: the latest is always the one written last.
+// Only one process may write to `checkpoints` at a time; leftovers of a dead one are removed.
 Result<Path> write_checkpoint(const Path& checkpoints, int64_t update,
                               const std::vector<CheckpointFile>& files, int64_t keep);
 
-// Complete ones (checkpoint.json is there and every file has its size), newest last. A folder
-// that is missing or unreadable has none.
+// Complete checkpoints (checkpoint.json is there and every file has its size), newest last. A
+// folder that is missing or unreadable has none.
 std::vector<Path> list_checkpoints(const Path& checkpoints);
 
-// All that have the name of one, sound or not, newest last.
+// All folders named like a checkpoint, intact or not, newest last.
 std::vector<Path> named_checkpoints(const Path& checkpoints);
 
 Result<Path> latest_checkpoint(const Path& checkpoints);

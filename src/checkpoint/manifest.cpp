@@ -63,7 +63,7 @@ Result<Manifest> read_manifest(const Path& folder) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!is_manifest(json)) {
     return Error{(folder / kManifestName).string() +
-                 " is not the list of a checkpoint's files; use an earlier checkpoint"};
+                 " is not a valid list of a checkpoint's files; use an earlier checkpoint"};
   }
   Manifest manifest;
   manifest.update = json["update"].get<int64_t>();

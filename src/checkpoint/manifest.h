@@ -1,5 +1,5 @@
-// checkpoint.json: what a checkpoint's folder holds. It is written last, so its presence says that
-// the rest was written, and its hashes say that the rest is still what it was.
+// checkpoint.json: what a checkpoint's folder contains. It is written last, so its presence means
+// that the rest was written, and its hashes show whether the rest is still unchanged.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Manifest {
   std::vector<ManifestEntry> files;
 };
 
-// The entry of a file that lies in the folder now.
+// The entry for a file that is in the folder.
 Result<ManifestEntry> describe_file(const Path& folder, const std::string& name);
 
 Status write_manifest(const Path& folder, const Manifest& manifest);

@@ -30,8 +30,8 @@ SafetensorsHeader header_of(const TensorFile& file, const std::vector<size_t>& o
   header.metadata = file.metadata;
   std::set<std::string> names = {"__metadata__"};
   for (const auto& [name, tensor] : file.tensors) {
-    LEEWAY_CHECK(tensor.defined(), "a tensor to save exists");
-    LEEWAY_CHECK(is_stored_dtype(tensor.scalar_type()), "safetensors cannot hold " + name);
+    LEEWAY_CHECK(tensor.defined(), "a tensor to save is defined");
+    LEEWAY_CHECK(is_stored_dtype(tensor.scalar_type()), "safetensors cannot store " + name);
     LEEWAY_CHECK(names.insert(name).second, "two tensors have the name " + name);
     header.entries.push_back(
         {.name = name, .dtype = tensor.scalar_type(), .shape = tensor.sizes().vec()});

@@ -18,15 +18,15 @@ struct NamedTensor {
 };
 
 struct TensorFile {
-  std::vector<NamedTensor> tensors;             // different names; the order is kept
+  std::vector<NamedTensor> tensors;             // unique names; the order is kept
   std::map<std::string, std::string> metadata;  // Hugging Face asks for {"format": "pt"}
 };
 
-// All or nothing. Tensors are written where they lie; only one that is on a GPU or not contiguous
-// is copied first, one at a time.
+// All or nothing. Tensors are written directly from memory; only those on a GPU or not contiguous
+// are copied first, one at a time.
 Status write_safetensors(const Path& path, const TensorFile& file);
 
-// On the CPU, in memory of their own: the file may be replaced or removed afterwards.
+// Reads into CPU memory: the file may be replaced or removed afterwards.
 Result<TensorFile> read_safetensors(const Path& path);
 
 }  // namespace leeway

@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 using Json = nlohmann::ordered_json;  // keeps the order of the tensors
 
 constexpr uint64_t kLengthBytes = 8;
-constexpr uint64_t kHeaderBytesMax = 100'000'000;  // as the reference implementation
+constexpr uint64_t kHeaderBytesMax = 100'000'000;  // as in the reference implementation
 constexpr const char* kMetadata = "__metadata__";
 
 struct DTypeName {
@@ -45,13 +45,13 @@ std::optional<at::ScalarType> dtype_named(std::string_view name) {
 const char* name_of(at::ScalarType dtype) {
   const auto found = std::find_if(kDTypes.begin(), kDTypes.end(),
                                   [&](const DTypeName& entry) { return entry.dtype == dtype; });
-  LEEWAY_CHECK(found != kDTypes.end(), "is_stored_dtype() was not asked");
+  LEEWAY_CHECK(found != kDTypes.end(), "the caller checked is_stored_dtype()");
   return found->name;
 }
 
 Error broken(const Path& path, std::string_view what) {
   return Error{
-      fmt::format("{} is not a sound safetensors file: {}; use another file", path.string(), what)};
+      fmt::format("{} is not a valid safetensors file: {}; use another file", path.string(), what)};
 }
 
 Error cut_short(const Path& path, uint64_t promised, uint64_t present) {
@@ -61,8 +61,8 @@ Error cut_short(const Path& path, uint64_t promised, uint64_t present) {
                   path.string(), promised, present)};
 }
 
-// nullopt: not even the largest file could hold it. Zeros do not hide a senseless dimension,
-// because ATen multiplies them all for its strides.
+// nullopt: too large for any file. A zero dimension does not excuse an absurd one, because ATen
+// multiplies them all for its strides.
 std::optional<uint64_t> byte_count(const std::vector<int64_t>& shape, at::ScalarType dtype) {
   uint64_t product = c10::elementSize(dtype);
   bool empty = false;
@@ -77,8 +77,8 @@ std::optional<uint64_t> byte_count(const std::vector<int64_t>& shape, at::Scalar
   return empty ? 0 : product;
 }
 
-// The JSON text, or nothing if it is not an object or names a key twice (whoever reads the file
-// next may believe the other one).
+// Parses the JSON text; nullopt if it is not an object or has a duplicate key (another reader may
+// pick the other value).
 std::optional<Json> parse_object(std::string_view text) {
   std::set<std::string> names;
   bool repeated = false;
@@ -106,13 +106,13 @@ Result<TensorEntry> parse_entry(const Path& path, const std::string& name, const
                         json.contains("data_offsets") && is_unsigned_array(json["data_offsets"]) &&
                         json["data_offsets"].size() == 2;
   if (!complete) {
-    return broken(path, fmt::format("tensor '{}' lacks a proper dtype, shape or offsets", name));
+    return broken(path, fmt::format("tensor '{}' lacks a valid dtype, shape or offsets", name));
   }
   const auto dtype_name = json["dtype"].get<std::string>();
   const auto dtype = dtype_named(dtype_name);
   if (!dtype) {
     return broken(path, fmt::format("tensor '{}' has dtype {}, but only F64, F32, BF16, F16, I64, "
-                                    "I32 and U8 are read",
+                                    "I32 and U8 are supported",
                                     name, dtype_name));
   }
   TensorEntry entry = {.name = name,
@@ -122,7 +122,8 @@ Result<TensorEntry> parse_entry(const Path& path, const std::string& name, const
                        .end = json["data_offsets"][1].get<uint64_t>()};
   const auto bytes = byte_count(entry.shape, entry.dtype);
   if (!bytes || entry.end < entry.begin || entry.end - entry.begin != *bytes) {
-    return broken(path, fmt::format("the shape of tensor '{}' does not fit its bytes", name));
+    return broken(path,
+                  fmt::format("the shape of tensor '{}' does not match its size in bytes", name));
   }
   return entry;
 }
@@ -130,13 +131,13 @@ Result<TensorEntry> parse_entry(const Path& path, const std::string& name, const
 Status parse_metadata(const Path& path, const Json& json, SafetensorsHeader& header) {
   if (!json.is_object()) return broken(path, "its metadata is not an object");
   for (const auto& [key, value] : json.items()) {
-    if (!value.is_string()) return broken(path, fmt::format("metadata '{}' is not a text", key));
+    if (!value.is_string()) return broken(path, fmt::format("metadata '{}' is not a string", key));
     header.metadata[key] = value.get<std::string>();
   }
   return {};
 }
 
-// The tensors lie end to end and the file ends with the last one, as the reference reader demands.
+// The tensors must fill the file to its end without gaps, as the reference reader requires.
 Status check_coverage(const Path& path, const SafetensorsHeader& header, uint64_t file_bytes) {
   std::vector<const TensorEntry*> sorted;
   for (const auto& entry : header.entries) sorted.push_back(&entry);
@@ -174,7 +175,8 @@ std::string format_header(const SafetensorsHeader& header) {
                         {"shape", entry.shape},
                         {"data_offsets", {entry.begin, entry.end}}};
   }
-  // Metadata may quote a path that is not UTF-8; JSON has to be, and a throw would lose the file.
+  // Metadata may quote a path that is not UTF-8; JSON must be, and an exception would lose the
+  // file.
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.append((8 - text.size() % 8) % 8, ' ');
   const uint64_t length = text.size();
@@ -188,13 +190,13 @@ Result<SafetensorsHeader> parse_header(const Path& path, std::span<const std::by
   if (file.size() < kLengthBytes) return cut_short(path, kLengthBytes, file.size());
   uint64_t length = 0;
   std::memcpy(&length, file.data(), kLengthBytes);
-  if (length > kHeaderBytesMax) return broken(path, "it does not start with a header's length");
+  if (length > kHeaderBytesMax) return broken(path, "it does not start with a valid header length");
   if (length > file.size() - kLengthBytes) {
     return cut_short(path, kLengthBytes + length, file.size());
   }
   const auto json = parse_object(
       {reinterpret_cast<const char*>(file.data()) + kLengthBytes, static_cast<size_t>(length)});
-  if (!json) return broken(path, "its header is not a JSON object with different names");
+  if (!json) return broken(path, "its header is not a JSON object with unique names");
 
   SafetensorsHeader header;
   header.data_offset = kLengthBytes + length;

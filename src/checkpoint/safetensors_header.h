@@ -1,5 +1,5 @@
-// The head of a safetensors file: eight bytes of length, then JSON that says where each tensor
-// lies. Apart from safetensors.h so that hostile bytes can be tried on it without any tensor.
+// The header of a safetensors file: eight bytes of length, then JSON that says where each tensor
+// is. Separate from safetensors.h so that tests can feed it hostile bytes without any tensors.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -26,16 +26,16 @@ struct TensorEntry {
 struct SafetensorsHeader {
   std::vector<TensorEntry> entries;
   std::map<std::string, std::string> metadata;
-  uint64_t data_offset = 0;  // of the first tensor byte in the file
+  uint64_t data_offset = 0;  // where the first tensor byte is in the file
 };
 
 // The bytes before the tensors, padded with spaces so that the tensors start at a multiple of 8.
 std::string format_header(const SafetensorsHeader& header);
 
-// Believes nothing: length, JSON, dtypes, shapes, and that the tensors fill the rest of the file
-// without a gap or an overlap. `path` is for the error sentences only.
+// Trusts nothing: checks length, JSON, dtypes, shapes, and that the tensors fill the rest of the
+// file without a gap or an overlap. `path` is only for error messages.
 Result<SafetensorsHeader> parse_header(const Path& path, std::span<const std::byte> file);
 
-bool is_stored_dtype(at::ScalarType dtype);  // one of those that a file may hold
+bool is_stored_dtype(at::ScalarType dtype);  // whether a file can store it
 
 }  // namespace leeway

@@ -64,7 +64,7 @@ Status parse_counters(const Path& path, SavedRun& run) {
       state.rounds = replica.at("rounds").get<std::vector<std::vector<int64_t>>>();
     }
     if (run.state.replicas.empty()) return wrong;
-  } catch (const std::exception&) {  // a missing or misshapen member, whichever
+  } catch (const std::exception&) {  // a missing or malformed member
     return wrong;
   }
   return {};
@@ -75,7 +75,7 @@ Result<at::Tensor> read_weights(const Path& path, const ModelShape& shape) {
   std::map<std::string, at::Tensor> tensors;
   for (const NamedTensor& named : file.tensors) tensors[named.name] = named.tensor;
   const int64_t count = parameter_count(slice_layout(shape, whole_model(shape)));
-  if (tensors.empty()) return Error{path.string() + " holds no tensors; use another checkpoint"};
+  if (tensors.empty()) return Error{path.string() + " has no tensors; use another checkpoint"};
   const at::Tensor flat = at::empty({count}, tensors.begin()->second.options());
   LEEWAY_TRY(from_hugging_face(shape, whole_model(shape), tensors, flat));
   return flat;
@@ -84,13 +84,13 @@ Result<at::Tensor> read_weights(const Path& path, const ModelShape& shape) {
 constexpr const char* kWeightsName = "weights";
 std::string replica_prefix(size_t replica) { return fmt::format("replica.{}.", replica); }
 
-// Hands every replica the tensors that are its own.
+// Gives every replica its own tensors.
 Status take_buffers(const Path& path, TensorFile file, ModelState& state) {
   const int64_t parameters = state.weights.numel();
   const bool several = state.replicas.size() > 1;
   for (NamedTensor& named : file.tensors) {
     if (named.tensor.numel() != parameters) {
-      return Error{fmt::format("{}: {} has {} numbers and the model {}; use another checkpoint",
+      return Error{fmt::format("{}: {} has {} values, but the model has {}; use another checkpoint",
                                path.string(), named.name, named.tensor.numel(), parameters)};
     }
     for (size_t r = 0; r < state.replicas.size(); ++r) {

@@ -1,4 +1,4 @@
-// A run on disk: what a checkpoint holds beside the model, and how a run goes on from it.
+// A run on disk: what a checkpoint contains, and how a run resumes from it.
 //
 //   config.json, model.safetensors   the model as Hugging Face opens it
 //   state.safetensors                the optimizer's flat buffers; with several replicas, the
@@ -17,24 +17,24 @@
 
 namespace leeway {
 
-// Everything of a run but the tensors.
+// Everything in a run except the tensors.
 struct RunCounters {
   int64_t update = 0;
-  double seconds = 0;                // of the run so far, over all sessions
+  double seconds = 0;                // run time so far, over all sessions
   double seconds_updating = 0;       // the part of it spent on updates
   std::deque<double> recent_losses;  // the last few updates': the summary's train_loss
   uint64_t tokenizer_hash = 0;
-  uint64_t data_hash = 0;         // of the training tokens
-  int64_t bytes_activations = 0;  // that stages have sent each other, over all sessions
+  uint64_t data_hash = 0;         // hash of the training tokens
+  int64_t bytes_activations = 0;  // sent between stages, over all sessions
   int64_t bytes_gradients = 0;
   int64_t bytes_evaluation = 0;
   int64_t bytes_averaging = 0;
 };
 
-// What one replica goes on from: its own weights, and flat buffers of the model's size.
+// What one replica resumes from: its own weights, and flat buffers of the model's size.
 struct ReplicaState {
   at::Tensor weights;
-  Optimizer::State optimizer;                     // with the buffers of averaging
+  Optimizer::State optimizer;                     // including averaging's buffers
   std::vector<std::vector<int64_t>> rounds = {};  // next round by stage, then by lane
 };
 
@@ -51,8 +51,8 @@ struct SavedRun {
 
 Result<Path> save_run(const Path& checkpoints, const SavedRun& run, int64_t keep);
 
-// Every byte is verified first. `with_optimizer` false: evaluation and generation need the model
-// alone.
+// Every byte is verified first. `with_optimizer` false: reads only the model and the counters, for
+// evaluation and generation.
 Result<SavedRun> load_run(const Path& checkpoint, bool with_optimizer);
 
 }  // namespace leeway

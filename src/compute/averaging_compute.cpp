@@ -43,7 +43,7 @@ Subset AveragingCompute::chunk_of(const LaneState& lane, int64_t round, int64_t 
   return lane.cut.subset(round).chunk(chunk, chunks);
 }
 
-// Every rounding has a key of its own: the same bits under every driver.
+// Every rounding has its own key, so that all drivers give the same bits.
 RandomKey AveragingCompute::rounding_key(const LaneState& lane, int64_t round, int64_t chunk,
                                          bool answer) const {
   const auto whose = answer ? uint64_t{0} : static_cast<uint64_t>(replica_.value) + 1;

@@ -1,5 +1,5 @@
-// The arithmetic of one worker's rounds: its parts of them, the means of the chunks that it owns,
-// and what merges make of its weights. No decisions, and nothing is sent from here.
+// The arithmetic of one worker's rounds: its contributions, the means of the chunks that it owns,
+// and the merges into its weights. Makes no decisions and sends nothing.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -19,13 +19,13 @@
 
 namespace leeway {
 
-// What travels.
+// What a contribution contains.
 enum class RoundPayload { kWeights, kGradients, kSteps };
 
 struct LaneOptions {
   Lane lane = Lane::kMain;
   RoundPayload payload = RoundPayload::kWeights;
-  CutOptions cut;  // its number of parameters is the stage's
+  CutOptions cut;  // with the stage's number of parameters
   int64_t chunks = 1;
   WireFormat wire = WireFormat::kF32;
   MergeOptions merge;
@@ -34,32 +34,32 @@ struct LaneOptions {
 
 class AveragingCompute {
  public:
-  // The stage outlives this.
+  // The stage must outlive this object.
   AveragingCompute(const std::vector<LaneOptions>& lanes, ReplicaId replica, Stage& stage);
 
-  // Around an optimizer step: `lowbit` sends what was done.
+  // Call these around an optimizer step: `lowbit` sends the steps.
   void before_update();
   void after_update();
 
-  // One encoded tensor for each chunk.
+  // One encoded tensor per chunk.
   std::vector<at::Tensor> contribute(Lane lane, int64_t round);
   struct Reduced {
     at::Tensor answer;  // encoded
     RoundNorms norms;
   };
   Reduced reduce(Lane lane, int64_t round, int64_t chunk, const std::vector<at::Tensor>& parts);
-  // `contributed`: this worker's part is in the mean.
+  // `contributed`: this worker's contribution is in the mean.
   RoundNorms merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer,
                    bool contributed);
-  // The answers that are still missing will not be merged.
+  // Answers that are still missing will not be merged.
   void forget(Lane lane, int64_t round);
 
-  // Whether a payload can be this chunk's: what arrives is input.
+  // Whether a payload can be this chunk's: received data is not trusted.
   bool fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& encoded) const;
 
   // What a checkpoint saves: flat buffers of the stage's size, live.
   std::vector<std::pair<std::string, at::Tensor>> buffers() const;
-  // Beside the weights: what the rules keep for good, and what rounds in flight hold now.
+  // Besides the weights: what the rules keep permanently, and what rounds in flight hold now.
   int64_t buffer_bytes() const;
   int64_t flight_bytes() const;
 

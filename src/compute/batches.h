@@ -15,11 +15,11 @@ struct Batch {
   at::Tensor targets;  // the same shifted by one
 };
 
-// The windows of that number, in that order.
+// Reads the windows with these numbers, in this order.
 Batch read_windows(const TokenFile& tokens, int64_t context, std::span<const uint64_t> windows,
                    const at::Device& device);
 
-// Microbatch m of replica r, as the sampler says.
+// Microbatch m of replica r, as chosen by the sampler.
 Batch read_microbatch(const TokenFile& tokens, int64_t context, const SamplerOptions& sampler,
                       MicrobatchId m, ReplicaId r, const at::Device& device);
 

@@ -17,10 +17,10 @@ struct EvaluationOptions {
   at::Device device = at::kCPU;
 };
 
-// How many windows that makes of this file.
+// How many windows of this file one evaluation reads.
 uint64_t evaluation_windows(const TokenFile& tokens, const EvaluationOptions& options);
 
-// Forwards that one evaluation takes, and the windows of one of them.
+// How many forwards one evaluation takes, and the windows of one of them.
 int64_t evaluation_batches(const TokenFile& tokens, const EvaluationOptions& options);
 std::vector<uint64_t> evaluation_batch(const TokenFile& tokens, const EvaluationOptions& options,
                                        int64_t index);

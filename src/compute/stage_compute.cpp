@@ -21,19 +21,19 @@ StageCompute::StageCompute(const StageComputeOptions& options, const TokenFile& 
       stage_(options.stage),
       averaging_(options.lanes, options.worker.replica, stage_) {}
 
-// Late forwards run at the weights that an update would make of the gradients that are known by
-// then: the first of them when W_s of an update's K are missing, the last when one is.
+// Late forwards run at the weights that an update with the gradients known by then would produce.
+// The first late forward lacks W_s of the update's K gradients, the last lacks one.
 Ahead StageCompute::look_ahead(int64_t delay) {
   const TentativeOptions& tentative = options_.tentative;
   if (delay == 0) return {};
   if (tentative.refresh == 0)
     return {.delay = delay, .guess = options_.stage.horizon > 0 ? delay : 0};
   const int64_t known = accumulated_;
-  const int64_t late = known - (options_.update_every - tentative.warmup);  // forwards before it
-  LEEWAY_CHECK(known > 0 && late >= 0, "tentative is refused where an update has nothing to go by");
+  const int64_t late = known - (options_.update_every - tentative.warmup);  // late forwards so far
+  LEEWAY_CHECK(known > 0 && late >= 0, "the recipe check rejects guesses without gradients");
   const int64_t guess = 1 + late * std::min(tentative.refresh, tentative.warmup) / tentative.warmup;
   if (!stage_.has_guess(guess)) {
-    // The gradients are a sum of K-ths.
+    // Each microbatch's gradient is scaled by 1/K.
     const double to_mean = static_cast<double>(options_.update_every) / static_cast<double>(known);
     const double norm = squared_norm(stage_.gradients()) * to_mean * to_mean;
     stage_.make_guess(guess, rate_factor_now(), to_mean * own_clip_scale(norm));
@@ -132,7 +132,7 @@ EvaluationOptions StageCompute::evaluation_options() const {
 
 RoundNorms StageCompute::merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer,
                                bool contributed) {
-  norms_.reset();  // an average of gradients has other norms
+  norms_.reset();  // averaged gradients have other norms
   return averaging_.merge(lane, round, chunk, answer, contributed);
 }
 
@@ -154,7 +154,7 @@ void StageCompute::hold_for_evaluation(int64_t update, const std::vector<at::Ten
 }
 
 at::Tensor StageCompute::evaluate(int64_t update, int64_t index, const at::Tensor& activation) {
-  LEEWAY_CHECK(valid_ != nullptr, "evaluations are planned only where there is validation data");
+  LEEWAY_CHECK(valid_ != nullptr, "evaluations are planned only if there is validation data");
   Held& held = held_.at(update);
   Batch batch;
   if (is_first() || is_last()) {

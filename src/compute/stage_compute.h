@@ -1,5 +1,5 @@
 // The arithmetic of one worker: its stage, and the tokens that the first and the last stage read.
-// No decisions: what comes next is the worker's.
+// Makes no decisions: the worker chooses what comes next.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -33,39 +33,40 @@ struct StageComputeOptions {
   SamplerOptions sampler;
   RateScheduleOptions schedule;
   int64_t update_every = 1;
-  double clip = 0;  // of the whole model's gradients; 0: none
+  double clip = 0;  // limit on the whole model's gradient norm; 0: no clipping
   int64_t model_parameters = 0;
   int64_t delay_max = 0;  // tau_s, for the discount
   TentativeOptions tentative;
   int64_t discount_updates = 0;    // lr_discount: updates over which it fades; 0: none
-  int64_t predict_every = 0;       // updates between two looks at the prediction; 0: none
+  int64_t predict_every = 0;       // updates between two prediction samples; 0: none
   int64_t evaluate_windows = 0;    // 0: all
   bool saves_last_update = false;  // some stage of this run looks ahead
   std::vector<LaneOptions> lanes = {};
 };
 
-// The name of the last update among the buffers of a checkpoint.
+// The last update's name among a checkpoint's buffers.
 inline constexpr const char* kLastUpdate = "last_update";
 
 class StageCompute {
  public:
-  // Token files outlive this. `valid` null: nothing to validate on.
+  // The token files must outlive this object. `valid` null: no validation data.
   StageCompute(const StageComputeOptions& options, const TokenFile& train, const TokenFile* valid);
 
-  // First stage: reads its tokens, `activation` is not looked at. Last stage: reads the targets,
-  // keeps the loss, returns nothing.
+  // First stage: reads its tokens, ignores `activation`. Last stage: reads the targets, keeps the
+  // loss, returns nothing.
   at::Tensor forward(MicrobatchId m, int64_t delay, const at::Tensor& activation);
-  // Returns the gradient for the stage before; nothing at the first stage.
+  // Returns the gradient for the previous stage; nothing at the first stage.
   at::Tensor backward(MicrobatchId m, const at::Tensor& gradient);
 
   // Squared norms of this update's gradients, one per parameter: fp64, on the CPU.
   at::Tensor gradient_norms();
-  // `total_norm`: squared, of the whole model; none: this stage clips by its own norm.
+  // `total_norm`: the whole model's squared norm; none: this stage clips by its own norm.
   StageUpdate update(std::optional<double> total_norm);
-  // What came out of the last look at the look-ahead, once.
+  // The result of the last prediction sample, returned once.
   std::optional<Prediction> take_prediction();
 
-  // Rounds, but for what an averaged gradient means to this update's norms.
+  // For everything in a round except merging: use merge() below, because averaged gradients change
+  // this update's norms.
   AveragingCompute& averaging() { return averaging_; }
   const AveragingCompute& averaging() const { return averaging_; }
   RoundNorms merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer,
@@ -73,20 +74,20 @@ class StageCompute {
   // Whether a payload can be a chunk's, or a copy for evaluation.
   bool fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& payload) const;
 
-  // What replica 0 gets of the weights as they are now.
+  // The weights as they are now, for replica 0 to average.
   at::Tensor copy_for_evaluation() const;
-  // Holds the mean of the replicas' copies, in their order, until the evaluation ends.
+  // Holds the mean of the replicas' copies, added in their order, until the evaluation ends.
   void hold_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies);
-  // Batch `index` of the validation data through the weights held for `update`. The last stage
-  // returns nothing, and after the last batch the evaluation.
+  // Batch `index` of the validation data through the weights held for `update`. The last stage adds
+  // up the loss and returns nothing.
   at::Tensor evaluate(int64_t update, int64_t index, const at::Tensor& activation);
-  StageEvaluation end_evaluation(int64_t update);  // lets go of the weights
+  StageEvaluation end_evaluation(int64_t update);  // releases the weights
 
   StageState state() const;  // a copy, on the CPU
   // Weights and optimizer buffers of this stage alone.
   Status restore(const at::Tensor& weights, const Optimizer::State& state);
 
-  size_t buffer_count() const;  // of a state
+  size_t buffer_count() const;  // in a state
   const Stage& stage() const { return stage_; }
 
  private:
@@ -102,9 +103,9 @@ class StageCompute {
   const TokenFile* valid_;
   Stage stage_;
   AveragingCompute averaging_;
-  int64_t accumulated_ = 0;         // microbatches in the gradients as they are now
-  at::Tensor norms_;                // of the gradients as they are now; undefined: not taken yet
-  std::vector<at::Tensor> losses_;  // of this update's microbatches, on the device
+  int64_t accumulated_ = 0;         // microbatches in the current gradients
+  at::Tensor norms_;                // the current gradients'; undefined: not computed yet
+  std::vector<at::Tensor> losses_;  // one per microbatch of this update, on the device
 
   struct Held {
     std::shared_ptr<const Version> version;

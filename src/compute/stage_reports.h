@@ -1,4 +1,4 @@
-// What a stage's work came to: plain data for the worker to report and the recorder to write down.
+// Results of a stage's work: plain data for the worker to report and the recorder to write.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,9 +16,9 @@ namespace leeway {
 struct StageUpdate {
   WorkerId worker;
   int64_t update = 0;       // updates done, this one included
-  bool applied = true;      // false: loss or gradients were not finite, and the weights stand
-  double squared_norm = 0;  // of this stage's gradients
-  std::optional<double> total_squared_norm = std::nullopt;  // of the model's, where it is known
+  bool applied = true;      // false: loss or gradients were not finite; the weights are unchanged
+  double squared_norm = 0;  // this stage's gradients
+  std::optional<double> total_squared_norm = std::nullopt;  // the whole model's, if known
   double rate_factor = 0;
   std::optional<double> loss = std::nullopt;  // last stage: mean over the update's microbatches
 };
@@ -39,12 +39,12 @@ struct StageEvaluation {
   int64_t windows = 0;
 };
 
-// What a checkpoint needs of one stage, copied.
+// A copy of what a checkpoint needs from one stage.
 struct StageState {
   WorkerId worker;
   int64_t update = 0;
   at::Tensor weights;
-  Optimizer::State optimizer;        // with the buffers of averaging
+  Optimizer::State optimizer;        // including averaging's buffers
   std::vector<int64_t> rounds = {};  // the next one, by lane
 };
 

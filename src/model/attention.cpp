@@ -53,8 +53,8 @@ void rotate(const ModelShape& shape, const RotaryTables& tables, int64_t time,
   low.copy_(new_low);
 }
 
-// Fused kernels on a GPU want heads of a multiple of 8 numbers. Zeros behind the real ones change
-// no product, as long as the scale stays that of the real size.
+// Fused GPU kernels need a head size that is a multiple of 8. Padding with zeros changes no
+// product, as long as the scale is that of the real head size.
 at::Tensor padded(const at::Tensor& x) {
   const int64_t missing = x.is_cuda() ? (8 - x.size(3) % 8) % 8 : 0;
   return missing == 0 ? x : at::constant_pad_nd(x, {0, missing});
@@ -62,7 +62,7 @@ at::Tensor padded(const at::Tensor& x) {
 
 Heads padded(const Heads& h) { return {padded(h.q), padded(h.k), padded(h.v)}; }
 
-// Which kernel a GPU runs; the CPU has one for all.
+// Which kernel a GPU runs; the CPU has only one.
 bool uses_flash(const at::Tensor& q) {
   return q.scalar_type() == at::kBFloat16 && q.size(3) <= 256;
 }
@@ -114,8 +114,8 @@ double scale_of(const ModelShape& shape) {
 }  // namespace
 
 RotaryTables make_rotary_tables(const ModelShape& shape, const at::TensorOptions& options) {
-  // Angles in fp32 (fp64 models: fp64), as everybody computes them: a table in other precision
-  // would be another model.
+  // Angles in fp32 (fp64 for fp64 models), as other implementations do: a table in another
+  // precision would be a different model.
   const at::ScalarType wide =
       options.dtype() == at::kDouble ? at::ScalarType::Double : at::ScalarType::Float;
   const at::TensorOptions cpu = at::TensorOptions().dtype(wide);

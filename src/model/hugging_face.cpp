@@ -23,7 +23,7 @@ class EntryList {
     entries_.push_back({std::move(name), view});
   }
 
-  // GPT-2 only: Hugging Face's has a bias everywhere.
+  // GPT-2 only: Hugging Face's model has a bias everywhere.
   void norm(const std::string& name, const NormViews& views) {
     add(name + ".weight", views.weight);
     bias(name, views.bias, views.weight, views.weight.size(0));
@@ -74,9 +74,9 @@ std::vector<Entry> list_entries(const ModelShape& shape, const StageSlice& slice
                                 const at::Tensor& flat) {
   const bool llama = shape.architecture == Architecture::kLlama;
   LEEWAY_CHECK(llama == (shape.activation == Activation::kSwiglu),
-               "the recipe check refuses other pairs");
-  LEEWAY_CHECK(!llama || !shape.bias, "the recipe check refuses a llama with biases");
-  LEEWAY_CHECK(llama || shape.kv_heads == shape.heads, "the recipe check refuses groups in gpt2");
+               "the recipe check rejects other pairs");
+  LEEWAY_CHECK(!llama || !shape.bias, "the recipe check rejects a llama with biases");
+  LEEWAY_CHECK(llama || shape.kv_heads == shape.heads, "the recipe check rejects groups in gpt2");
   const StageViews views = view_stage(flat, shape, slice);
   EntryList list(shape);
   if (slice.embeds) {
@@ -106,8 +106,8 @@ Status check_entry(const Entry& entry, const std::map<std::string, at::Tensor>& 
   const auto found = tensors.find(entry.name);
   if (found == tensors.end()) {
     if (entry.is_filler) return {};
-    return Error{
-        fmt::format("the weights have no tensor {}: is it another model's file?", entry.name)};
+    return Error{fmt::format("the weights have no tensor {}: is this the file of another model?",
+                             entry.name)};
   }
   if (found->second.sizes() != entry.view.sizes()) {
     return Error{fmt::format("tensor {} has the shape [{}] where the model needs [{}]", entry.name,

@@ -1,4 +1,4 @@
-// config.json, both ways. The two directions stand side by side so that a key is changed in both.
+// Writes and reads config.json. Both directions are in one file, so that a key is changed in both.
 #include <fmt/format.h>
 
 #include <limits>
@@ -26,7 +26,7 @@ Json llama_config(const ModelShape& shape) {
           {"max_position_embeddings", shape.context},
           {"hidden_act", "silu"},
           {"rms_norm_eps", kNormEpsilon},
-          {"rope_theta", kRotaryBase},  // until version 4 of transformers; the next from 5 on
+          {"rope_theta", kRotaryBase},  // transformers up to 4; the next line is for 5 and later
           {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", kRotaryBase}}},
           {"attention_bias", false},
           {"mlp_bias", false},
@@ -44,24 +44,24 @@ Json gpt2_config(const ModelShape& shape) {
           {"n_positions", shape.context},
           {"activation_function", shape.activation == Activation::kRelu ? "relu" : "gelu_new"},
           {"layer_norm_epsilon", kNormEpsilon},
-          {"bias", shape.bias},  // ours: Hugging Face's model has biases, zeros where this is false
+          {"bias", shape.bias},  // our own key; if false, Hugging Face's biases are zeros
           {"resid_pdrop", 0.0},
           {"embd_pdrop", 0.0},
           {"attn_pdrop", 0.0}};
 }
 
-// Reads keys and remembers the first that is wrong; what is read after that does not matter.
+// Reads keys and remembers the first error; values read after it do not matter.
 class ConfigReader {
  public:
   ConfigReader(const Json& config, std::string where) : config_(config), where_(std::move(where)) {}
 
-  // A whole number from 1 on. `fallback` 0: the key must be there.
+  // A positive integer. `fallback` 0: the key is required.
   int64_t count(const char* key, int64_t fallback = 0) {
     const Json* value = find(key);
     if (value == nullptr && fallback != 0) return fallback;
     constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
     if (value == nullptr || !value->is_number_integer() || *value < 1 || *value > kMax) {
-      fail(fmt::format("\"{}\" must be a whole number from 1 on, and is {}", key, text(value)));
+      fail(fmt::format("\"{}\" must be a positive integer, but is {}", key, text(value)));
       return 1;
     }
     return value->get<int64_t>();
@@ -74,18 +74,17 @@ class ConfigReader {
   bool flag(const char* key, bool fallback) {
     const Json* value = find(key);
     if (value != nullptr && !value->is_boolean()) {
-      fail(fmt::format("\"{}\" must be true or false, and is {}", key, text(value)));
+      fail(fmt::format("\"{}\" must be true or false, but is {}", key, text(value)));
     }
     return value != nullptr && value->is_boolean() ? value->get<bool>() : fallback;
   }
-  // A key whose only value is the one that Leeway computes with; `fallback` is what it means to
-  // Hugging Face when it is absent.
+  // A key for which Leeway supports only one value; `fallback` is Hugging Face's default.
   void require(const char* key, const Json& only, const Json& fallback) {
     const Json* value = find(key);
     const Json& given = value != nullptr ? *value : fallback;
     if (given != only) {
-      fail(fmt::format("\"{}\" is {}, and Leeway's models have {} only", key, given.dump(),
-                       only.dump()));
+      fail(
+          fmt::format("\"{}\" is {}, but Leeway supports only {}", key, given.dump(), only.dump()));
     }
   }
   void fail(std::string message) {
@@ -111,7 +110,8 @@ class ConfigReader {
 };
 
 void read_rotary(const Json& config, ConfigReader& read) {
-  // Version 5 of transformers writes rope_parameters; before, rope_scaling stood for anything else.
+  // Version 5 of transformers writes rope_parameters; before that, rope_scaling described all other
+  // variants.
   read.require("rope_scaling", nullptr, nullptr);
   if (const auto nested = config.find("rope_parameters");
       nested != config.end() && nested->is_object()) {
@@ -163,10 +163,9 @@ ModelShape read_gpt2(ConfigReader& read) {
   } else {
     shape.activation = Activation::kGelu;
     if (activation != "gelu_new" && activation != "gelu_pytorch_tanh") {
-      read.fail(
-          fmt::format("\"activation_function\" is \"{}\", and Leeway's gpt2 has gelu_new or "
-                      "relu only",
-                      activation));
+      read.fail(fmt::format(
+          "\"activation_function\" is \"{}\", but Leeway's gpt2 supports only gelu_new and relu",
+          activation));
     }
   }
   read.require("layer_norm_epsilon", kNormEpsilon, kNormEpsilon);
@@ -182,11 +181,11 @@ std::string hugging_face_config(const ModelShape& shape, const std::string& dtyp
   Json config =
       shape.architecture == Architecture::kLlama ? llama_config(shape) : gpt2_config(shape);
   config["tie_word_embeddings"] = false;
-  // The defaults are ids of other vocabularies: generation would stop at an ordinary token.
+  // The defaults are ids from other vocabularies: generation would stop at an ordinary token.
   config["bos_token_id"] = nullptr;
   config["eos_token_id"] = nullptr;
   config["use_cache"] = true;
-  config["torch_dtype"] = dtype;  // until version 4 of transformers; the next from 5 on
+  config["torch_dtype"] = dtype;  // transformers up to 4; the next line is for 5 and later
   config["dtype"] = dtype;
   return config.dump(2) + "\n";
 }
@@ -202,17 +201,17 @@ Result<ModelShape> shape_from_hugging_face_config(const std::string& json) {
   } else if (type == "gpt2") {
     shape = read_gpt2(read);
   } else {
-    read.fail(fmt::format("\"model_type\" is \"{}\"; Leeway opens llama and gpt2", type));
+    read.fail(fmt::format("\"model_type\" is \"{}\"; Leeway supports llama and gpt2", type));
   }
   LEEWAY_TRY(read.status());
   if (shape.width % shape.heads != 0 || shape.heads % shape.kv_heads != 0) {
     return Error{
-        fmt::format("config.json: {} columns do not divide into {} heads, or those into "
-                    "{} groups",
+        fmt::format("config.json: a width of {} does not divide into {} heads, or the heads do not "
+                    "divide into {} groups",
                     shape.width, shape.heads, shape.kv_heads)};
   }
   if (shape.architecture == Architecture::kLlama && shape.head_size() % 2 != 0) {
-    return Error{fmt::format("config.json: rotary positions need heads of even size, not {}",
+    return Error{fmt::format("config.json: rotary positions need an even head size, not {}",
                              shape.head_size())};
   }
   return shape;

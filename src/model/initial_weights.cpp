@@ -26,7 +26,8 @@ double deviation_of(const Parameter& parameter, const ModelShape& shape) {
 
 void fill_initial_weights(const at::Tensor& flat, const ModelShape& shape,
                           const ParameterLayout& layout, uint64_t seed) {
-  LEEWAY_CHECK(flat.is_cpu() && flat.numel() == parameter_count(layout), "one buffer, one layout");
+  LEEWAY_CHECK(flat.is_cpu() && flat.numel() == parameter_count(layout),
+               "the buffer is on the CPU and as long as the layout");
   for (const Parameter& parameter : layout) {
     const at::Tensor values = flat.narrow(0, parameter.offset, parameter.count());
     if (parameter.kind == ParameterKind::kVector) {
@@ -39,7 +40,7 @@ void fill_initial_weights(const at::Tensor& flat, const ModelShape& shape,
       auto* out = values.data_ptr<scalar_t>();
       at::parallel_for(0, values.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          // Rounded to fp32 first: fp64 tests start from the numbers that fp32 runs start from.
+          // Rounded to fp32 first: fp64 tests start from the same values as fp32 runs.
           out[i] = static_cast<float>(deviation * random_normal(key, static_cast<uint64_t>(i)));
         }
       });

@@ -12,13 +12,13 @@
 namespace leeway::kernels {
 namespace {
 
-// Rows per piece of work: enough that starting a thread does not count.
+// Rows per task: enough to make the cost of starting a thread negligible.
 int64_t grain(int64_t cols) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, cols)); }
 
-// These loops see memory, not strides.
+// These loops ignore strides.
 template <class... Tensors>
 void check_contiguous(const Tensors&... tensors) {
-  LEEWAY_CHECK((tensors.is_contiguous() && ...), "a kernel's tensors lie in one piece");
+  LEEWAY_CHECK((tensors.is_contiguous() && ...), "a kernel's tensors are contiguous");
 }
 
 // exp for x <= 0 within 2 ulp, without a call, so that loops vectorize: 2^n times a polynomial
@@ -79,7 +79,7 @@ LEEWAY_SIMD void rms_backward_rows(const T* dy, const T* x, const T* rstd, const
   }
 }
 
-// The weight's gradient, one block of columns: rows in ascending order whatever the threads.
+// The weight's gradient, one block of columns: rows in ascending order for any number of threads.
 template <class T>
 LEEWAY_SIMD void rms_backward_columns(const T* dy, const T* x, const T* rstd, T* dw, int64_t rows,
                                       int64_t cols, int64_t begin, int64_t end) {
@@ -238,7 +238,7 @@ void swiglu_backward(const at::Tensor& x, const at::Tensor& dy, const at::Tensor
 
 void cross_entropy_backward(const at::Tensor& log_probabilities, const at::Tensor& targets,
                             double scale) {
-  LEEWAY_CHECK(log_probabilities.is_contiguous() && targets.is_contiguous(), "whole rows");
+  LEEWAY_CHECK(log_probabilities.is_contiguous() && targets.is_contiguous(), "rows are contiguous");
   const int64_t cols = log_probabilities.size(1);
   AT_DISPATCH_FLOATING_TYPES(log_probabilities.scalar_type(), "cross_entropy_backward", [&] {
     at::parallel_for(0, log_probabilities.size(0), grain(cols), [&](int64_t begin, int64_t end) {
@@ -256,7 +256,7 @@ void embedding_backward(const at::Tensor& ids, const at::Tensor& dy, const at::T
   AT_DISPATCH_FLOATING_TYPES(g.scalar_type(), "embedding_backward", [&] {
     const auto* from = dy.const_data_ptr<scalar_t>();
     auto* to = g.data_ptr<scalar_t>();
-    // Threads share the columns, not the tokens: no two write one number, and the order is fixed.
+    // Threads split the columns, not the tokens: no two write one value, and the order is fixed.
     at::parallel_for(0, cols, std::max<int64_t>(16, grain(dy.size(0))),
                      [&](int64_t begin, int64_t end) {
                        for (int64_t n = 0; n < dy.size(0); ++n) {

@@ -6,13 +6,13 @@
 
 namespace leeway::kernels {
 
-// Whether these kernels take such a tensor; the caller has an ATen form for the rest.
+// Whether these kernels support the tensor; callers use ATen for the rest.
 bool takes(const at::Tensor& x);
 
 // y = x rstd w, rstd = 1 / sqrt(mean(x^2) + epsilon), per row.
 void rms_norm_forward(const at::Tensor& x, const at::Tensor& weight, double epsilon,
                       const at::Tensor& y, const at::Tensor& rstd);
-// dx = residual + the norm's gradient; dweight += its own.
+// dx = residual + the gradient of x; dweight += the gradient of weight.
 struct RmsNormBackward {
   const at::Tensor& dy;
   const at::Tensor& x;

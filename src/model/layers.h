@@ -1,8 +1,8 @@
 // Layers as pairs of functions over views of flat buffers: forward keeps what backward needs, and
 // backward adds to the gradient views and returns the gradient of its input. No autograd.
 //
-// Activations are [tokens, width] with the sequences of a microbatch one after the other. CPU in
-// fp32 and fp64 runs kernels.h where that saves passes over memory; everything else is ATen.
+// Activations are [tokens, width] with the sequences of a microbatch one after the other. On the
+// CPU, fp32 and fp64 use kernels.h where that saves passes over memory; everything else is ATen.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,10 +16,10 @@ at::Tensor linear_forward(const LinearViews& w, const at::Tensor& x, const at::T
 // Adds to g; returns dx.
 at::Tensor linear_backward(const LinearViews& w, const at::Tensor& x, const at::Tensor& dy,
                            const LinearViews& g);
-// The part of it that touches no input: for the first layer of nothing but weights.
+// The same without dx.
 void linear_backward_weights(const at::Tensor& x, const at::Tensor& dy, const LinearViews& g);
 
-// RMSNorm without, LayerNorm with mean (the style of the model decides).
+// RMSNorm for llama, LayerNorm for gpt2.
 struct NormSaved {
   at::Tensor x;
   at::Tensor mean;  // LayerNorm only
@@ -27,7 +27,7 @@ struct NormSaved {
 };
 at::Tensor norm_forward(Architecture architecture, const NormViews& w, const at::Tensor& x,
                         NormSaved& saved);
-// Returns dx + residual: the two always meet here.
+// Returns dx + residual: callers always need the sum.
 at::Tensor norm_backward(Architecture architecture, const NormViews& w, const NormSaved& saved,
                          const at::Tensor& dy, const at::Tensor& residual, const NormViews& g);
 
@@ -43,7 +43,7 @@ struct AttentionSaved {
   at::Tensor qkv;  // [tokens, qkv_rows], q and k rotated
   at::Tensor out;  // [batch, heads, time, head_size, padded on a GPU]
   at::Tensor logsumexp;
-  at::Tensor random_seed;  // CUDA kernels hand these back; there is no dropout
+  at::Tensor random_seed;  // CUDA's backward needs these, even without dropout
   at::Tensor random_offset;
 };
 at::Tensor attention_forward(const ModelShape& shape, const RotaryTables* tables, int64_t time,
@@ -63,7 +63,7 @@ struct LossSaved {
   at::Tensor log_probabilities;
 };
 at::Tensor loss_forward(const at::Tensor& logits, const at::Tensor& targets, LossSaved& saved);
-// d(scale * loss) / d(logits); uses up what was saved.
+// d(scale * loss) / d(logits); consumes `saved`.
 at::Tensor loss_backward(LossSaved saved, const at::Tensor& targets, double scale,
                          at::ScalarType dtype);
 

@@ -4,7 +4,7 @@
 namespace leeway {
 namespace {
 
-// g += a b with fp32 accumulation also where a and b are bf16.
+// g += a b, accumulated in fp32 even if a and b are bf16.
 void accumulate_product(const at::Tensor& g, const at::Tensor& a, const at::Tensor& b) {
   at::Tensor out = g;
   if (g.scalar_type() == a.scalar_type()) {
@@ -12,7 +12,7 @@ void accumulate_product(const at::Tensor& g, const at::Tensor& a, const at::Tens
   } else if (g.is_cuda()) {
     at::addmm_out(out, g, a, b, g.scalar_type());
   } else {
-    out.add_(at::mm(a, b));  // the CPU has no product of bf16 into fp32
+    out.add_(at::mm(a, b));  // the CPU has no bf16 product with an fp32 result
   }
 }
 

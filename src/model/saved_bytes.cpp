@@ -13,14 +13,14 @@ double number_bytes(const MicrobatchSize& size) { return static_cast<double>(siz
 // Statistics and losses are kept in fp32 where the compute type is narrower.
 double wide_bytes(const MicrobatchSize& size) { return std::max(4.0, number_bytes(size)); }
 
-// Mean and 1/deviation of a LayerNorm, or the latter alone, for one token.
+// Per token: mean and 1/deviation for LayerNorm, only the latter for RMSNorm.
 double norm_numbers(const ModelShape& shape) {
   return shape.architecture == Architecture::kGpt2 ? 2 : 1;
 }
 
 double block_bytes(const ModelShape& shape, const MicrobatchSize& size) {
   // BlockSaved: the inputs of two norms and of three products, all as wide as the model (the
-  // attention's output is seen twice but stored once), then qkv, up and hidden.
+  // attention's output is referenced twice but stored once), then qkv, up and hidden.
   const auto numbers =
       static_cast<double>(5 * shape.width + shape.qkv_rows() + shape.up_rows() + shape.hidden);
   const double statistics = static_cast<double>(shape.heads) + 2 * norm_numbers(shape);
@@ -36,7 +36,7 @@ double input_bytes(const ModelShape& shape, const StageSlice& slice, const Micro
 
 double saved_bytes(const ModelShape& shape, const StageSlice& slice, const MicrobatchSize& size) {
   double bytes = static_cast<double>(slice.layers) * block_bytes(shape, size);
-  if (slice.embeds) bytes += tokens_of(size) * kIdBytes;  // others' input is their first block's
+  if (slice.embeds) bytes += tokens_of(size) * kIdBytes;  // elsewhere it is the first block's input
   if (slice.heads) {
     const double numbers = 2 * static_cast<double>(shape.width) * number_bytes(size);
     bytes += tokens_of(size) * (numbers + norm_numbers(shape) * wide_bytes(size));

@@ -33,7 +33,7 @@ void add_block(LayoutBuilder& add, const ModelShape& shape, int64_t layer) {
   const int64_t kv_rows = shape.kv_heads * shape.head_size();
   add.vector(at + "attention_norm.weight", shape.width);
   if (shape.bias) add.vector(at + "attention_norm.bias", shape.width);
-  // Neighbours, so that one product computes all three; separate, so that Muon sees three.
+  // Adjacent, so that one product computes all three; separate, so that Muon sees three matrices.
   add.matrix(at + "attention.q.weight", shape.width, shape.width);
   add.matrix(at + "attention.k.weight", kv_rows, shape.width);
   add.matrix(at + "attention.v.weight", kv_rows, shape.width);
@@ -62,21 +62,21 @@ double block_cost(const ModelShape& shape) {
 
 double slice_cost(const ModelShape& shape, const StageSlice& slice) {
   double cost = static_cast<double>(slice.layers) * block_cost(shape);
-  // Looking up a row moves `width` numbers: next to nothing, but not nothing.
+  // A lookup copies a row of `width` values: cheap, but not free.
   if (slice.embeds) cost += static_cast<double>(shape.width);
   if (slice.heads) cost += static_cast<double>(shape.width * shape.vocabulary);
   return cost;
 }
 
 std::vector<StageSlice> cut_into_stages(const ModelShape& shape, int64_t stages) {
-  LEEWAY_CHECK(stages >= 1 && stages <= shape.layers, "the recipe check refuses other cuts");
+  LEEWAY_CHECK(stages >= 1 && stages <= shape.layers, "the recipe check rejects other cuts");
   const auto slice = [&](int64_t first, int64_t end) {
     return StageSlice{.first_layer = first,
                       .layers = end - first,
                       .embeds = first == 0,
                       .heads = end == shape.layers};
   };
-  // best[p][l]: the smallest largest cost of the first l layers in p stages.
+  // best[p][l]: the smallest possible maximum cost of the first l layers in p stages.
   const auto layers = static_cast<size_t>(shape.layers);
   const auto count = static_cast<size_t>(stages);
   constexpr double kImpossible = std::numeric_limits<double>::infinity();

@@ -50,7 +50,7 @@ at::Tensor StageModel::forward(const StageViews& w, const at::Tensor& input,
                                StageSaved* saved) const {
   const int64_t batch = input.size(0);
   const int64_t time = input.size(1);
-  LEEWAY_CHECK(time <= shape_.context, "the caller cuts the text to the context");
+  LEEWAY_CHECK(time <= shape_.context, "the caller truncates the text to the context");
   at::Tensor x = slice_.embeds ? embed(w, input) : input.view({batch * time, shape_.width});
   if (saved != nullptr) {
     saved->time = time;
@@ -86,7 +86,7 @@ at::Tensor StageModel::backward(const StageViews& w, StageSaved saved, const at:
   }
   for (size_t i = w.blocks.size(); i-- > 0;) {
     dx = block_backward(w.blocks[i], saved.blocks[i], dx, time, g.blocks[i]);
-    saved.blocks.pop_back();  // frees activations as early as they are done with
+    saved.blocks.pop_back();  // frees activations as early as possible
   }
   if (!slice_.embeds) return dx.view({-1, time, shape_.width});
   embedding_backward(saved.ids, dx, g.embedding);

@@ -1,5 +1,5 @@
-// The layers of one stage as one forward and one backward. Holds no weights: they come as views of
-// a flat buffer, so the caller decides which version of them is used.
+// The layers of one stage as one forward and one backward. Has no weights of its own: they are
+// passed in as views of a flat buffer, so the caller decides which version to use.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,7 +14,7 @@ namespace leeway {
 
 struct BlockSaved {
   NormSaved attention_norm;
-  at::Tensor attention_in;  // what the norm gave
+  at::Tensor attention_in;  // the norm's output
   AttentionSaved attention;
   at::Tensor attention_out;  // before the out product
   NormSaved mlp_norm;
@@ -23,7 +23,7 @@ struct BlockSaved {
   at::Tensor hidden;  // after it
 };
 
-// What a backward needs of its forward. Used once.
+// What a backward needs from its forward. Used once.
 struct StageSaved {
   at::Tensor ids;  // first stage
   int64_t time = 0;

@@ -63,7 +63,7 @@ StageViews view_stage(const at::Tensor& flat, const ModelShape& shape, const Sta
     views.final_norm = cut.norm(shape.width);
     views.head.weight = cut.matrix(shape.vocabulary, shape.width);
   }
-  LEEWAY_CHECK(cut.offset() == flat.numel(), "views and layout walk the buffer in one order");
+  LEEWAY_CHECK(cut.offset() == flat.numel(), "views and layout use the same order");
   return views;
 }
 

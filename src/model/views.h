@@ -1,5 +1,5 @@
-// A flat buffer seen as the tensors of its slice. The same type shows weights to the forward and
-// gradients to the backward.
+// Views of a flat buffer as the tensors of its slice. The same type is used for weights and for
+// gradients.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,7 +12,7 @@ namespace leeway {
 
 struct NormViews {
   at::Tensor weight;
-  at::Tensor bias;  // undefined where the model has none; likewise below
+  at::Tensor bias;  // undefined if the model has none; same below
 };
 
 struct LinearViews {

@@ -1,6 +1,6 @@
-// What a rule makes of gradient and momentum before it takes its step: always a sum of the two,
-// d = gradient * g + momentum * m, with m <- b1 m + (1-b1) g. A look-ahead that shapes the
-// momentum for a delay is one more function here; the loops over the buffers do not change.
+// The direction of a rule's step, always a weighted sum of gradient and momentum:
+// d = gradient * g + momentum * m, with m <- b1 m + (1-b1) g. A look-ahead that adapts the momentum
+// to a delay is one more function here; the loops over the buffers do not change.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ struct Direction {
   double momentum = 1;
 };
 
-// SGD and Muon. Nesterov's form is the gradient taken after the momentum's own step.
+// SGD and Muon. Nesterov's form takes the gradient after the momentum's own step.
 Direction momentum_direction(double beta1, bool nesterov);
 
-// Adam: the momentum without its bias towards the zero it started from. `update` counts from 1.
+// Adam: the bias-corrected momentum. `update` counts from 1.
 Direction adam_direction(double beta1, int64_t update);
 
 // NAdam's mu_t: Nesterov momentum that warms up from beta1/2 to beta1. `update` counts from 1.
@@ -24,8 +24,8 @@ double nadam_momentum(double beta1, int64_t update);
 // NAdam; `product` is mu_1 * ... * mu_update.
 Direction nadam_direction(double beta1, int64_t update, double product);
 
-// The `matched` look-ahead, whatever the rule: k g + (1-k) m, the momentum without its bias towards
-// zero. `gradient_share` is k (lookahead.h). `update` counts from 1.
+// The `matched` look-ahead, for any rule: k g + (1-k) m, with m bias-corrected. `gradient_share` is
+// k (lookahead.h). `update` counts from 1.
 Direction matched_direction(double beta1, int64_t update, double gradient_share);
 
 }  // namespace leeway

@@ -12,8 +12,8 @@
 
 namespace leeway {
 
-// The flat buffers of an update. `variance` is undefined for rules without one; `compute` may be.
-// A preview takes the step on the compute copy alone: weights and moments stay as they are.
+// The flat buffers of an update. `variance` is undefined for rules without one; `compute` may be
+// undefined. A preview writes only the compute copy: weights and moments do not change.
 struct PassTensors {
   at::Tensor weights;
   at::Tensor gradients;
@@ -23,18 +23,18 @@ struct PassTensors {
   bool preview = false;
 };
 
-// Neighbouring parameters that are updated alike.
+// Adjacent parameters that are updated the same way.
 struct Span {
   int64_t offset = 0;
   int64_t count = 0;
   bool decays = false;
 };
 
-// Weight decay is for what multiplies activations; norms and biases set scales of their own.
+// Weight decay is for weights that multiply activations, not for norms and biases.
 inline bool decays(ParameterKind kind) { return kind != ParameterKind::kVector; }
 
-// A piece of a span that fits the cache. Cut once, from the layout alone: the same pieces whatever
-// the number of threads.
+// A piece of a span that fits the cache. Cut once, from the layout alone: the pieces do not depend
+// on the number of threads.
 struct UpdatePiece {
   int64_t offset = 0;
   int64_t scratch_offset = 0;  // where a matrix rule keeps this piece's direction
@@ -42,7 +42,7 @@ struct UpdatePiece {
   bool decays = false;
 };
 constexpr int64_t kPieceElements = 4096;
-constexpr int64_t kPiecesPerThread = 8;  // at least: below that another thread costs more
+constexpr int64_t kPiecesPerThread = 8;  // minimum: with fewer, another thread does not pay off
 
 // Appends the pieces of a span; its directions start at `scratch_offset`.
 void append_pieces(const Span& span, int64_t scratch_offset, std::vector<UpdatePiece>& pieces);
@@ -51,8 +51,8 @@ void append_pieces(const Span& span, int64_t scratch_offset, std::vector<UpdateP
 template <class Scalar>
 void write_compute_copy(const at::Tensor& compute, const Scalar* weights, const UpdatePiece& piece);
 
-// One piece of the flat buffers. In a preview, a copy of it on the stack, where the same loops may
-// write as they like.
+// One piece of the flat buffers. A preview works on a copy of it on the stack, so that the same
+// loops can write to it.
 template <class Scalar>
 class PieceBuffers {
  public:
@@ -65,7 +65,7 @@ class PieceBuffers {
   Scalar* place(const at::Tensor& flat, const UpdatePiece& piece, bool preview, Scalar* copy);
 
   ElementBlock<Scalar> block_;
-  std::array<Scalar, kPieceElements> weights_;  // written in a preview only, and not before
+  std::array<Scalar, kPieceElements> weights_;  // left uninitialized outside a preview
   std::array<Scalar, kPieceElements> momentum_;
   std::array<Scalar, kPieceElements> variance_;
 };
@@ -74,8 +74,8 @@ class ElementPass {
  public:
   explicit ElementPass(std::vector<Span> spans);
 
-  // Updates momentum, variance, weights and compute copy of these spans. A constant for weight
-  // decay in `constants` counts only in spans that decay. No heap work.
+  // Updates momentum, variance, weights and compute copy of these spans. Weight decay applies only
+  // to spans that decay. No heap allocations.
   void run_cpu(const StepConstants& constants, const PassTensors& tensors) const;
 
   // The same with ATen operations, for any device; leaves the compute copy to the caller.
@@ -86,7 +86,7 @@ class ElementPass {
   std::vector<UpdatePiece> pieces_;
 };
 
-// The part of a flat buffer that a span is.
+// One view of the flat buffer per span.
 std::vector<at::Tensor> views_of(const at::Tensor& flat, const std::vector<Span>& spans);
 
 }  // namespace leeway

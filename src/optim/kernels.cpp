@@ -12,20 +12,20 @@ namespace {
 LEEWAY_SIMD_BODY uint16_t bf16_bits(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
-  const uint32_t quiet_nan = 0x7fc0U;  // rounding could carry a NaN's bits into an infinity
+  const uint32_t quiet_nan = 0x7fc0U;  // rounding could turn a NaN into an infinity
   return static_cast<uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
 }
 
 }  // namespace
 
-// Pointers of a block never overlap; "ivdep" tells the compiler, which then needs no checks.
+// Pointers of a block never overlap; "ivdep" tells the compiler, which then omits its checks.
 
 template <class Scalar>
 LEEWAY_SIMD void adam_block(const StepConstants& constants, const ElementBlock<Scalar>& block) {
   const Scalar scale = static_cast<Scalar>(constants.gradient_scale);
   const Scalar momentum_share = static_cast<Scalar>(constants.momentum_share);
   const Scalar variance_keep = static_cast<Scalar>(constants.variance_keep);
-  // Taken in fp64: 1 - 0.999f is off by more than the tests allow.
+  // Computed in fp64: 1 - 0.999f is off by more than the tests allow.
   const Scalar variance_share = static_cast<Scalar>(1 - constants.variance_keep);
   const Scalar weight_keep = static_cast<Scalar>(constants.weight_keep);
   const Scalar gradient_part = static_cast<Scalar>(constants.gradient_part);
@@ -112,7 +112,7 @@ LEEWAY_SIMD void copy_block(const From* from, int64_t count, To* to) {
 
 template <class Scalar>
 LEEWAY_SIMD double sum_of_squares(const Scalar* values, int64_t count) {
-  // Sixteen sums side by side, whatever the width of the vectors: a fixed order that vectorizes.
+  // Sixteen parallel sums, whatever the vector width: a fixed order that vectorizes.
   constexpr int64_t kLanes = 16;
   double lanes[kLanes] = {};
   int64_t i = 0;

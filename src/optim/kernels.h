@@ -1,14 +1,14 @@
-// The innermost loops of an update on the CPU, over one block of the flat buffers. A block is
-// small enough for the cache, so what one loop wrote the next one finds there: together they are
-// one pass over memory. Each element's arithmetic is the same whatever the width of the vectors
-// (no contraction, no reordering), so bits depend neither on the machine nor on the threads.
+// The innermost loops of an update on the CPU, over one block of the flat buffers. A block fits in
+// the cache, so each loop finds there what the last one wrote: together they make one pass over
+// memory. Each element's arithmetic is the same for any vector width (no contraction, no
+// reordering), so the bits depend neither on the machine nor on the number of threads.
 #pragma once
 
 #include <cstdint>
 
 namespace leeway {
 
-// The numbers of one update that are the same for every element.
+// Constants of one update, the same for every element.
 struct StepConstants {
   double gradient_scale = 1;  // clipping
   double momentum_share = 0;  // 1 - beta1
@@ -20,8 +20,8 @@ struct StepConstants {
   double epsilon = 0;
 };
 
-// A stretch of the flat buffers. `variance` is null for rules without one; `direction` only for
-// rules that do more with it than take a step.
+// A range of the flat buffers. `variance` is null for rules without one. `direction` is set only
+// for rules that do more with it than take a step.
 template <class Scalar>
 struct ElementBlock {
   int64_t count = 0;
@@ -32,7 +32,7 @@ struct ElementBlock {
   Scalar* direction = nullptr;
 };
 
-// What follows is there for float and double; `To` may also be the bits of bf16.
+// The functions below exist for float and double; `To` may also be the bits of bf16.
 
 // m += (1-b1)(g-m); v = b2 v + (1-b2) g^2; w = keep w - (cg g + cm m) / (sqrt(v) root_scale + eps)
 template <class Scalar>
@@ -50,7 +50,7 @@ void direction_block(const StepConstants& constants, const ElementBlock<Scalar>&
 template <class Scalar>
 void apply_block(double weight_keep, double step, const ElementBlock<Scalar>& block);
 
-// The compute copy. bf16 numbers are their 16 bits; rounding is to nearest even, as ATen's.
+// Writes the compute copy. bf16 values are their 16 bits; rounds to nearest even, like ATen.
 template <class From, class To>
 void copy_block(const From* from, int64_t count, To* to);
 

@@ -19,8 +19,8 @@ struct Scheme {
   double horizon = 0;
 };
 
-// A point z = e^(i theta) of the circle, with -G C / (z-1) there: the 1/x for which z is a root,
-// where that is real. It is linear in h and in k, so four numbers give it for every scheme.
+// A point z = e^(i theta) on the circle, and -G C / (z-1) there: where that is real, it is the 1/x
+// for which z is a root. It is linear in h and in k, so four values give it for every scheme.
 struct CirclePoint {
   double theta = 0;
   double weight = 0;  // positive; see inverse_imaginary
@@ -44,8 +44,7 @@ class Circle {
  public:
   Circle(double beta1, const DelayMix& mix);
 
-  // The largest 1/x of a root on the circle; 0 if there is none. Gives up as soon as it is known to
-  // be `enough` or more.
+  // The largest 1/x of a root on the circle; 0 if there is none. Stops once it reaches `enough`.
   double largest_inverse(const Scheme& scheme, double enough) const;
 
  private:
@@ -64,20 +63,20 @@ class Circle {
   CirclePoint end_;                // pi itself, where everything is real
 };
 
-// Points of the grid per zero that the polynomial can have, and per factor e near theta = 0.
+// Grid points per possible zero of the polynomial, and per factor e near theta = 0.
 constexpr double kPointsPerZero = 12;
 constexpr double kPointsPerFold = 12;
 
 Circle::Circle(double beta1, const DelayMix& mix) : beta1_(beta1) {
-  LEEWAY_CHECK(beta1 >= 0 && beta1 < 1, "beta1 is 0 to below 1");
+  LEEWAY_CHECK(beta1 >= 0 && beta1 < 1, "beta1 is in [0, 1)");
   for (size_t delay = 0; delay < mix.shares.size(); ++delay) {
     if (mix.shares[delay] == 0) continue;
     shares_.push_back({static_cast<double>(delay), mix.shares[delay]});
   }
   LEEWAY_CHECK(!shares_.empty(), "a mix of delays has shares");
 
-  // Two scales: that of the momentum, 1-b, near theta = 0, and that of the delays everywhere.
-  // Below a hundredth of both the inverse is i / theta and little else: no zero.
+  // Two scales: the momentum's, 1-b, near theta = 0, and the delays', everywhere. Below a hundredth
+  // of both, the inverse is almost exactly i / theta, which has no zero.
   const double zeros_max = shares_.back().delay + 4;
   const double step = std::numbers::pi / (zeros_max * kPointsPerZero);
   double theta = std::min(1 - beta1_, 1 / zeros_max) / 100;
@@ -97,7 +96,8 @@ CirclePoint Circle::at(double theta) const {
   Complex late = 0;
   Complex ahead = 0;
   for (const auto& [delay, share] : shares_) {
-    // Powers of -1 are exact where the circle ends, so that what is real there is real to the bit.
+    // Exact powers of -1 at the end of the circle, so that values that are real there have no
+    // imaginary part.
     const Complex power =
         end ? Complex(std::fmod(delay, 2) == 0 ? 1 : -1) : std::polar(1.0, -theta * delay);
     late += share * power;
@@ -120,7 +120,7 @@ double Circle::inverse_between(const Scheme& scheme, CirclePoint low, CirclePoin
   const bool low_positive = low.inverse_imaginary(scheme) > 0;
   while (high.theta - low.theta > 1e-13 * high.theta) {
     const double middle = 0.5 * (low.theta + high.theta);
-    if (middle <= low.theta || middle >= high.theta) break;  // neighbours among the numbers
+    if (middle <= low.theta || middle >= high.theta) break;  // adjacent doubles
     const CirclePoint point = at(middle);
     const bool positive = point.inverse_imaginary(scheme) > 0;
     (positive == low_positive ? low : high) = point;
@@ -128,10 +128,10 @@ double Circle::inverse_between(const Scheme& scheme, CirclePoint low, CirclePoin
   return low.inverse(scheme).real();
 }
 
-// A point beyond zero where the imaginary part comes close to it at grid point `middle` without
-// changing sign on the grid: two zeros lie between its neighbours, or none. Rare, but to miss them
-// would be to call a scheme stable that is not, and the search for the widest range would choose
-// it.
+// Finds a point of opposite sign near grid point `middle`, where the imaginary part comes close to
+// zero without changing sign on the grid: there are two zeros between its neighbours, or none.
+// Rare, but missing them would call an unstable scheme stable, and the search for the widest range
+// would pick it.
 std::optional<CirclePoint> Circle::past_zero(const Scheme& scheme, size_t middle) const {
   double low = grid_[middle - 1].theta;
   double high = grid_[middle + 1].theta;
@@ -178,10 +178,10 @@ double Circle::largest_inverse(const Scheme& scheme, double enough) const {
   return largest;
 }
 
-constexpr int kGradientShares = 60;  // and 0
+constexpr int kGradientShares = 60;  // plus 0
 constexpr double kGradientShareMin = 0.004;
 constexpr double kGradientShareMax = 0.6;
-constexpr int kHorizonSteps = 20;  // of 0 to 1
+constexpr int kHorizonSteps = 20;  // from 0 to 1
 constexpr double kTie = 1e-9;      // ranges closer than this are equal
 
 std::vector<double> gradient_shares() {
@@ -216,8 +216,8 @@ double DelayMix::mean() const {
 bool DelayMix::late() const { return mean() > 0; }
 
 DelayMix delay_mix(int64_t warmup_depth, int64_t update_every) {
-  LEEWAY_CHECK(warmup_depth >= 0, "a stage has no fewer than 0 forwards in flight");
-  LEEWAY_CHECK(update_every >= 1, "an update has a microbatch");
+  LEEWAY_CHECK(warmup_depth >= 0, "the warm-up depth is not negative");
+  LEEWAY_CHECK(update_every >= 1, "an update has at least one microbatch");
   // With W = q K + r, the first r microbatches of an update are late by q + 1, the others by q.
   const int64_t whole = warmup_depth / update_every;
   const int64_t rest = warmup_depth % update_every;

@@ -10,8 +10,8 @@
 namespace leeway {
 namespace {
 
-// Elements that go through the iteration together: enough for full matrix units, little enough
-// that scratch stays small beside the weights of a large model.
+// Elements that are orthogonalized together: enough to fill the matrix units, few enough that
+// scratch stays small compared with a large model's weights.
 constexpr int64_t kBatchElements = int64_t{1} << 24;
 
 template <class Function>
@@ -88,7 +88,7 @@ void MatrixPass::share_scratch(const at::TensorOptions& buffers) {
 template <class Scalar>
 void MatrixPass::run_batch(Batch& batch, const StepConstants& constants, double rate,
                            const PassTensors& tensors) {
-  // The directions lie in scratch of the weights' own type (newton_schulz_type on CPU).
+  // The directions are in scratch of the weights' own type (newton_schulz_type on the CPU).
   Scalar* const directions = batch.scratch.x.mutable_data_ptr<Scalar>();
   for_each_piece(batch.pieces, [&](const UpdatePiece& piece) {
     const PieceBuffers<Scalar> buffers(piece, tensors);
@@ -126,7 +126,7 @@ void MatrixPass::run_aten(const StepConstants& constants, double rate, const Pas
     at::_foreach_mul_(momentum, 1 - constants.momentum_share);
     at::_foreach_add_(momentum, gradients, constants.momentum_share * scale);
 
-    // Summed in the weights' type; the copy into scratch is what may round to bf16.
+    // Summed in the weights' type; only the copy into scratch may round to bf16.
     at::Tensor direction = at::stack(momentum).mul_(constants.momentum_part);
     if (constants.gradient_part != 0) {
       direction.add_(at::stack(gradients), constants.gradient_part * scale);

@@ -1,5 +1,5 @@
-// Muon: momentum, orthogonalized, for the 2-D weights of the blocks. Matrices of the same shape
-// go through the iteration together.
+// Muon: orthogonalized momentum for the 2-D weights of the blocks. Matrices of the same shape are
+// orthogonalized together.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,11 +16,11 @@ namespace leeway {
 
 class MatrixPass {
  public:
-  // Only the layout's matrices are looked at. Allocates all scratch.
+  // Uses only the layout's matrices. Allocates all scratch.
   MatrixPass(const ParameterLayout& layout, const at::TensorOptions& buffers);
 
-  // w <- keep w - rate sqrt(max(1, rows/cols)) orthogonalize(d), d as the constants say (their
-  // parts without the rate), and the compute copy.
+  // w <- keep w - rate sqrt(max(1, rows/cols)) orthogonalize(d), with d from the constants (whose
+  // parts exclude the rate). Also writes the compute copy.
   void run_cpu(const StepConstants& constants, double rate, const PassTensors& tensors);
 
   // The same with ATen operations, for any device; leaves the compute copy to the caller.
@@ -32,7 +32,7 @@ class MatrixPass {
     int64_t rows = 0;
     int64_t cols = 0;
     std::vector<Span> spans;          // one per matrix
-    std::vector<UpdatePiece> pieces;  // of all of them
+    std::vector<UpdatePiece> pieces;  // all matrices, cut up
     NewtonSchulzScratch scratch;
     double step_scale() const;
   };

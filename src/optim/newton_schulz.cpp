@@ -22,7 +22,7 @@ const at::Tensor& orthogonalize(NewtonSchulzScratch& scratch) {
   auto& [x, next, gram, polynomial, norm] = scratch;
   at::linalg_vector_norm_out(norm, x, 2, at::IntArrayRef({1, 2}), true, norm.scalar_type());
   x.div_(norm.add_(kNormEpsilon));
-  // A tall matrix multiplies from the other side instead of being transposed: the same iteration.
+  // A tall matrix is multiplied from the other side, not transposed: the same iteration.
   const bool tall = x.size(1) > x.size(2);
   for (int step = 0; step < kSteps; ++step) {
     const at::Tensor transposed = x.transpose(1, 2);

@@ -14,7 +14,7 @@ namespace leeway {
 namespace {
 
 constexpr int64_t kParts = 1024;          // partial sums, on the stack
-constexpr int64_t kPartElements = 16384;  // at least: a part worth a thread's while
+constexpr int64_t kPartElements = 16384;  // minimum: smaller parts are not worth a thread
 
 template <class Scalar>
 double sum_in_parts(const Scalar* values, int64_t count) {
@@ -40,7 +40,7 @@ struct NormPart {
   int64_t count = 0;
   double sum = 0;
 };
-constexpr int64_t kPartsPerThread = 8;  // at least: below that another thread costs more
+constexpr int64_t kPartsPerThread = 8;  // minimum: with fewer, another thread does not pay off
 
 template <class Scalar>
 void sum_parts(const Scalar* values, std::vector<NormPart>& parts) {
@@ -53,8 +53,8 @@ void sum_parts(const Scalar* values, std::vector<NormPart>& parts) {
                    });
 }
 
-// Reductions on a GPU read several elements at once from where a vector of them may start, and so
-// add in another order where a parameter does not start there. A copy always does.
+// GPU reductions read aligned vectors of several elements, so they add an unaligned parameter in a
+// different order. A copy is always aligned.
 at::Tensor aligned(const at::Tensor& view) {
   constexpr uintptr_t kVectorBytes = 32;
   const auto address = reinterpret_cast<uintptr_t>(view.const_data_ptr());
@@ -64,7 +64,7 @@ at::Tensor aligned(const at::Tensor& view) {
 }  // namespace
 
 double squared_norm(const at::Tensor& flat) {
-  LEEWAY_CHECK(flat.is_contiguous(), "the norm is of a flat buffer");
+  LEEWAY_CHECK(flat.is_contiguous(), "the buffer is contiguous");
   if (!flat.device().is_cpu()) {
     return at::linalg_vector_norm(flat, 2, at::OptionalIntArrayRef(), false, at::kDouble)
         .square()
@@ -77,7 +77,7 @@ double squared_norm(const at::Tensor& flat) {
 }
 
 std::vector<double> parameter_squared_norms(const at::Tensor& flat, const ParameterLayout& layout) {
-  LEEWAY_CHECK(flat.is_contiguous(), "the norm is of a flat buffer");
+  LEEWAY_CHECK(flat.is_contiguous(), "the buffer is contiguous");
   LEEWAY_CHECK(flat.numel() == parameter_count(layout), "the buffer is as long as the layout");
   if (!flat.device().is_cpu()) return parameter_squared_norms_aten(flat, layout);
   std::vector<NormPart> parts;

@@ -10,12 +10,12 @@
 namespace leeway {
 
 // Sum of squares of a contiguous fp32 or fp64 buffer, added in fp64. On the CPU the order of the
-// additions depends on the length alone: same bits whatever the threads.
+// additions depends only on the length: same bits for any number of threads.
 double squared_norm(const at::Tensor& flat);
 
-// One sum of squares per parameter of the layout. The order of the additions depends on the
-// parameter's length alone, not on where it lies nor on what is beside it: added up in the model's
-// order they give the same bits however the model is cut into stages.
+// One sum of squares per parameter of the layout. The order of the additions depends only on the
+// parameter's length, not on its offset or neighbours: added up in the model's order, they give the
+// same bits however the model is cut into stages.
 std::vector<double> parameter_squared_norms(const at::Tensor& flat, const ParameterLayout& layout);
 
 // The same with ATen operations, for any device: a few launches and one wait for the results.

@@ -16,7 +16,7 @@ void check_layout(const ParameterLayout& layout) {
   }
 }
 
-// What the elementwise pass covers, neighbours that are treated alike joined into one span.
+// The spans of the elementwise pass. Adjacent parameters with the same treatment form one span.
 std::vector<Span> element_spans(const ParameterLayout& layout, UpdateRule rule) {
   check_layout(layout);
   std::vector<Span> spans;
@@ -46,7 +46,7 @@ Optimizer::Optimizer(const UpdateOptions& options, ParameterLayout layout,
   LEEWAY_CHECK(options_.rule != UpdateRule::kNAdamW || !options_.gradient_share,
                "NAdamW has a look-ahead of its own");
   const double gradient_share = options_.gradient_share.value_or(0);
-  LEEWAY_CHECK(gradient_share >= 0 && gradient_share <= 1, "a gradient's share is 0 to 1");
+  LEEWAY_CHECK(gradient_share >= 0 && gradient_share <= 1, "gradient_share is from 0 to 1");
   if (options_.rule != UpdateRule::kSgd) variance_ = at::zeros_like(momentum_);
 }
 
@@ -71,7 +71,7 @@ Direction Optimizer::element_direction() const {
     return matched_direction(options_.beta1, updates_, *options_.gradient_share);
   }
   switch (options_.rule) {
-    case UpdateRule::kMuon:  // its part that is not matrices
+    case UpdateRule::kMuon:  // its parameters that are not matrices
     case UpdateRule::kAdamW:
       return adam_direction(options_.beta1, updates_);
     case UpdateRule::kNAdamW:
@@ -130,11 +130,11 @@ void Optimizer::update(const UpdateArguments& arguments) {
 }
 
 void Optimizer::preview(const UpdateArguments& arguments) {
-  LEEWAY_CHECK(arguments.compute.defined(), "a preview has nowhere else to go");
+  LEEWAY_CHECK(arguments.compute.defined(), "a preview writes to the compute copy");
   const int64_t updates = updates_;
   const double momentum_product = momentum_product_;
   count_update();
-  // Off the CPU the operations work in place: there the copies are whole.
+  // Off the CPU the operations work in place, so whole buffers are copied first.
   const bool cpu = arguments.weights.device().is_cpu();
   const auto own = [&](const at::Tensor& t) { return cpu || !t.defined() ? t : t.clone(); };
   run(arguments, {.weights = own(arguments.weights),

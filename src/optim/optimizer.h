@@ -1,12 +1,12 @@
 // An optimizer over a stage's flat buffers: AdamW, NAdamW, SGD and Muon as one pass per update.
 //
-// With m <- b1 m + (1-b1) g and d = what the rule makes of g and m (direction.h):
+// With m <- b1 m + (1-b1) g and d the rule's direction from g and m (direction.h):
 //   AdamW, NAdamW  w <- (1 - rate decay) w - rate d / (sqrt(v / (1-b2^t)) + epsilon)
 //   SGD            w <- (1 - rate decay) w - rate d; as torch.optim.SGD(rate (1-b1), momentum b1)
 //   Muon           w <- (1 - matrix_rate decay) w - matrix_rate sqrt(max(1, rows/cols)) ortho(d)
 //                  for matrices; AdamW with `rate` and the same beta1 for everything else
 // With a gradient_share k (the `matched` look-ahead) d is k g + (1-k) m / (1-b1^t); not in NAdamW.
-// Weight decay is decoupled from the gradient in every rule, and spares norms and biases.
+// Weight decay is decoupled from the gradient in every rule, and skips norms and biases.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -30,7 +30,7 @@ namespace leeway {
 struct UpdateOptions {
   UpdateRule rule = UpdateRule::kMuon;
   double rate = 3e-3;
-  double matrix_rate = 0.02;  // Muon's, for matrices
+  double matrix_rate = 0.02;  // Muon's rate for matrices
   double beta1 = 0.95;
   double beta2 = 0.999;
   double epsilon = 1e-8;
@@ -49,19 +49,19 @@ struct UpdateArguments {
 
 class Optimizer {
  public:
-  // `buffers`: type and device of the moments, those of the weights and gradients to come.
+  // `buffers`: type and device of the moments; weights and gradients must have the same.
   Optimizer(const UpdateOptions& options, ParameterLayout layout, const at::TensorOptions& buffers);
 
-  // One pass. On the CPU no heap work (Muon: scratch is reused), and for the rules that treat each
-  // element alone the same bits whatever the number of threads.
+  // One pass. On the CPU it does not allocate (Muon reuses its scratch), and elementwise rules give
+  // the same bits for any number of threads.
   void update(const UpdateArguments& arguments);
 
-  // The weights that update() would make of these gradients, written to `compute` and nowhere else.
+  // Writes the weights that update() would produce to `compute`, and nothing else.
   void preview(const UpdateArguments& arguments);
 
   int64_t updates_done() const { return updates_; }
 
-  // What a checkpoint saves. The buffers are live: what is written into them is the new state.
+  // What a checkpoint saves. The buffers are live: writing into them changes the state.
   struct State {
     std::vector<std::pair<std::string, at::Tensor>> buffers;  // "momentum", "variance": flat
     int64_t updates = 0;
@@ -69,10 +69,10 @@ class Optimizer {
   };
   State state() const;
 
-  // The numbers beside the buffers, as read from a file: refused if no run can have made them.
+  // The values stored with the buffers, as read from a file. Rejects what no run can produce.
   Status restore(int64_t updates, double momentum_product);
 
-  int64_t state_bytes() const;  // the moments
+  int64_t state_bytes() const;  // size of the moments
 
  private:
   void check(const UpdateArguments& arguments) const;

@@ -25,7 +25,7 @@ double slowest_slot(const PipelineTimes& times, int64_t update_every) {
   return slowest;
 }
 
-// Calls function(hops, loop) for every i < j: stages apart, and the time around them.
+// Calls function(hops, loop) for every i < j: the hops between them, and the time around the loop.
 template <class Function>
 void for_each_loop(const PipelineTimes& times, int64_t update_every, const Function& function) {
   const double way = way_of(times.hop);
@@ -95,10 +95,10 @@ double synchronous_busy(const PipelineShape& shape, const PipelineTimes& times) 
 }  // namespace
 
 DepthPlan plan_depth(const PipelineTimes& times, int64_t update_every) {
-  LEEWAY_CHECK(!times.stages.empty() && update_every > 0, "a pipeline that does something");
+  LEEWAY_CHECK(!times.stages.empty() && update_every > 0, "a pipeline has stages and microbatches");
   const double slot = slowest_slot(times, update_every);
   const double transfer = nanos(times.hop.transfer);
-  const double period = std::max({slot, transfer, 1.0});  // where nothing takes time, 1 ns does
+  const double period = std::max({slot, transfer, 1.0});  // at least 1 ns
   double extra = 0;
   for_each_loop(times, update_every, [&](double hops, double loop) {
     extra = std::max(extra, (loop - period) / (hops * period) - 1);
@@ -110,9 +110,9 @@ DepthPlan plan_depth(const PipelineTimes& times, int64_t update_every) {
 }
 
 double busy_share(const PipelineShape& shape, const PipelineTimes& times) {
-  LEEWAY_CHECK(std::ssize(times.stages) == shape.stages, "times of every stage");
+  LEEWAY_CHECK(std::ssize(times.stages) == shape.stages, "times for every stage");
   if (slowest_slot(times, shape.update_every) == 0) return 0;
-  if (shape.stages == 1) return 1;  // never waits for anybody
+  if (shape.stages == 1) return 1;  // never waits
   return shape.synchronous() ? synchronous_busy(shape, times) : asynchronous_busy(shape, times);
 }
 

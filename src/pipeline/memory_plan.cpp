@@ -12,8 +12,8 @@ namespace {
 
 double bytes_of(at::ScalarType type) { return static_cast<double>(c10::elementSize(type)); }
 
-// Muon orthogonalizes matrices of one shape together, up to so many elements (optim/muon.cpp), with
-// two buffers for them and two for their squares.
+// Muon orthogonalizes matrices of one shape together, up to this many elements (optim/muon.cpp),
+// with two buffers for them and two for their squares.
 double muon_scratch_elements(const ParameterLayout& layout) {
   constexpr int64_t kBatchElements = int64_t{1} << 24;
   std::map<std::pair<int64_t, int64_t>, int64_t> counts;
@@ -45,7 +45,7 @@ double activation_bytes(const StageOptions& stage, const MicrobatchSize& size, i
       saved_bytes(stage.shape, stage.slice, size) + loss_bytes(stage.shape, stage.slice, size);
   const auto count = static_cast<double>(in_flight);
   if (!stage.recompute) return count * whole;
-  // The targets wait with the inputs, for the loss is repeated too.
+  // The targets are kept with the inputs, because the loss is recomputed too.
   const double targets = stage.slice.heads ? 8.0 * static_cast<double>(size.tokens) : 0;
   return count * (input_bytes(stage.shape, stage.slice, size) + targets) + whole;
 }
@@ -59,8 +59,9 @@ int64_t versions_by_horizon(int64_t warmup, int64_t update_every) {
   return 1 + 2 * whole + (update_every - rest < rest ? 2 : 1);
 }
 
-// W < K: forward j of an update's weights, of K, is late from j = K - W on, and late forward i of W
-// runs at guess 1 + i guesses / W. Until j = W some of the update before are in flight.
+// W < K: of the K forwards on an update's weights, forward j is late from j = K - W on, and late
+// forward i of W runs at guess 1 + i guesses / W. Until j = W, some forwards of the previous update
+// are in flight.
 int64_t versions_by_guesses(int64_t warmup, int64_t update_every, int64_t guesses) {
   guesses = std::min(guesses, warmup);
   const int64_t first_late = update_every - warmup;
@@ -87,7 +88,7 @@ int64_t version_count_max(const Schedule& schedule, const StageOptions& stage, i
   const bool by_horizon = stage.horizon > 0;
   if (!stage.stash) {
     if (guesses > 0) return 1 + std::min(guesses, schedule.warmup());
-    // While the pipeline fills, the first weights are guessed ahead by every delay there is.
+    // While the pipeline fills, the first weights are extrapolated by every possible delay.
     return by_horizon ? delay_max + 1 : 1;
   }
   if (guesses > 0) return versions_by_guesses(schedule.warmup(), schedule.update_every(), guesses);
@@ -97,7 +98,7 @@ int64_t version_count_max(const Schedule& schedule, const StageOptions& stage, i
 
 std::vector<StageMemory> plan_memory(const std::vector<StageOptions>& stages,
                                      const PipelineShape& shape, const MemoryLoad& load) {
-  LEEWAY_CHECK(std::ssize(stages) == shape.stages, "options of every stage");
+  LEEWAY_CHECK(std::ssize(stages) == shape.stages, "options for every stage");
   const bool any_ahead = std::any_of(stages.begin(), stages.end(),
                                      [](const StageOptions& stage) { return stage.horizon > 0; });
   std::vector<StageMemory> plan;
@@ -124,17 +125,17 @@ std::vector<StageMemory> plan_memory(const std::vector<StageOptions>& stages,
     need.versions = static_cast<double>(need.version_count) * copy;
     need.activations = activation_bytes(stage, size, need.in_flight);
     need.evaluation = static_cast<double>(load.evaluations_pending) * copy;
-    // The weights of all replicas come together where their mean is evaluated.
+    // The weights of all replicas are collected where their mean is evaluated.
     if (load.replicas > 1) need.evaluation += static_cast<double>(load.replicas) * master;
     AveragingMemory averaging;
     if (!load.averaging.empty()) averaging = load.averaging[plan.size()];
     need.averaging = averaging.buffers + averaging.flights + averaging.answers;
 
-    // A sample of the prediction keeps the weights it began with, and its guess.
+    // A prediction sample keeps the weights it started with, and its guess.
     const double sample = schedule.delay_max() > 0 ? 2 * master : 0;
     const double running = passing_bytes(stage.shape, stage.slice, size) + sample;
-    // A checkpoint copies weights, moments, last update and what averaging keeps, twice until it is
-    // written; by then nothing is in flight.
+    // A checkpoint needs two copies of weights, moments, last update and averaging's buffers until
+    // it is written; nothing is in flight by then.
     const double buffers = (stage.update.rule == UpdateRule::kSgd ? 2 : 3) + (any_ahead ? 1 : 0);
     const double saving = 2 * (buffers * master + averaging.buffers) - averaging.flights -
                           need.activations - (need.versions - copy);

@@ -9,10 +9,10 @@ namespace leeway {
 
 void PredictionProbe::begin(UpdateId now, int64_t delay, const at::Tensor& weights,
                             const at::Tensor& guess) {
-  LEEWAY_CHECK(!waiting() && delay > 0, "one sample at a time, of a late forward");
+  LEEWAY_CHECK(!waiting() && delay > 0, "one sample of a late forward at a time");
   update_ = {now.value + delay};
   delay_ = delay;
-  // Without look-ahead the forward would have run at the weights in its own type, rounded alike.
+  // Without look-ahead the forward would have used the weights rounded to the same compute type.
   const auto copy = [&](const at::Tensor& t) {
     return t.to(weights.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
   };
@@ -25,7 +25,7 @@ PredictionError PredictionProbe::end(const at::Tensor& weights) {
   const double with = std::sqrt(squared_norm(guess_.sub_(weights)));
   start_.reset();
   guess_.reset();
-  // Weights that did not move were guessed right by standing still.
+  // If the weights did not move, the guess counts as no better than none.
   return {.update = update_, .delay = delay_, .error = without > 0 ? with / without : 1.0};
 }
 

@@ -1,5 +1,5 @@
-// How good the look-ahead is, measured on a sample: weights are kept when a late forward starts and
-// compared when its gradient meets the weights of its own update.
+// Measures how good the look-ahead is on a sample: keeps the weights when a late forward starts,
+// and compares them with the weights that its gradient meets.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,9 +11,9 @@
 namespace leeway {
 
 struct PredictionError {
-  UpdateId update;  // the one that the gradient goes into, counted from 0
+  UpdateId update;  // the one the gradient goes into, counted from 0
   int64_t delay = 0;
-  double error = 0;  // distance guessed weights - met weights, over distance without the guess
+  double error = 0;  // distance from guessed to actual weights, over the distance without a guess
 };
 
 class PredictionProbe {
@@ -21,10 +21,10 @@ class PredictionProbe {
   bool waiting() const { return start_.defined(); }
   bool due(UpdateId now) const { return waiting() && now == update_; }
 
-  // A forward starts at `guess` where the weights are `weights`; its gradient will go into the
+  // A forward starts at `guess` while the weights are `weights`; its gradient will go into the
   // update after `delay` more.
   void begin(UpdateId now, int64_t delay, const at::Tensor& weights, const at::Tensor& guess);
-  // `weights` are those that the gradient meets.
+  // `weights` are the ones that the gradient meets.
   PredictionError end(const at::Tensor& weights);
 
  private:

@@ -9,7 +9,7 @@ namespace leeway {
 Schedule::Schedule(const PipelineShape& shape, StageId stage)
     : update_every_(shape.update_every), synchronous_(shape.synchronous()) {
   LEEWAY_CHECK(stage.value >= 0 && stage.value < shape.stages, "a stage of this pipeline");
-  LEEWAY_CHECK(update_every_ > 0, "an update has a microbatch");
+  LEEWAY_CHECK(update_every_ > 0, "an update has at least one microbatch");
   const int64_t hops = shape.stages - 1 - stage.value;
   warmup_ = shape.order == PipelineSchedule::kGpipe ? update_every_ - 1
                                                     : hops * (1 + shape.extra_per_hop);

@@ -1,8 +1,8 @@
-// When a stage goes forward, when backward: from counters alone, so that the arithmetic of a
-// pipeline does not depend on timing. All schedules are one rule with two numbers: how many
+// Decides when a stage runs a forward or a backward, from counters alone, so that the arithmetic of
+// a pipeline does not depend on timing. All schedules are one rule with two parameters: how many
 // microbatches a stage keeps in flight, and how often everything drains (a flush point).
 //
-//   async  W_s = (P-1-s)(1+extra), flushes only where the run asks for it
+//   async  W_s = (P-1-s)(1+extra), flushes only when the run asks for it
 //   1f1b   the same depth, a flush per update
 //   gpipe  W_s = K-1: all forwards of an update, then all backwards, a flush per update
 #pragma once
@@ -23,7 +23,7 @@ struct PipelineShape {
   bool synchronous() const { return order != PipelineSchedule::kAsync; }
 };
 
-// How far a stage of one replica has come, counted from the start of the run.
+// The progress of one replica's stage, counted from the start of the run.
 struct Counts {
   int64_t forwards = 0;
   int64_t backwards = 0;
@@ -41,7 +41,7 @@ class Schedule {
   int64_t warmup() const { return warmup_; }
   int64_t update_every() const { return update_every_; }
 
-  // A stage forwards nothing of update `flush` and later before `flush` updates are done.
+  // A stage runs no forwards of update `flush` or later until `flush` updates are done.
   bool wants_forward(const Counts& at, UpdateId flush) const {
     return at.forwards < flush.value * update_every_ && at.in_flight() <= warmup_;
   }
@@ -60,7 +60,7 @@ class Schedule {
   }
   // The same from the formula, m counted from the last flush point.
   int64_t expected_delay(int64_t m) const;
-  // tau_s = ceil(W_s / K), or none where every update is a flush point.
+  // tau_s = ceil(W_s / K), or 0 if every update is a flush point.
   int64_t delay_max() const;
   // Mean over an update's microbatches, once the pipeline is full.
   double delay_mean() const;

@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// Explicit backwards need none of the dispatcher's stops for autograd: skip them.
+// Explicit backwards do not need the dispatcher's autograd layers: skip them.
 using WithoutAutograd = at::AutoDispatchBelowADInplaceOrView;
 
 at::TensorOptions on(const StageOptions& options, at::ScalarType dtype) {
@@ -29,7 +29,7 @@ Stage::Stage(const StageOptions& options)
       gradient_views_(model_.view(gradients_)),
       optimizer_(options.update, model_.layout(), on(options, options.master)),
       versions_(model_, on(options, options.compute)) {
-  LEEWAY_CHECK(options.stash || options.recompute, "without a stash the forward is repeated");
+  LEEWAY_CHECK(options.stash || options.recompute, "running without a stash needs recompute");
   fill_initial_weights(weights_, options.shape, model_.layout(), options.seed);
   weights_ = weights_.to(options.device);
   if (options.horizon > 0) last_update_ = at::zeros_like(weights_);
@@ -117,7 +117,7 @@ Stage::InFlight Stage::take(MicrobatchId m) {
 }
 
 std::shared_ptr<const Version> Stage::restore_saved(InFlight& flight) {
-  // A gradient always meets the newest weights: without a stash they are what it is taken at.
+  // A gradient always meets the newest weights: without a stash it is also computed on them.
   auto version = options_.stash ? flight.version : newest(/*guess=*/0);
   if (!options_.recompute) return version;
   const at::Tensor output = model_.forward(version->views, flight.input, &flight.saved);
@@ -145,8 +145,8 @@ void Stage::update(double rate_factor, double gradient_scale) {
   const WithoutAutograd guard;
   if (probe_.due(updates_done())) prediction_ = probe_.end(weights_);
   versions_.retire();
-  // The update writes the next version in its own pass where that is the weights themselves. With
-  // a look-ahead the forwards want others, which are made when they are first asked for.
+  // If the next version is the weights themselves, the update writes it in its own pass. With a
+  // look-ahead the forwards need other versions, which are made on first use.
   const bool looks_ahead = options_.horizon > 0;
   std::shared_ptr<Version> next;
   if (looks_ahead) {
@@ -171,7 +171,7 @@ at::Tensor Stage::writable_copy() {
   LEEWAY_CHECK(versions_.newest_count() <= 1, "guesses are made after the boundary of an update");
   const auto version = versions_.newest(/*guess=*/0);
   if (version == nullptr) return {};
-  // Held by the stage's own list, by the newest ones, and here: anybody else has used it.
+  // Held by the list of buffers, by the newest versions, and here. Any other holder has used it.
   constexpr long kUnused = 3;
   if (version.use_count() > kUnused) {
     versions_.retire();

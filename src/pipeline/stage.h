@@ -1,6 +1,5 @@
 // One stage of one replica: weights, gradients, optimizer state and what its microbatches in flight
-// have saved. Forward, backward and update are the only three things it does; when to do which is
-// somebody else's decision.
+// have saved. It runs a forward, a backward or an update; the caller decides when.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -24,16 +23,16 @@ struct StageOptions {
   at::Device device = at::kCPU;
   at::ScalarType master = at::kFloat;   // weights, gradients, moments: fp32, in tests fp64
   at::ScalarType compute = at::kFloat;  // versions and activations: fp32, bf16, in tests fp64
-  uint64_t seed = 0;                    // of the initial weights
+  uint64_t seed = 0;                    // for the initial weights
   double horizon = 0;      // forwards run at w + horizon * delay * (the last update); 0: at w
   bool recompute = false;  // keep only inputs; the backward repeats the forward
   bool stash = true;       // false, with recompute: repeat it on the newest weights
 };
 
-// Where a forward runs.
+// Which weights a forward uses.
 struct Ahead {
-  int64_t delay = 0;  // updates that will come between now and the one that its gradient goes into
-  int64_t guess = 0;  // of `delay` updates by the horizon; or the one that guess() was given; 0: w
+  int64_t delay = 0;  // updates between now and the one that its gradient goes into
+  int64_t guess = 0;  // with a horizon: `delay`; `tentative`: as given to make_guess(); 0: w
 };
 
 class Stage {
@@ -42,15 +41,14 @@ class Stage {
   Stage(const Stage&) = delete;  // versions point at the model inside
   Stage& operator=(const Stage&) = delete;
 
-  // Uses the newest weights, or a guess from them, and keeps hold of that version until the
-  // backward.
+  // Uses the newest weights, or a guess from them, and holds that version until the backward.
   at::Tensor forward(MicrobatchId m, const Ahead& ahead, const at::Tensor& input);
-  // Last stage: goes on to the mean loss over `targets` [batch, time], a scalar on the device.
+  // Last stage: continues to the mean loss over `targets` [batch, time], a scalar on the device.
   at::Tensor forward_to_loss(MicrobatchId m, const Ahead& ahead, const at::Tensor& input,
                              const at::Tensor& targets);
 
-  // Guess number `guess` (from 1) at the weights to come: what an update would make of the
-  // gradients so far. Stands until the next update.
+  // Guess number `guess` (from 1) at the coming weights: what an update with the gradients so far
+  // would produce. Valid until the next update.
   bool has_guess(int64_t guess) const { return versions_.newest(guess) != nullptr; }
   void make_guess(int64_t guess, double rate_factor, double gradient_scale);
 
@@ -59,23 +57,23 @@ class Stage {
   // Last stage: starts from scale * loss; 1 / update_every makes the update's gradient a mean.
   at::Tensor backward_from_loss(MicrobatchId m, double scale);
 
-  // One optimizer step, publishes the next version, clears the gradients.
+  // Takes one optimizer step, publishes the next version, clears the gradients.
   void update(double rate_factor, double gradient_scale);
 
-  // Between an update and the next forward, others may write into the weights too; what they write
-  // also goes into the compute copy of the newest weights. Undefined: that is not made yet.
+  // Between an update and the next forward, others may write into the weights too. They must write
+  // the same into this compute copy of the newest weights. Undefined: there is no copy yet.
   at::Tensor writable_copy();
 
-  // A version of other weights than the stage's own, for evaluate().
+  // A version of weights other than the stage's own, for evaluate().
   std::shared_ptr<const Version> hold_copy(const at::Tensor& flat);
-  // A forward that leaves no trace.
+  // A forward that saves nothing.
   at::Tensor evaluate(const Version& version, const at::Tensor& input) const;
 
-  // Watch the next late forward, and how far from the mark its weights will have been.
+  // Samples the next late forward: how far off its weights turn out to be.
   void watch_prediction() { watch_wanted_ = true; }
   std::optional<PredictionError> take_prediction();
 
-  // Puts weights into the master buffer (a checkpoint's) and publishes them.
+  // Loads weights (from a checkpoint) into the master buffer and publishes them.
   void load_weights(const at::Tensor& flat);
 
   const StageModel& model() const { return model_; }
@@ -88,14 +86,14 @@ class Stage {
   int64_t in_flight_count() const { return static_cast<int64_t>(in_flight_.size()); }
   // Most versions at once: those of the newest weights, and those that microbatches in flight hold.
   int64_t versions_peak() const { return versions_peak_; }
-  // Compute copies in memory, those of a pending evaluation too.
+  // Compute copies in memory, including those of a pending evaluation.
   int64_t version_count() const { return versions_.allocated_count(); }
   int64_t version_bytes() const { return versions_.version_bytes(); }
 
  private:
   struct InFlight {
-    std::shared_ptr<const Version> version;  // null where old weights are not kept
-    at::Tensor input;                        // with recompute, in place of what is saved
+    std::shared_ptr<const Version> version;  // null without a stash
+    at::Tensor input;                        // with recompute, instead of `saved`
     StageSaved saved;
     LossSaved loss;
     at::Tensor targets;

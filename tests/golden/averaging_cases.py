@@ -1,5 +1,5 @@
-"""The runs of several replicas that test_averaging.py compares: what both sides are told, and which
-runs there are."""
+"""The runs of several replicas that test_averaging.py compares: the settings for both sides, and
+the list of runs."""
 
 import dataclasses
 import itertools
@@ -8,7 +8,7 @@ import random
 
 from pipeline_cases import OPTIMIZERS, Case, pairwise_rows
 
-# The keys of [averaging] that a method looks at; those that it does not are refused.
+# The keys of [averaging] that a method uses; other keys are rejected.
 LATE = ("interval", "merge", "lag", "wire")
 MERGING = (*LATE, "correction", "outer_rate", "outer_momentum", "ema_start", "ema_end")
 KEYS = {
@@ -23,7 +23,7 @@ REPAIR_FRACTION = 1 / 20
 
 @dataclasses.dataclass(frozen=True)
 class Replicas(Case):
-    """A tiny run of several replicas, in the words of a recipe."""
+    """A tiny run of several replicas, in the terms of a recipe."""
 
     replicas: int = 2
     method: str = "sparse"
@@ -54,7 +54,7 @@ class Replicas(Case):
 
     @property
     def tables(self):
-        if self.replicas == 1:  # whatever the method: there is nobody to average with
+        if self.replicas == 1:  # whatever the method: there is nothing to average
             return super().tables
         keys = [key for key in KEYS[self.method] if key != "granularity" or self.fraction < 1]
         keys = [key for key in keys if not key.startswith("ema_") or self.correction == "ema"]
@@ -69,10 +69,10 @@ class Replicas(Case):
 
     @property
     def repair(self):
-        """The sparse rounds that lowbit has in the background, as a case of their own."""
+        """Lowbit's sparse background rounds, as a case of their own."""
         changes = {"method": "sparse", "fraction": REPAIR_FRACTION, "correction": "delta"}
         changes |= {"outer_rate": 1.0, "outer_momentum": 0.0, "interval": self.repair_every}
-        changes |= {"granularity": 64}  # the recipe's default: lowbit has no choice
+        changes |= {"granularity": 64}  # the recipe's default, which lowbit cannot change
         return dataclasses.replace(self, **changes)
 
 
@@ -82,7 +82,7 @@ class Replicas(Case):
         return dataclasses.replace(self, replicas=1, sequences=self.replicas * self.batch)
 
 
-# What is merged. `memory`: what was merged before has a say; `part`: weights travel in parts.
+# What is merged. `memory`: earlier merges matter; `part`: weights are sent in parts.
 RULES = {
     "none": {"method": "sparse", "correction": "none"},
     "delta": {"method": "sparse", "correction": "delta"},
@@ -151,18 +151,18 @@ def name_of(row):
 
 
 def makes_sense(row):
-    """Corrections of steps that have long been merged add up, and replicas drift apart."""
+    """Otherwise corrections of steps merged long ago add up, and replicas drift apart."""
     in_flight = row["lag"] / row["interval"]
     return row["part"] or row["rule"] not in ("delta", "ema") or in_flight <= 1
 
 
 def few_rows():
-    """Every pair of values occurs."""
+    """Rows in which every pair of values occurs."""
     return pairwise_rows(FACTORS, makes_sense, seed=9)
 
 
 def many_rows(replicas):
-    """Every combination of what merging depends on, in turn with all that is around it."""
+    """Every combination of what merging depends on, with the other factors taking turns."""
     draw = random.Random(replicas)
     around = list(itertools.product(AROUND["pipeline"], AROUND["optimizer"]))
     draw.shuffle(around)

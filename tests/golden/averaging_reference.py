@@ -3,9 +3,9 @@ every replica makes update n, then all of them merge what is due. No rounds, no 
 what was sent at update n is in the list of past weights.
 
 At the boundary of update n: the update; merges of what was sent at n - lag; new contributions (lag
-0: their merges); then forwards see the result. Of the replicas nothing but weights, steps or
-gradients is averaged. Nothing is shared with the C++ code but the subsets, which it names and
-`assert_cut` checks. A `case` is one of averaging_cases.py.
+0: their merges); then forwards see the result. Only the replicas' weights, steps or gradients are
+averaged. Nothing is shared with the C++ code except the subsets, which it provides and `assert_cut`
+checks. A `case` is one of averaging_cases.py.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ def mean_of(tensors):
 
 
 def ema_constant(case, k):
-    """m of round k: constant for a thousand rounds, then half a cosine that ends with the run."""
+    """m in round k: constant for a thousand rounds, then half a cosine that ends with the run."""
     if k <= 1000:
         return case.ema_start
     progress = (k - 1000) / (case.rounds - 1 - 1000)
@@ -32,9 +32,9 @@ def ema_constant(case, k):
 
 
 def sent_at(case, n):
-    """The updates at which was sent what is merged at update n, ascending.
+    """The updates whose contributions are merged at update n, ascending.
 
-    At a checkpoint, and at the end, everything that is under way is merged, also what is sent then.
+    At a checkpoint, and at the end, everything in flight is merged, including what is sent then.
     """
     every = case.checkpoint_every
 
@@ -47,14 +47,14 @@ def sent_at(case, n):
 
 
 def merged(stage, subset, values):
-    """Writes the stage's newest weights; the last update stays what the optimizer made of it."""
+    """Writes the stage's newest weights; the last update stays as the optimizer left it."""
     weights = stage.past[-1].weights.clone()
     weights[subset] = values
     stage.past[-1] = dataclasses.replace(stage.past[-1], weights=weights)
 
 
 class Weights:
-    """sparse, weights and diloco, for one stage of all replicas: the mean of weights comes late."""
+    """sparse, weights and diloco, for one stage of all replicas: the mean of weights is late."""
 
     def __init__(self, case, stages, subsets):
         """`subsets`: the coordinates of each round."""
@@ -66,7 +66,7 @@ class Weights:
         self.outer = torch.zeros_like(start)  # b
 
     def buffers(self, r):
-        """What replica r keeps, by the names of a checkpoint."""
+        """What replica r keeps, by its name in a checkpoint."""
         return {"ema": self.ema[r], "anchor": self.anchor, "outer": self.outer}
 
     def boundary(self, n):
@@ -99,7 +99,7 @@ class Weights:
 
 
 def ternary_block(values):
-    """Sign and mean size of those that stand out; the size travels as fp32."""
+    """Sign and mean magnitude of the large values; the magnitude is sent as fp32."""
     kept = values.abs() > 0.6 * values.square().mean().sqrt()
     if not kept.any():
         return torch.zeros_like(values)
@@ -116,7 +116,7 @@ def compressed(case, values):
 
 
 class Steps:
-    """lowbit, for one stage of all replicas: what was done is averaged, not where it has led."""
+    """lowbit, for one stage of all replicas: averages the steps, not the weights."""
 
     def __init__(self, case, stages):
         self.case, self.stages = case, stages
@@ -128,7 +128,7 @@ class Steps:
         self.sent = {}  # q of each replica and Q, by update
 
     def buffers(self, r):
-        """What replica r keeps, by the names of a checkpoint; the residual is its owners'."""
+        """What replica r keeps, by its name in a checkpoint; the residual belongs to owners."""
         return {
             "unsent": self.unsent[r],
             "pending": self.pending[r],
@@ -179,17 +179,17 @@ def averagers_of(case, stages, subsets, repairs):
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """What a run begins with and reads."""
+    """What a run starts from and reads."""
 
     slices: list  # initial weights by name, for each stage: the same in all replicas
     ids: list  # [microbatches, sequences, context], for each replica
     targets: list
     subsets: list | None = None  # for each stage, coordinates for each round
-    repairs: list | None = None  # likewise, of the rounds in the background
+    repairs: list | None = None  # the same for the background rounds
 
 
 def train(case, constants, start):
-    """One pipeline for each replica, with its whole past, and for each stage what averages it."""
+    """One pipeline for each replica, with its whole past, and the averagers of each stage."""
     data = zip(start.ids, start.targets)
     pipelines = [delayed.Pipeline(case, constants, start.slices, *read) for read in data]
     averagers = []
@@ -230,4 +230,4 @@ def assert_cut(case, subsets, parameters):
             assert torch.equal(torch.cat(cycle).sort().values, torch.arange(parameters))
         rotations |= {(first, group, turn) for group, turn in rotation.items()}
     if len(rotations) > 3 and parts > 1:
-        assert len({turn for *_, turn in rotations}) > 1, "all groups of all cycles turn alike"
+        assert len({turn for *_, turn in rotations}) > 1, "all rotations are the same"

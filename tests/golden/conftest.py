@@ -1,4 +1,4 @@
-"""Lets a failed assertion of a helper say what was compared, as one of a test does."""
+"""Lets failed assertions in helpers show what was compared, like those in tests."""
 
 import pytest
 

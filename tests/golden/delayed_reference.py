@@ -24,7 +24,7 @@ HORIZONS = [step / 20 for step in range(21)]  # h
 
 @dataclasses.dataclass(frozen=True)
 class Constants:
-    """What a stage does about its delay."""
+    """How a stage compensates for its delay."""
 
     warmup: int  # W_s
     delay_max: int  # tau_s
@@ -51,7 +51,7 @@ def characteristic(beta1, mix, share, horizon):
 
 
 def stable_range(beta1, mix, share, horizon):
-    """The smallest x > 0 for which some z of the unit circle is a root.
+    """The smallest x > 0 for which some z on the unit circle is a root.
 
     x = -A/B is real where A(z) B(1/z) - A(1/z) B(z) = 0: a polynomial whose roots numpy finds.
     """
@@ -65,7 +65,7 @@ def stable_range(beta1, mix, share, horizon):
 
 @functools.cache
 def matched(beta1, warmup, every, horizon=None):
-    """(k, h) of the widest stable range; ties to the smaller."""
+    """(k, h) with the widest stable range; ties go to the smaller."""
     mix = delay_shares(warmup, every)
     best, best_range = (0.0, 0.0), 0.0
     for share, ahead in itertools.product(SHARES, HORIZONS if horizon is None else [horizon]):
@@ -93,7 +93,7 @@ def constants_of(case):
 
 
 def version_of(case, constants, m):
-    """How many updates the weights have had that the forward of microbatch m runs at."""
+    """The number of updates in the weights that the forward of microbatch m uses."""
     update = m // case.every
     flush = 0
     if case.synchronous:
@@ -141,7 +141,7 @@ def orthogonalize(matrix):
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """What an update starts from and what it leaves; every vector is of the whole stage."""
+    """What an update starts from and what it leaves; every vector covers the whole stage."""
 
     weights: torch.Tensor
     last_update: torch.Tensor
@@ -160,7 +160,7 @@ class Stage:
         start = self.join(parameters)
         zero = torch.zeros_like(start)
         self.past = [State(start, zero, zero, zero)]  # after n updates
-        self.gradients = []  # of every microbatch
+        self.gradients = []  # one per microbatch
         self.clip = case.clip
         self.decaying = self.mask(lambda name: not is_vector(name))
         self.matrices = self.mask(is_matrix).bool()
@@ -177,7 +177,7 @@ class Stage:
         return torch.cat([part.flatten() for part in parts]).double()
 
     def weights_for(self, m):
-        """What the forward of microbatch m runs at: only what is known when it starts."""
+        """The weights that the forward of microbatch m uses: only what is known when it starts."""
         version = version_of(self.case, self.constants, m)
         delay = m // self.case.every - version
         state = self.past[version]
@@ -188,7 +188,7 @@ class Stage:
         return state.weights + self.constants.horizon * delay * state.last_update
 
     def trial_end(self, m):
-        """The microbatch whose gradient is the first that the trial step of m does not know.
+        """The first microbatch whose gradient the trial step of m does not know.
 
         The W_s late forwards of an update are cut into `refresh` parts of equal length; those of a
         part share the trial step that the first of them takes.
@@ -201,7 +201,7 @@ class Stage:
         return m - m % self.case.every + late - warmup
 
     def forward(self, flat, x):
-        """Ids or activations in; activations or, behind the head, logits out."""
+        """Ids or activations in; activations or, after the head, logits out."""
         shape, w = self.case.shape, self.split(flat)
         if "embedding.weight" in w:
             time = x.shape[1]
@@ -219,7 +219,7 @@ class Stage:
         return (x @ w["head.weight"].T).flatten(0, 1)
 
     def direction(self, rule, t, g, m, mu_product):
-        """What the rule makes of gradient and momentum before it takes its step."""
+        """The direction of the rule's step, from gradient and momentum."""
         case, k = self.case, self.constants.share
         if k is not None:
             return k * g + (1 - k) * m / (1 - case.beta1**t)
@@ -259,7 +259,7 @@ class Stage:
 
 
 def gradients_with_stash(stages, m, ids, targets):
-    """Loss, and gradients at the very weights that the forward used."""
+    """Loss, and gradients at exactly the weights that the forward used."""
     leaves = [stage.weights_for(m).requires_grad_() for stage in stages]
     x = ids
     for stage, leaf in zip(stages, leaves):
@@ -269,7 +269,7 @@ def gradients_with_stash(stages, m, ids, targets):
 
 
 def gradients_without_stash(stages, m, ids, targets):
-    """Every stage goes back through its newest weights, from the input that its forward had."""
+    """Every stage runs its backward on its newest weights, from the input of its forward."""
     inputs = [ids]
     with torch.no_grad():
         for stage in stages:
@@ -289,7 +289,7 @@ def gradients_without_stash(stages, m, ids, targets):
 
 
 def clipped(gradient, limit, square=None):
-    """`square`: of the norm that counts, where that is not the gradient's own."""
+    """`square`: the squared norm to clip by, if it is not the gradient's own."""
     square = gradient.square().sum().item() if square is None else square
     return gradient * min(1.0, limit / (math.sqrt(square) + 1e-6)) if limit else gradient
 
@@ -301,14 +301,14 @@ class Pipeline:
         """`slices` are the initial weights by name, one for each stage."""
         self.case, self.ids, self.targets = case, ids, targets
         self.stages = [Stage(case, c, parameters) for c, parameters in zip(constants, slices)]
-        self.losses = []  # of each update
+        self.losses = []  # one per update
         count = sum(stage.decaying.numel() for stage in self.stages)
-        for stage in self.stages:  # by its own norm, where nobody waits for that of all
+        for stage in self.stages:  # by its own norm, unless stages wait for the global one
             share = 1.0 if case.synchronous else stage.decaying.numel() / count
             stage.clip = case.clip * math.sqrt(share)
 
     def gradients(self):
-        """Of the next update: the mean over its microbatches, for each stage."""
+        """Gradients of the next update: the mean over its microbatches, for each stage."""
         case, n = self.case, len(self.losses)
         gradients_of = gradients_with_stash if case.stash else gradients_without_stash
         self.losses.append(0.0)

@@ -1,5 +1,5 @@
 // Runs the model as the golden tests ask: `model_probe JOB.json`. The job names a shape (or a
-// Hugging Face folder), weights, tokens and what to do; what came out goes to a safetensors file.
+// Hugging Face folder), weights, tokens and what to do; the results go to a safetensors file.
 #include <fmt/format.h>
 
 #include <map>
@@ -76,7 +76,7 @@ class Pipeline {
     }
   }
 
-  // Under our own names.
+  // Weights have our own names.
   void load(const Tensors& weights) {
     for (const auto& stage : stages_) {
       const at::Tensor flat = at::empty_like(stage->weights());

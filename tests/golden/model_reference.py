@@ -1,4 +1,4 @@
-"""Both architectures in plain PyTorch, from their definitions, and how to run ours beside them.
+"""Both architectures in plain PyTorch, from their definitions, and how to run ours for comparison.
 
 Nothing here is shared with the C++ code: rotary positions are complex numbers, attention is a
 softmax over a masked matrix, GELU is its formula. Weights have Leeway's names.
@@ -193,7 +193,7 @@ def run_probe(tmp_path, tensors, **job):
     if "shape" in job:
         job["shape"] = dataclasses.asdict(job["shape"])
     path.write_text(json.dumps({**job, "inputs": str(inputs), "out": str(out)}))
-    # Some CPUs advertise matrix units that may not be used; oneDNN's bf16 products then die.
+    # Some CPUs advertise matrix units that may not be used; oneDNN then crashes on bf16.
     environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "OMP_NUM_THREADS": "1"}
     done = subprocess.run([PROBE, path], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, f"{PROBE} {path}: {done.returncode} {done.stderr}"

@@ -1,4 +1,4 @@
-// Runs updates on numbers that a Python test wrote, and writes the weights after each:
+// Runs updates on values that a Python test wrote, and writes the weights after each:
 //
 //   optim_probe INPUT OUTPUT [INPUT OUTPUT]...
 //
@@ -21,7 +21,7 @@
 
 namespace {
 
-// Hands out the words of the input one after the other.
+// Returns the words of the input one after the other.
 class Words {
  public:
   explicit Words(const std::string& path) {

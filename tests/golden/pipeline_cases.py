@@ -1,4 +1,4 @@
-"""The runs that test_pipeline.py compares: what both sides are told, and which runs there are."""
+"""The runs that test_pipeline.py compares: the settings for both sides, and the list of runs."""
 
 import dataclasses
 import itertools
@@ -11,7 +11,7 @@ import model_reference as reference
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A tiny run, in the words of a recipe."""
+    """A tiny run, in the terms of a recipe."""
 
     lookahead: str = "tentative"
     optimizer: str = "adamw"
@@ -42,7 +42,7 @@ class Case:
 
     @property
     def every(self):
-        """K in numbers."""
+        """K as a number."""
         if self.update_every == "auto":
             return (self.stages - 1) * (1 + self.extra) + 1
         return self.update_every
@@ -81,7 +81,7 @@ class Case:
 
     @property
     def tables(self):
-        """The same in the tables of a recipe."""
+        """The case as the tables of a recipe."""
         model = dataclasses.asdict(self.shape)
         return {
             "run": {**self.parts("updates", "driver", "checkpoint_every"), "precision": "fp64"},
@@ -102,7 +102,7 @@ class Case:
 
     @property
     def recipe(self):
-        """And in TOML."""
+        """The case as TOML."""
         lines = []
         for table, keys in self.tables.items():
             lines.append(f"[{table}]")
@@ -136,7 +136,7 @@ CROSSED = {
     "extra": [0, 1],
     "stages": [2, 3, 4],
 }
-# What varies along: in pairs with everything else, but not in all combinations.
+# These vary too: in pairs with everything else, but not in all combinations.
 VARIED = {
     "driver": ["threads", "sim"],
     "architecture": ["llama", "gpt2"],
@@ -176,7 +176,7 @@ def name_of(row):
 
 
 def makes_sense(row):
-    """NAdamW is a look-ahead of its own; a trial step needs a gradient of the update to go by."""
+    """NAdamW is a look-ahead of its own; a trial step needs a gradient of its update."""
     case = case_of(row)
     if case.lookahead == "tentative" and case.every <= (case.stages - 1) * (1 + case.extra):
         return False
@@ -188,7 +188,7 @@ def pairs_in(row):
 
 
 def pairwise_rows(factors=FACTORS, makes_sense=makes_sense, seed=120):
-    """Rows in which every pair of values occurs: each has the most new ones of many drawn."""
+    """Rows in which every pair of values occurs: each has the most new pairs of many draws."""
     draw = random.Random(seed)
 
     def random_row(fixed):
@@ -207,7 +207,7 @@ def pairwise_rows(factors=FACTORS, makes_sense=makes_sense, seed=120):
 
 
 def all_rows(stages):
-    """Every combination of what is crossed, with so many stages; the rest is drawn."""
+    """Every combination of the crossed factors with this many stages; the rest is random."""
     draw = random.Random(stages)
     rows = []
     for values in itertools.product(*CROSSED.values()):

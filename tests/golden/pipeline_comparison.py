@@ -1,7 +1,7 @@
-"""Ours beside an emulation: what a pipeline did with a case, and whether the equations say so.
+"""Compares our pipeline's run of a case with an emulation of the equations.
 
-A tensor's error is the norm of the difference over the norm of what is expected (over FLOOR, where
-that is less).
+A tensor's error is the norm of the difference over the norm of what is expected, which counts as
+FLOOR at least.
 """
 
 import collections
@@ -62,8 +62,8 @@ class Ours:
 
 
 def tolerance_of(case):
-    """Doubles begin at 1e-16, and sixty updates let roundings grow: of 112 cases with three
-    replicas two came to 1.8e-8. A mistake in an equation is 1e-4 and more."""
+    """Doubles start at 1e-16, and sixty updates let rounding errors grow: of 112 cases with three
+    replicas two reached 1.8e-8. A mistake in an equation gives 1e-4 or more."""
     return TOLERANCE if getattr(case, "replicas", 1) < 3 else 1e-7
 
 
@@ -94,7 +94,7 @@ def assert_equal(ours, stages, losses):
 
 
 def assert_constants(ours, constants):
-    """W_s, k and h that the recipe came to are those of the equations."""
+    """The W_s, k and h that the recipe gives are those of the equations."""
     nan = float("nan")
     shares = [nan if c.share is None else c.share for c in constants]
     assert ours["gradient_shares"].tolist() == pytest.approx(shares, rel=1e-12, nan_ok=True)
@@ -104,7 +104,7 @@ def assert_constants(ours, constants):
 
 
 def assert_delays(ours, constants):
-    """Every stage forwarded every microbatch once, with the weights that the formula names."""
+    """Every stage ran each microbatch's forward once, with the weights that the formula gives."""
     expected = []
     for s, c in enumerate(constants):
         for m in range(ours.case.updates * ours.case.every):
@@ -114,7 +114,7 @@ def assert_delays(ours, constants):
 
 
 def assert_predictions(ours, stages):
-    """The quality of look-ahead that a run reports is the ratio of distances that it should be."""
+    """The prediction errors that a run reports are the expected ratios of distances."""
     for *numbers, error in ours["predictions"].tolist():
         s, update, delay = map(int, numbers)
         stage, version = stages[s], update - 1 - delay
@@ -125,7 +125,7 @@ def assert_predictions(ours, stages):
         )
         start, end = stage.past[version].weights, stage.past[update - 1].weights
         if (start - end).norm() <= FLOOR * end.norm():
-            continue  # means of before have undone the updates: there is no distance to guess
+            continue  # earlier merges have undone the updates: there is no distance to guess
         expected = (stage.weights_for(next(late)) - end).norm() / (start - end).norm()
         assert error == pytest.approx(expected.item(), rel=1e-7), f"stage {s}, update {update}"
     late = {s for s, _, _, delay in ours["forwards"].tolist() if delay > 0}
@@ -133,7 +133,7 @@ def assert_predictions(ours, stages):
 
 
 def assert_learned(ours, stages):
-    """What was compared was training: the loss of the model on the whole data has come down."""
+    """What was compared was training: the model's loss on all the data has gone down."""
 
     def loss(update):
         x = ours["ids"].flatten(0, 1)

@@ -1,6 +1,6 @@
 // Runs a whole pipeline as the golden tests ask: `pipeline_probe JOB.json`. The job has a recipe as
 // TOML and as --set, a vocabulary, a number of tokens and a file name; what the run started from,
-// read and ended with goes to that safetensors file, so that an emulation can be held against it:
+// read and ended with goes to that safetensors file, so that an emulation can be compared with it:
 //
 //   initial/S/NAME, final/S/NAME    weights of stage S, under our names
 //   momentum/S/NAME, variance/S/... what the optimizer ends with
@@ -8,14 +8,14 @@
 //   ids, targets                    [microbatches, sequences, context]
 //   losses                          of each update
 //   warmups, horizons               of each stage
-//   gradient_shares                 k of each stage; not a number: the optimizer's own form
+//   gradient_shares                 k of each stage; NaN: the optimizer's own form
 //   forwards                        a row of stage, microbatch, version and delay for each
 //   predictions                     a row of stage, update, delay and error for each
 //
-// With several replicas all of these but the constants of the stages are replica/R/..., and there
-// are the coordinates of stage S that round K exchanges:
+// With several replicas all of these except the stages' constants are replica/R/..., and there are
+// also the coordinates of stage S that round K exchanges:
 //
-//   subset/S/K, repair/S/K          of sparse, and of lowbit's rounds in the background
+//   subset/S/K, repair/S/K          for sparse, and for lowbit's background rounds
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -40,8 +40,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A rule that a bigram learns (the next id is three times this one plus one), broken one time in
-// four, so that no loss is ever small and no two windows are alike.
+// A rule that a bigram model can learn (the next id is three times this one plus one), broken one
+// time in four, so that no loss is ever small and no two windows are alike.
 std::vector<TokenId> make_ids(uint64_t count, uint64_t vocabulary) {
   const RandomKey key = {.seed = 77, .stream = Stream::kSampler, .name = 0};
   std::vector<TokenId> ids;
@@ -62,12 +62,12 @@ Result<TokenFile> make_tokens(const Path& path, uint64_t count, uint64_t vocabul
   return TokenFile::open(path);
 }
 
-// What a replica's tensors are called: "" where there is only one.
+// The prefix of a replica's tensors: "" if there is only one.
 std::string prefix_of(const Recipe& recipe, ReplicaId replica) {
   return recipe.mesh.replicas == 1 ? "" : fmt::format("replica/{}/", replica.value);
 }
 
-// Remembers what the emulation is compared with.
+// Records what the emulation is compared with.
 class Notebook final : public Recorder {
  public:
   void worked(const WorkRecord& record) override {
@@ -116,7 +116,7 @@ class Notebook final : public Recorder {
   }
 
  private:
-  // Of one replica.
+  // The records of one replica.
   struct Page {
     std::vector<double> losses;
     std::vector<int64_t> forwards;
@@ -162,7 +162,7 @@ at::Tensor indices_of(const Subset& subset) {
   return at::tensor(indices, at::kLong);
 }
 
-// What rounds there are, and how they cut a stage.
+// Which rounds there are, and how they cut a stage.
 struct Rounds {
   std::string kind;
   uint64_t seed = 0;
@@ -236,8 +236,8 @@ void put_data(const Recipe& recipe, const TokenFile& tokens, TensorFile& out) {
   }
 }
 
-// Workers of different speed behind links that jitter: who is first changes all the time, and must
-// not matter.
+// Workers of different speeds behind links that jitter: the order of arrival keeps changing, and
+// must not matter.
 sim::SimulationOptions uneven_machines(const Recipe& recipe) {
   sim::SimulationOptions options;
   for (int64_t w = 0; w < recipe.mesh.replicas * recipe.mesh.stages; ++w) {

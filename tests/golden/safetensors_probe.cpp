@@ -1,4 +1,4 @@
-// safetensors_probe write FILE: writes the tensors that test_safetensors.py knows by heart.
+// safetensors_probe write FILE: writes the tensors that test_safetensors.py expects.
 // safetensors_probe copy FROM TO: reads FROM with our reader and writes all of it to TO.
 #include <cstdio>
 #include <string>

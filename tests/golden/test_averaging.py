@@ -1,8 +1,8 @@
-"""Sixty updates of several replicas, under either driver, are what the equations of averaging say:
+"""Sixty updates of several replicas, under either driver, match the equations of averaging:
 averaging_reference.py, in fp64, on the same data from the same weights.
 
-`make test` runs a choice of cases in which every pair of settings occurs; LEEWAY_REPLICAS=2 (or 3)
-in the environment runs all combinations of what merging depends on, with so many replicas.
+`make test` runs selected cases in which every pair of settings occurs; LEEWAY_REPLICAS=2 (or 3)
+in the environment runs all combinations of what merging depends on, with this many replicas.
 """
 
 import dataclasses
@@ -42,11 +42,11 @@ def subsets_of(ours, prefix, case):
 
 
 def start_of(ours):
-    """What the emulation begins with, once the replicas agree on it."""
+    """What the emulation starts from, after checking that the replicas agree on it."""
     case, views = ours.case, views_of(ours)
     for view in views[1:]:
         for name, tensor in views[0].under("initial").items():
-            assert torch.equal(view[name], tensor), f"replicas begin with different {name}"
+            assert torch.equal(view[name], tensor), f"replicas start with different {name}"
     return averaging.Start(
         slices=views[0].slices(),
         ids=[view["ids"] for view in views],
@@ -57,7 +57,7 @@ def start_of(ours):
 
 
 def emulate(ours, **mistakes):
-    """The same case, or one with mistakes: pipelines, and what averages each stage."""
+    """The same case, or one with mistakes: pipelines, and the averagers of each stage."""
     case = dataclasses.replace(ours.case, **mistakes)
     return averaging.train(case, delayed.constants_of(case), start_of(ours))
 
@@ -91,7 +91,7 @@ def assert_moved(pipelines):
     """What was compared was training."""
     for stage in pipelines[0].stages:
         first, last = stage.past[0].weights, stage.past[-1].weights
-        assert (last - first).norm() > 1e-4 * first.norm()  # `none` at a lag loses nearly all
+        assert (last - first).norm() > 1e-4 * first.norm()  # `none` with a lag loses nearly all
 
 
 def compare(folder, case):
@@ -114,7 +114,7 @@ def test_replicas_equal_the_equations(tmp_path, row):
     compare(tmp_path, case_of(row))
 
 
-@pytest.mark.skipif(REPLICAS != "2", reason="LEEWAY_REPLICAS=2 has the time for it")
+@pytest.mark.skipif(REPLICAS != "2", reason="slow: runs with LEEWAY_REPLICAS=2 only")
 def test_the_running_mean_gets_longer_after_a_thousand_rounds(tmp_path):
     case = Replicas(fraction=0.05, correction="ema", lag=2, updates=1100, **OPTIMIZERS["sgd"])
     compare(tmp_path, dataclasses.replace(case, optimizer="sgd"))
@@ -158,7 +158,7 @@ FLUSHED = {
 
 
 @pytest.mark.parametrize("name", FLUSHED)
-def test_a_checkpoint_merges_what_is_under_way(tmp_path, name):
+def test_a_checkpoint_merges_what_is_in_flight(tmp_path, name):
     case = dataclasses.replace(FLUSHED[name], updates=33, checkpoint_every=12)
     ours, pipelines = compare(tmp_path, case)
     for view, pipeline in zip(views_of(ours), pipelines):
@@ -179,7 +179,7 @@ SAME_BATCH = {
 @pytest.mark.parametrize("replicas", [2, 3])
 @pytest.mark.parametrize("name", SAME_BATCH)
 def test_averaged_gradients_are_those_of_a_larger_batch(tmp_path, name, replicas):
-    """Ours with R replicas against ours with one, which has R times the sequences."""
+    """Compares our R replicas with our single one that reads R times the sequences."""
     case = SAME_BATCH[name]
     changes = {"method": "allreduce", "replicas": replicas, **OPTIMIZERS[case.optimizer]}
     many = Ours(tmp_path, dataclasses.replace(case, **changes))
@@ -249,7 +249,7 @@ def watched(tmp_path_factory):
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_the_comparison_notices(watched, mistake):
-    """The test of the test: an emulation with a mistake agrees no more."""
+    """Tests the comparison itself: an emulation with a mistake must not agree."""
     name, wrong = MISTAKES[mistake]
     pipelines, _ = emulate(watched[name], **wrong)
     with pytest.raises(AssertionError, match="tensors are beyond"):

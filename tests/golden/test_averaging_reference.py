@@ -1,5 +1,5 @@
-"""The emulation that test_averaging.py trusts is the method that it says it is: what must hold for
-any implementation, on random walks and on a tiny model, without ours."""
+"""Tests the emulation that test_averaging.py trusts: what must hold for any implementation, on
+random walks and on a tiny model, without ours."""
 
 import dataclasses
 import itertools
@@ -20,7 +20,7 @@ EXACT = 1e-12
 
 
 def random_cut(case, parameters, rounds, seed=3):
-    """Subsets by the rule of DESIGN, with another hash."""
+    """Subsets by DESIGN's rule, with another hash."""
     draw = random.Random(seed)
     parts, length = math.ceil(1 / case.fraction), case.granularity
     groups = math.ceil(parameters / length / parts)
@@ -34,12 +34,12 @@ def random_cut(case, parameters, rounds, seed=3):
     return subsets
 
 
-# --- Random walks in place of training -----------------------------------------------------------
+# --- Random walks instead of training ------------------------------------------------------------
 
 
 @dataclasses.dataclass
 class Walker:
-    """A stage of a replica, as far as averaging can see it."""
+    """What averaging sees of a replica's stage."""
 
     past: list
 
@@ -142,7 +142,7 @@ def test_the_outer_optimizer_by_hand():
 
 
 @pytest.mark.parametrize("lag", [0, 1, 10])
-def test_steps_in_full_become_common_once_they_are_merged(lag):
+def test_exact_steps_are_shared_once_they_are_merged(lag):
     case = Replicas(replicas=3, method="lowbit", lag=lag)
     walkers, _ = walk(case)
     for walker in walkers:
@@ -153,7 +153,7 @@ def test_steps_in_full_become_common_once_they_are_merged(lag):
 
 
 @pytest.mark.parametrize("lag, interval", [(0, 1), (1, 1), (3, 3), (2, 5)])
-def test_steps_in_full_are_delta_where_no_two_rounds_are_under_way(lag, interval):
+def test_exact_steps_are_delta_if_no_two_rounds_are_in_flight(lag, interval):
     delta = Replicas(replicas=3, lag=lag, interval=interval)
     steps = dataclasses.replace(delta, method="lowbit")
     for one, other in zip(newest(walk(delta)[0]), newest(walk(steps)[0])):
@@ -204,7 +204,7 @@ def test_ternary_numbers():
 
 @pytest.mark.parametrize("lag", [0, 1, 10])
 @pytest.mark.parametrize("method", ["sparse", "lowbit"])
-def test_a_checkpoint_merges_what_is_under_way(method, lag):
+def test_a_checkpoint_merges_what_is_in_flight(method, lag):
     """Nothing is merged later than the next checkpoint, and nothing is lost."""
     case = Replicas(method=method, lag=lag, interval=2, checkpoint_every=12, updates=36)
     merges = []
@@ -332,11 +332,11 @@ METHODS = {
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon", "sgd"])
-def test_every_method_is_another(optimizer):
-    """Else their equations could be mixed up and the comparison would not see it."""
+def test_every_method_is_different(optimizer):
+    """Otherwise their equations could be mixed up and the comparison would not notice."""
     changes = {"optimizer": optimizer, "lag": 2, "clip": 0.5, **SHORT, **OPTIMIZERS[optimizer]}
     cases = {name: Replicas(**changes | method) for name, method in METHODS.items()}
     runs = {name: trained(case, made_up_start(case)) for name, case in cases.items()}
     for one, other in itertools.combinations(runs, 2):
         error = worst(runs[one], runs[other])
-        assert error > 1e-6, f"{one} does what {other} does, but for {error:.1e}"
+        assert error > 1e-6, f"{one} and {other} differ only by {error:.1e}"

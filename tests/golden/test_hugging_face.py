@@ -12,7 +12,7 @@ import transformers
 import model_reference as reference
 
 BATCH, TIME = 2, 17
-# Ten times what is seen; at 1e-4 a single weight that is off by 1e-3 would pass.
+# Ten times the observed error; at 1e-4 a single weight that is off by 1e-3 would pass.
 TOLERANCE = 1e-5
 EXPECTED_CLASS = {"llama": "LlamaForCausalLM", "gpt2": "GPT2LMHeadModel"}
 
@@ -23,7 +23,7 @@ def logits_of(model, ids):
 
 
 def export(tmp_path, shape, stages):
-    """Ours: the logits, and a folder for Hugging Face."""
+    """Runs ours: returns tokens and logits, and writes a folder for Hugging Face."""
     tokens = reference.random_tokens(shape, BATCH, TIME)
     ours = reference.run_probe(
         tmp_path,
@@ -68,7 +68,7 @@ def test_generation_never_stops_at_a_token_of_another_vocabulary(tmp_path, shape
 def test_we_open_what_hugging_face_saves(tmp_path, shape):
     ids, _ = export(tmp_path, shape, 1)
     model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "exported")
-    with torch.no_grad():  # other weights than those we wrote
+    with torch.no_grad():  # weights other than those we wrote
         for name, parameter in model.named_parameters():
             if shape.bias or not name.endswith(".bias"):
                 parameter.mul_(1.25)

@@ -1,4 +1,4 @@
-"""One forward and backward of both architectures: loss, logits and every gradient are PyTorch's."""
+"""One forward and backward of both architectures: loss, logits and gradients equal PyTorch's."""
 
 import pytest
 import torch
@@ -47,7 +47,7 @@ def test_equals_pytorch(tmp_path, shape, dtype, tolerance, stages):
 @pytest.mark.parametrize("shape", reference.SHAPES, ids=reference.name_of)
 def test_bf16_compute_is_near(tmp_path, shape):
     # Eight bits of mantissa through three blocks and back, and near ReLU's corner a sign may flip:
-    # some per cent, where a wrong formula is off by half or more.
+    # a few per cent, while a wrong formula is off by half or more.
     ours, expected = run_both(tmp_path, shape, torch.float32, 1, compute="bfloat16")
     reference.assert_close(ours, expected, 0.12)
 
@@ -78,8 +78,8 @@ def test_the_comparison_notices_one_wrong_weight(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["layers.1.attention.k.weight", "layers.2.mlp.gate.weight"])
-def test_the_reference_feels_every_weight(name):
-    # One element moved by a thousandth must show beyond the tolerance, or the test above is blind.
+def test_the_reference_depends_on_every_weight(name):
+    # Moving one element by a thousandth must exceed the tolerance, or the test above is blind.
     shape = reference.LLAMA_GROUPED
     ids = reference.random_tokens(shape, BATCH, TIME)
     weights = reference.random_weights(shape, torch.float64)

@@ -1,4 +1,4 @@
-"""Twenty updates of each optimizer against PyTorch's, run here and now.
+"""Compares twenty updates of each optimizer with PyTorch's, computed on the spot.
 
 Muon's reference is its formula with Newton-Schulz in the test's own precision; torch.optim.Muon,
 which iterates in bf16, is compared where its rounding cannot matter.
@@ -18,7 +18,7 @@ PROBE = probe_path("optim_probe")
 MATRIX, EMBEDDING, HEAD, VECTOR = range(4)  # ParameterKind
 RULES = {"muon": 0, "adamw": 1, "nadamw": 2, "sgd": 3}  # UpdateRule
 UPDATES = 20
-torch.set_num_threads(1)  # Matrices this small only lose by sharing them out.
+torch.set_num_threads(1)  # More threads only slow down matrices this small.
 TOLERANCE = {64: 1e-8, 32: 1e-4}
 BETA1 = {"muon": 0.95, "adamw": 0.9, "nadamw": 0.99, "sgd": 0.9}
 
@@ -46,7 +46,7 @@ class Case:
         self.beta1 = BETA1[rule]
         self.factors = generator.uniform(0.2, 1.0, UPDATES)
         count = sum(rows * cols for _, rows, cols in self.layout)
-        # Rounded to fp32, so that both precisions start from the same numbers.
+        # Rounded to fp32, so that both precisions start from the same values.
         self.weights = generator.normal(size=count).astype(np.float32).astype(np.float64)
         noise = generator.normal(size=(UPDATES, count)) + generator.normal(size=count)
         self.gradients = noise.astype(np.float32).astype(np.float64)
@@ -201,7 +201,7 @@ REFERENCES = {
 
 
 def relative_error(case, ours, theirs):
-    """The worst parameter's largest difference at any update, against its own largest weight."""
+    """The worst parameter's largest difference at any update, relative to its largest weight."""
     worst, offset = 0.0, 0
     for _, rows, cols in case.layout:
         part = slice(offset, offset + rows * cols)
@@ -240,8 +240,8 @@ def test_clipping_equals_pytorchs(tmp_path):
         assert error < TOLERANCE[bits], case.rule
 
 
-def test_a_wrong_number_is_noticed(tmp_path):
-    """The test of the test: each of these, a little off, must not pass for PyTorch's."""
+def test_a_wrong_value_is_noticed(tmp_path):
+    """Tests the comparison itself: each of these, slightly off, must not pass."""
     right, wrong = [], []
     for name, bits in itertools.product(
         ["beta1", "beta2", "rate", "decay", "nesterov", "factors", "clip"], (64, 32)
@@ -260,7 +260,7 @@ def test_a_wrong_number_is_noticed(tmp_path):
 
 @pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this torch has no torch.optim.Muon")
 def test_muon_has_the_structure_of_torchs(tmp_path):
-    """torch.optim.Muon iterates in bf16; its steps still must be ours but for that rounding."""
+    """torch.optim.Muon iterates in bf16; its steps must still equal ours up to rounding."""
 
     def make(case, chosen):
         return torch.optim.Muon(

@@ -1,8 +1,8 @@
-"""Fifty updates of a whole pipeline, under either driver, are what the equations of the delayed
-method say: delayed_reference.py, in fp64, on the same data from the same weights.
+"""Fifty updates of a whole pipeline, under either driver, match the equations of the delayed
+method: delayed_reference.py, in fp64, on the same data from the same weights.
 
-`make test` runs a choice of cases in which every pair of settings occurs; LEEWAY_PIPELINES=2 (or 3,
-or 4) in the environment runs all there are with so many stages.
+`make test` runs selected cases in which every pair of settings occurs; LEEWAY_PIPELINES=2 (or 3,
+or 4) in the environment runs all cases with this many stages.
 """
 
 import dataclasses
@@ -86,7 +86,7 @@ FLUSHED = {
 
 
 @pytest.mark.parametrize("name", FLUSHED)
-def test_delays_begin_anew_at_a_checkpoint(tmp_path, name):
+def test_delays_start_over_at_a_checkpoint(tmp_path, name):
     case = dataclasses.replace(FLUSHED[name], updates=30, **OPTIMIZERS[FLUSHED[name].rule])
     ours, stages = compare(tmp_path, case)
     saves = [*range(case.checkpoint_every, case.updates, case.checkpoint_every), case.updates]
@@ -117,7 +117,7 @@ def test_repeated_forwards_with_and_without_old_weights(tmp_path, name):
             assert torch.equal(kept[tensor_name], tensor), f"recompute changes {tensor_name}"
     newest, _ = compare(tmp_path, dataclasses.replace(case, stash=False))
     error = error_of(newest["losses"], kept["losses"])
-    assert error > 100 * TOLERANCE, f"without a stash nothing changes, but for {error:.1e}"
+    assert error > 100 * TOLERANCE, f"without a stash the losses change only by {error:.1e}"
 
 
 WATCHED = {
@@ -141,7 +141,7 @@ MISTAKES = {
     "stash": ("no-stash", {"stash": True}),
     "refresh": ("tentative", {"refresh": 3}),
     "tentative-share": ("tentative", {"gradient_share": 0.301}),
-    "norm": ("1f1b", {"schedule": "async", "checkpoint_every": 1}),  # each stage by its own
+    "norm": ("1f1b", {"schedule": "async", "checkpoint_every": 1}),  # each stage clips by its own
 }
 
 
@@ -157,7 +157,7 @@ def watched(tmp_path_factory):
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_the_comparison_notices(watched, mistake):
-    """The test of the test: an emulation with a mistake agrees no more."""
+    """Tests the comparison itself: an emulation with a mistake must not agree."""
     name, wrong = MISTAKES[mistake]
     ours = watched[name]
     if callable(wrong):
@@ -170,7 +170,7 @@ def test_the_comparison_notices(watched, mistake):
 @pytest.mark.parametrize("every, without", [(1, "tentative"), ("auto", "lr_discount")])
 @pytest.mark.parametrize("optimizer", ["adamw", "muon", "sgd"])
 def test_every_lookahead_is_another_method(watched, optimizer, every, without):
-    """Else their equations could be mixed up and the comparison would not see it."""
+    """Otherwise their equations could be mixed up and the comparison would not notice."""
     changes = {"schedule": "async", "updates": 8, "update_every": every, "nesterov": False}
     changes |= {"optimizer": optimizer, "clip": 0.0, **OPTIMIZERS[optimizer]}
     final = {}
@@ -180,11 +180,11 @@ def test_every_lookahead_is_another_method(watched, optimizer, every, without):
         final[name] = stages[0].past[-1].weights
     for one, other in itertools.combinations(final, 2):
         error = error_of(final[one], final[other])
-        assert error > 100 * TOLERANCE, f"{one} does what {other} does, but for {error:.1e}"
+        assert error > 100 * TOLERANCE, f"{one} and {other} differ only by {error:.1e}"
 
 
 # DESIGN section 2: beta1, W_s, K, range of `matched`, its k and h, and the range of plain momentum
-# where the page has it.
+# where the page has one.
 TABLE = [
     (0.9, 1, 1, 3.92, 0.078, 0.70, 1.00),
     (0.9, 2, 1, 1.73, 0.142, 0.60, 0.51),
@@ -205,7 +205,7 @@ def test_the_constants_are_those_of_the_design(beta1, warmup, every, best, share
     mix = delayed.delay_shares(warmup, every)
     found_share, found_horizon = delayed.matched(beta1, warmup, every)
     x = delayed.stable_range(beta1, mix, found_share, found_horizon)
-    # The page's numbers for K = 8 come from a coarser grid of k: one of its steps is a tenth.
+    # The page's values for K = 8 come from a coarser grid of k, with steps of 10 %.
     assert found_share == pytest.approx(share, rel=0.015 if every == 1 else 0.1)
     assert found_horizon == pytest.approx(horizon)
     assert x == pytest.approx(best, rel=0.01 if every == 1 else 0.02)

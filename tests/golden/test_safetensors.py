@@ -1,4 +1,4 @@
-"""Our safetensors files and those of the Python package are the same to both sides."""
+"""We and the Python package read each other's safetensors files."""
 
 import subprocess
 

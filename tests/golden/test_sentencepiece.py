@@ -1,4 +1,4 @@
-"""Our SentencePiece tokenizer against the Python package, id for id."""
+"""Compares our SentencePiece tokenizer with the Python package, id for id."""
 
 import pytest
 import sentencepiece
@@ -50,7 +50,7 @@ def test_sentencepiece_cuts(small_sentencepiece, probe):
         joined += ours.encode(rest[:cut]).tolist()
         rest = rest[cut:]
     assert joined == ours.encode(text).tolist()
-    # Here the second part would begin with one space too many.
+    # Here the second part would start with one space too many.
     assert probe(f"sentencepiece:{small_sentencepiece}/identity.model").safe_cut(text[:3000]) == 0
 
 

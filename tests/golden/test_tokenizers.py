@@ -1,4 +1,4 @@
-"""Our byte-level BPE against the Python package `tokenizers`, id for id."""
+"""Compares our byte-level BPE with the Python package `tokenizers`, id for id."""
 
 import itertools
 import json
@@ -48,14 +48,14 @@ def test_merges_as_pairs_and_as_strings(small, probe, tmp_path):
 
 
 def test_a_wrong_vocabulary_is_noticed(small, probe):
-    """The test of the test: another tokenizer must not pass for the right one."""
+    """Tests the comparison itself: another tokenizer must not pass for the right one."""
     folder, _ = small["gpt2"]
     with pytest.raises(AssertionError):
         check_same(probe(f"hf:{folder}/tokenizer.json"), small["qwen2"][1], random_texts(100))
 
 
 def test_ignore_merges_takes_the_piece_that_is_a_token(probe, tmp_path):
-    """Llama 3: a word in the vocabulary that no merges lead to."""
+    """Llama 3: a word in the vocabulary that no merges produce."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {character: i for i, character in enumerate(alphabet)}
     vocabulary["abc"] = 256
@@ -69,7 +69,7 @@ def test_ignore_merges_takes_the_piece_that_is_a_token(probe, tmp_path):
 
 def test_the_class_of_every_code_point(probe, tmp_path):
     """A vocabulary that joins A, 1 and ! with any byte after them shows in its ids which of them a
-    character shares a piece with. Of planes without characters one code point in 31 is taken."""
+    character shares a piece with. Planes without characters are sampled, one code point in 31."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = [(first, second) for first in "A1!" for second in alphabet]
     names = alphabet + ["".join(merge) for merge in merges]
@@ -175,8 +175,8 @@ def test_gpt2_wikitext2(probe, gpt2):
     found = ours.encode(text)
     assert len(found) == 2_448_382
     assert ours.decode(found) == text
-    # In parts, because the package takes ten times as long over the whole: GPT-2's pattern has no
-    # piece that goes from a letter into a space.
+    # In parts, because the package takes ten times as long for the whole text. No piece of GPT-2's
+    # pattern goes from a letter into a space.
     parts = re.findall(r"(?s).{,100000}(?<=[a-z])(?= )|.+", text.decode())
     assert "".join(parts) == text.decode() and len(parts) > 100
     expected = [id for encoded in gpt2.encode_batch_fast(parts) for id in encoded.ids]

@@ -1,4 +1,4 @@
-"""Twenty updates of a whole model with each optimizer are what a PyTorch training loop does."""
+"""Twenty updates of a whole model with each optimizer match a PyTorch training loop."""
 
 import math
 

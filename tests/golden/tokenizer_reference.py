@@ -1,7 +1,7 @@
 """What the tokenizer tests share: our side (a probe), the packages' side, and texts.
 
-A byte-level BPE is trained here on torch's Python sources, so most of this needs no data; what
-does need the shared data is skipped where that is absent.
+A byte-level BPE is trained here on torch's Python sources, so most tests need no data; those
+that need the shared data are skipped if it is absent.
 """
 
 import json
@@ -61,7 +61,7 @@ class Probe:
 
 @pytest.fixture
 def probe():
-    """probe(spec): one that ends with the test."""
+    """probe(spec): starts a probe that ends with the test."""
     started = []
 
     def start(spec):
@@ -79,7 +79,7 @@ def probe():
 
 
 def refusal(spec):
-    """The sentence with which loading fails."""
+    """The error message when loading fails."""
     done = subprocess.run([PROBE, spec], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=20)
     assert done.returncode in (1, 2), done
@@ -164,7 +164,7 @@ def random_texts(count, seed=SEED):
                 parts.append(generator.choice(words))
             else:
                 code = generator.randrange(0x3000 if kind < 0.9 else 0x20000)
-                # What later versions of Unicode added is a letter to one library, none to another.
+                # Libraries disagree on whether what later versions of Unicode added is a letter.
                 if not 0xD800 <= code < 0xE000 and assigned(code):
                     parts.append(chr(code))
         yield "".join(parts)
@@ -175,7 +175,7 @@ def assigned(code):
 
 
 def without_specials(reference):
-    """The reference with "<|endoftext|>" in a text as text, as it is to us."""
+    """The reference with "<|endoftext|>" in a text as plain text, as in ours."""
     copy = json.loads(reference.to_str())
     copy["added_tokens"] = []
     return Tokenizer.from_str(json.dumps(copy))

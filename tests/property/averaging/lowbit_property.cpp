@@ -35,7 +35,7 @@ at::Tensor any_steps() {
   return at::randn({kParameters}, at::kDouble) * 0.01;
 }
 
-RC_GTEST_PROP(Lowbit, WhatIsSentAndWhatIsKeptIsWhatWasDone, ()) {
+RC_GTEST_PROP(Lowbit, SentPlusKeptEqualsTheSteps, ()) {
   const LowbitOptions options = {.wire = any_wire()};
   const Subset chunk = any_chunk();
   const at::Tensor done = any_steps();
@@ -51,7 +51,7 @@ RC_GTEST_PROP(Lowbit, WhatIsSentAndWhatIsKeptIsWhatWasDone, ()) {
   }
 }
 
-RC_GTEST_PROP(Lowbit, WhatAnOwnerAnswersAndWhatItKeepsIsTheSumOfTheMeans, ()) {
+RC_GTEST_PROP(Lowbit, AnswersPlusResidualEqualTheSumOfTheMeans, ()) {
   const LowbitOptions options = {.wire = any_wire()};
   const Subset chunk = any_chunk();
   LowbitBuffers buffers = make_lowbit_buffers(options, any_steps());
@@ -68,7 +68,7 @@ RC_GTEST_PROP(Lowbit, WhatAnOwnerAnswersAndWhatItKeepsIsTheSumOfTheMeans, ()) {
   }
 }
 
-RC_GTEST_PROP(Lowbit, WhatIsTakenBackWasNeverSent, ()) {
+RC_GTEST_PROP(Lowbit, TakingBackUndoesSending, ()) {
   const LowbitOptions options = {.wire = any_wire()};
   const Subset chunk = any_chunk();
   const at::Tensor done = any_steps();

@@ -27,7 +27,7 @@ Subset any_subset(int64_t* parameters) {
   return cut.subset(*rc::gen::inRange<int64_t>(0, 100));
 }
 
-RC_GTEST_PROP(MeanOf, EqualInputsIsExact, ()) {
+RC_GTEST_PROP(MeanOf, OfEqualInputsIsExact, ()) {
   seed_torch();
   const auto replicas = static_cast<size_t>(*rc::gen::inRange(1, 70));
   const at::Tensor values = at::randn({500}) * at::pow(10.0, at::randn({500}) * 5);
@@ -78,7 +78,7 @@ RC_GTEST_PROP(Merge, OuterRateOneWithoutMomentumIsThePlainRule, ()) {
   const MergeOptions plain = {.correction = any_correction()};
   RC_ASSERT(!plain.has_outer());
   MergeOptions outer = plain;
-  outer.outer_momentum = 1e-300;  // on, and lost in every sum
+  outer.outer_momentum = 1e-300;  // on, but lost in every sum
   const Subset subset = {.granularity = 50, .parameters = 50, .begins = {0}};
   const at::Tensor start = at::randn({50}, at::kDouble);
   const at::Tensor left = start.clone();

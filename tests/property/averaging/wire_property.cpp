@@ -16,7 +16,7 @@ RandomKey any_key() {
 
 at::ScalarType any_type() { return *rc::gen::element(at::kFloat, at::kDouble); }
 
-// Sizes over many powers of ten, zeros among them.
+// Magnitudes over many powers of ten, including zeros.
 at::Tensor any_values(at::ScalarType type) {
   at::manual_seed(*rc::gen::arbitrary<uint64_t>());
   const int64_t count = *rc::gen::inRange<int64_t>(1, 2500);
@@ -36,14 +36,14 @@ at::Tensor round_trip(WireFormat format, const at::Tensor& values) {
   return decoded;
 }
 
-// Off by so many steps at most, of which the largest of a block has `most`.
+// The error is at most `steps` steps; a block's largest value is `most` steps.
 void check_steps(WireFormat format, int64_t block, double most, double steps) {
   const at::Tensor values = any_values(any_type());
   const at::Tensor error = (round_trip(format, values) - values).abs().to(at::kDouble);
   for (int64_t begin = 0; begin < values.numel(); begin += block) {
     const int64_t end = std::min(begin + block, values.numel());
     const double step = values.slice(0, begin, end).abs().max().item<double>() / most;
-    // A little for the rounding of scale, quotient and product to fp32.
+    // Adds a little for the rounding of scale, quotient and product to fp32.
     const double bound = step * (steps + most * 4 * 0x1p-24);
     RC_ASSERT(error.slice(0, begin, end).max().item<double>() <= bound);
   }
@@ -64,7 +64,7 @@ RC_GTEST_PROP(Wire, Int4IsOffByHalfAStepOfItsBlockAtMost, ()) {
 RC_GTEST_PROP(Wire, Bf16HasItsRelativeError, ()) {
   const at::Tensor values = any_values(any_type());
   const at::Tensor error = (round_trip(WireFormat::kBf16, values) - values).abs();
-  // Half a unit of the last of eight bits; fp64 goes by fp32, which adds its own half.
+  // Half a unit in the last of eight bits; fp64 is first rounded to fp32, which adds its own half.
   RC_ASSERT((error <= values.abs() * (0x1p-8 + 0x1p-24)).all().item<bool>());
 }
 

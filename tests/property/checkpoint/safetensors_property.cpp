@@ -19,14 +19,14 @@ at::Tensor any_tensor() {
   const auto dimensions = *rc::gen::inRange<size_t>(0, 4);
   const auto shape = *rc::gen::container<std::vector<int64_t>>(dimensions, rc::gen::inRange(0, 6));
   at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(dtype));
-  // Random bits, so that NaNs, infinities and denormals come along.
+  // Random bits, so that there are NaNs, infinities and denormals.
   const auto bits =
       *rc::gen::container<std::vector<uint8_t>>(tensor.nbytes(), rc::gen::arbitrary<uint8_t>());
   if (!bits.empty()) std::memcpy(tensor.mutable_data_ptr(), bits.data(), bits.size());
   return tensor;
 }
 
-// Names that JSON has to escape, in any UTF-8.
+// Names that JSON has to escape.
 std::string any_name() {
   return *rc::gen::container<std::string>(
       rc::gen::element('a', 'b', '.', '"', '\\', '\n', '/', '\0', ' ', '\x7f'));
@@ -49,7 +49,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 
 std::span<const std::byte> bytes_of(const std::string& text) { return as_bytes(text); }
 
-// The bytes of a sound file.
+// The bytes of an intact file.
 std::string any_sound_bytes() {
   const TemporaryFolder folder;
   RC_ASSERT(write_safetensors(folder / "a", any_file()).ok());
@@ -79,7 +79,7 @@ RC_GTEST_PROP(SafetensorsProperty, ElementsAreAlignedInTheFile, ()) {
   }
 }
 
-RC_GTEST_PROP(SafetensorsProperty, EveryCutIsNoticed, ()) {
+RC_GTEST_PROP(SafetensorsProperty, EveryTruncationIsNoticed, ()) {
   const std::string bytes = any_sound_bytes();
   const auto size = *rc::gen::inRange<size_t>(0, bytes.size());
   RC_ASSERT(!parse_header(kPath, bytes_of(bytes.substr(0, size))).ok());

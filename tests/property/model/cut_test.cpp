@@ -1,4 +1,4 @@
-// The cut into stages, against all cuts there are.
+// Compares the cut into stages with all possible cuts.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -31,7 +31,7 @@ double largest_cost(const ModelShape& shape, const std::vector<StageSlice>& slic
   return largest;
 }
 
-// Tries every place for every border.
+// Tries every place for every boundary.
 double best_of_all(const ModelShape& shape, int64_t first, int64_t stages) {
   const auto slice = [&](int64_t end) {
     return StageSlice{.first_layer = first,
@@ -48,7 +48,7 @@ double best_of_all(const ModelShape& shape, int64_t first, int64_t stages) {
   return best;
 }
 
-RC_GTEST_PROP(Cut, HasTheSmallestLargestCost, ()) {
+RC_GTEST_PROP(Cut, MinimizesTheLargestCost, ()) {
   const ModelShape shape = random_shape();
   const int64_t stages = *rc::gen::inRange<int64_t>(1, shape.layers + 1);
   const std::vector<StageSlice> slices = cut_into_stages(shape, stages);

@@ -50,8 +50,8 @@ Case any_case() {
   return c;
 }
 
-// The largest |z| with (z-1) + x G(z) C(z) = 0: the polynomial that it is once multiplied by
-// z^(D+1) (z-b), and the eigenvalues of its companion matrix.
+// The largest |z| with (z-1) + x G(z) C(z) = 0. Multiplied by z^(D+1) (z-b) that is a polynomial;
+// its roots are the eigenvalues of its companion matrix.
 double largest_root(const Case& c, double x) {
   const size_t degree = c.mix.shares.size() + 2;  // D + 3
   std::vector<double> polynomial(degree + 1);     // [power of z]
@@ -91,7 +91,7 @@ RC_GTEST_PROP(StableRange, IsWhereTheFirstRootLeavesTheCircle, ()) {
 RC_GTEST_PROP(StableRange, IsFoundAgainByBisectionOnTheRoots, ()) {
   const Case c = any_case();
   const double range = stable_range(c.beta1, c.mix, c.gradient_share, c.horizon);
-  // Beyond the range a root may come back in, so only what lies near it is searched.
+  // Beyond the range a root may come back in, so the search stays near it.
   double stable = 0.5 * range;
   double unstable = 1.0001 * range;
   RC_PRE(largest_root(c, unstable) > 1);
@@ -102,9 +102,9 @@ RC_GTEST_PROP(StableRange, IsFoundAgainByBisectionOnTheRoots, ()) {
   RC_ASSERT(std::abs(stable - range) < 1e-5 * range);
 }
 
-TEST(StableRange, SeesARootThatLeavesForAShortWhile) {
+TEST(StableRange, FindsARootThatLeavesBriefly) {
   // At a horizon of .019 the root turns back just before the circle, and the range is 4.05. Here it
-  // crosses twice, at angles nearer to each other than what a plain scan of the circle steps over.
+  // crosses twice, at angles closer together than the steps of a plain scan of the circle.
   const Case c = {.beta1 = 0.5185,
                   .mix = {{0.387, 0.083, 0.234, 0.117, 0.143, 0.036}},
                   .gradient_share = 0.8644,
@@ -118,7 +118,7 @@ TEST(StableRange, SeesARootThatLeavesForAShortWhile) {
   EXPECT_GT(stable_range(c.beta1, c.mix, c.gradient_share, 0.019), 4);
 }
 
-RC_GTEST_PROP(MatchedConstants, NoOtherPointOfTheGridIsStableForMore, ()) {
+RC_GTEST_PROP(MatchedConstants, NoOtherGridPointIsStableForMore, ()) {
   const double beta1 = between(0, 0.995);
   const DelayMix mix = any_mix();
   const MatchedConstants matched = matched_constants(beta1, mix);
@@ -132,7 +132,7 @@ RC_GTEST_PROP(MatchedConstants, NoOtherPointOfTheGridIsStableForMore, ()) {
   RC_ASSERT(stable_range(beta1, mix, matched.gradient_share, matched.horizon) == matched.range);
 }
 
-RC_GTEST_PROP(ParameterSquaredNorms, DoNotShowHowTheModelIsCut, ()) {
+RC_GTEST_PROP(ParameterSquaredNorms, DoNotDependOnHowTheModelIsCut, ()) {
   ParameterLayout layout;
   const int count = *rc::gen::inRange(1, 12);
   for (int i = 0; i < count; ++i) {

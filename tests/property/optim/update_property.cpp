@@ -32,7 +32,7 @@ ParameterLayout any_layout() {
   return layout;
 }
 
-// Numbers that the case's own seed gives: what fails can be run again.
+// Random values from the case's own seed: a failure can be run again.
 at::Tensor any_numbers(int64_t count) {
   at::manual_seed(*rc::gen::arbitrary<uint64_t>());
   return at::randn({count}, at::kDouble);
@@ -69,7 +69,8 @@ RC_GTEST_PROP(Update, ElementPassEqualsItsAtenForm, ()) {
 }
 
 RC_GTEST_PROP(Update, EveryRuleMovesEveryElementAgainstItsFirstGradient, ()) {
-  // True of each rule at its first update; Muon's matrices turn their gradient, so not of those.
+  // True for each rule at its first update, except for Muon's matrices, which rotate their
+  // gradient.
   ParameterLayout layout = any_layout();
   for (Parameter& p : layout) {
     if (p.kind == ParameterKind::kMatrix) p.kind = ParameterKind::kHead;
@@ -85,8 +86,8 @@ RC_GTEST_PROP(Update, EveryRuleMovesEveryElementAgainstItsFirstGradient, ()) {
   RC_ASSERT(at::all((weights - start) * gradients < 0).item<bool>());
 }
 
-RC_GTEST_PROP(Update, MuonsStepIsAGradientsStepWhateverTheLayout, ()) {
-  // The step of each matrix has the gradient's sign in the inner product: it is downhill.
+RC_GTEST_PROP(Update, MuonsStepIsDownhillForEveryLayout, ()) {
+  // The inner product of each matrix's step and its gradient has the sign that makes it downhill.
   const ParameterLayout layout = any_layout();
   const int64_t count = parameter_count(layout);
   Optimizer optimizer({.rule = UpdateRule::kMuon}, layout, at::kDouble);

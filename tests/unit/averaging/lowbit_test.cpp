@@ -25,12 +25,12 @@ TEST(LowbitBuffers, AreThoseThatTheOptionsNeed) {
   EXPECT_TRUE(all.pending.defined() && all.momentum.defined());
 }
 
-TEST(AddSteps, KeepsWhatIsSmallBesideTheWeights) {
+TEST(AddSteps, KeepsStepsThatAreSmallComparedWithTheWeights) {
   for (const auto type : {at::kFloat, at::kDouble}) {
     const at::Tensor before = at::full({3}, 4096.0, type);
     const at::Tensor after = before + 0x1p-10;
     LowbitBuffers buffers = make_lowbit_buffers({}, before);
-    buffers.unsent.fill_(0x1p-20);  // would be lost beside 4096
+    buffers.unsent.fill_(0x1p-20);  // would be lost next to 4096
     add_steps(before, after, buffers);
     EXPECT_TRUE(at::equal(buffers.unsent, at::full({3}, 0x1p-10 + 0x1p-20, type)));
   }
@@ -70,7 +70,7 @@ TEST(MergeSteps, EqualsTheEquations) {
   }
 }
 
-TEST(MergeSteps, WhoSentNothingTakesTheAnswer) {
+TEST(MergeSteps, AWorkerThatSentNothingTakesTheAnswer) {
   const at::Tensor weights = number(1);
   LowbitBuffers buffers = make_lowbit_buffers({}, weights);
   merge_steps({},

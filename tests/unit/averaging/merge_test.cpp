@@ -24,7 +24,7 @@ TEST(EmaConstant, StaysForAThousandRoundsThenRisesToTheLast) {
   EXPECT_GT(ema_constant(options, 1001), 0.5);
   EXPECT_NEAR(ema_constant(options, 3000), 0.745, 1e-12);
   EXPECT_DOUBLE_EQ(ema_constant(options, 5000), 0.99);
-  EXPECT_DOUBLE_EQ(ema_constant(options, 6000), 0.99);  // a fleet may run on a little
+  EXPECT_DOUBLE_EQ(ema_constant(options, 6000), 0.99);  // a fleet may run a little longer
   for (int64_t round = 1001; round < 5001; ++round) {
     EXPECT_GT(ema_constant(options, round), ema_constant(options, round - 1));
   }
@@ -63,7 +63,7 @@ double merged_once(const MergeOptions& options, MergeNorms* norms = nullptr) {
   return weights.item<double>();
 }
 
-TEST(Merge, DoesWithOwnStepsWhatTheCorrectionSays) {
+TEST(Merge, TreatsOwnStepsAsTheCorrectionSays) {
   MergeNorms norms;
   EXPECT_EQ(merged_once({.correction = Correction::kNone}, &norms), 8.0);
   EXPECT_EQ(norms.count, 1);
@@ -76,7 +76,7 @@ TEST(Merge, DoesWithOwnStepsWhatTheCorrectionSays) {
   EXPECT_EQ(merged_once({.correction = Correction::kEma, .ema_start = 0.25}), 10.25);
 }
 
-TEST(Merge, WithoutOwnStepsTakesTheMeanEvenWhereWeightsAreLost) {
+TEST(Merge, WithoutOwnStepsTakesTheMeanEvenIfWeightsAreLost) {
   for (const Correction correction : {Correction::kNone, Correction::kDelta, Correction::kEma}) {
     const at::Tensor weights = at::full({3}, std::numeric_limits<float>::infinity());
     const MergeOptions options = {.correction = correction};
@@ -107,7 +107,7 @@ TEST(Merge, OuterMomentumEqualsItsScalarForm) {
   }
 }
 
-TEST(Merge, KeepsUpTheComputeCopyOfTheSubsetAlone) {
+TEST(Merge, UpdatesTheComputeCopyOfTheSubsetOnly) {
   const Cut cut({.seed = 1, .parameters = 5000, .fraction = 0.25, .granularity = 3});
   for (const auto type : {at::kFloat, at::kDouble}) {
     for (const auto compute_type : {at::kFloat, at::kDouble, at::kBFloat16}) {
@@ -164,8 +164,8 @@ TEST(SpreadOf, IsTheMeanSquaredDistance) {
   EXPECT_EQ(spread_of(values, mean), 5.0);
 }
 
-// Without gradients and without lag every part of a cycle takes its share of the spread away.
-TEST(Merge, SpreadFallsByAPartOfItselfInEachRoundOfACycle) {
+// Without gradients and without lag, every part of a cycle removes its share of the spread.
+TEST(Merge, SpreadFallsByAnEqualShareInEachRoundOfACycle) {
   constexpr int64_t kParts = 5;
   constexpr int kSeeds = 500;
   std::vector<double> sums(kParts + 1), squares(kParts + 1);

@@ -43,7 +43,7 @@ TEST(Stability, TheStableIntervalIsTheSmallest) {
   EXPECT_EQ(stable_interval({.lag = 500, .fraction = 1, .correction = Correction::kNone}), 1);
 }
 
-TEST(Stability, TheWarningSaysTheNumbersAndWhatToChange) {
+TEST(Stability, TheWarningHasTheFiguresAndWhatToChange) {
   using testing::HasSubstr;
   const StabilityOptions options = {
       .lag = 60, .fraction = 0.05, .interval = 1, .correction = Correction::kDelta};
@@ -64,8 +64,8 @@ struct InFlight {
   std::vector<at::Tensor> sent = {};
 };
 
-// Three replicas without gradients, a round of 5 % at each update, merged `lag` updates later. The
-// natural logarithm of how often larger the squared spread is at the end.
+// Three replicas without gradients, a round of 5 % at each update, merged `lag` updates later.
+// Returns the natural logarithm of the growth of the squared spread.
 double growth(Correction correction, double nu) {
   constexpr int64_t kParameters = 400;
   constexpr int64_t kReplicas = 3;
@@ -103,14 +103,14 @@ double growth(Correction correction, double nu) {
   return std::log(spread_of(weights, mean_of(weights)) / before);
 }
 
-// The limits warn before replicas drift apart by merging alone; here is where they do.
-TEST(Stability, DeltaComesTogetherAt13AndDivergesAt17) {
+// The limits warn before replicas drift apart by merging alone; this is where they do.
+TEST(Stability, DeltaConvergesAt13AndDivergesAt17) {
   EXPECT_LT(growth(Correction::kDelta, 1.0), -5);
   EXPECT_LT(growth(Correction::kDelta, 1.3), -5);
   EXPECT_GT(growth(Correction::kDelta, 1.7), 5);
 }
 
-TEST(Stability, EmaComesTogetherAt28AndDivergesAt33) {
+TEST(Stability, EmaConvergesAt28AndDivergesAt33) {
   EXPECT_LT(growth(Correction::kEma, 2.5), -5);
   EXPECT_LT(growth(Correction::kEma, 2.8), -5);
   EXPECT_GT(growth(Correction::kEma, 3.3), 5);

@@ -20,7 +20,7 @@ Cut cut_of(double fraction, int64_t parameters = 1000, int64_t granularity = 1) 
 TEST(Cut, HasAsManyPartsAsTheFractionAsksFor) {
   EXPECT_EQ(cut_of(0.05).parts(), 20);
   EXPECT_EQ(cut_of(1.0 / 3).parts(), 3);
-  EXPECT_EQ(cut_of(0.3).parts(), 4);  // the real fraction is a quarter
+  EXPECT_EQ(cut_of(0.3).parts(), 4);  // the effective fraction is a quarter
   EXPECT_EQ(cut_of(0.999).parts(), 2);
   EXPECT_EQ(cut_of(1).parts(), 1);
   for (int64_t parts = 1; parts < 2000; ++parts) {
@@ -28,7 +28,7 @@ TEST(Cut, HasAsManyPartsAsTheFractionAsksFor) {
   }
 }
 
-TEST(Cut, OfEverythingIsOneStretchWhoseChunksKeepWireBlocksWhole) {
+TEST(Cut, OfEverythingIsContiguousAndItsChunksKeepWireBlocksWhole) {
   const Subset subset = cut_of(1, 10'000).subset(5);
   EXPECT_EQ(subset.count(), 10'000);
   int64_t end = 0;
@@ -50,7 +50,7 @@ TEST(Cut, IsFreshInEachCycleAndForEachStageAndSeed) {
   other_stage.stage = StageId{1};
   CutOptions other_seed = options;
   other_seed.seed = 2;
-  // A tenth of the groups agrees by chance: 10 of 100, and hardly ever 30.
+  // A tenth of the groups agree by chance: 10 of 100, and hardly ever 30.
   const auto agreeing = [&](const Subset& other) {
     size_t count = 0;
     for (size_t i = 0; i < first.begins.size(); ++i) {
@@ -66,7 +66,7 @@ TEST(Cut, IsFreshInEachCycleAndForEachStageAndSeed) {
 }
 
 TEST(Cut, GivesEveryRunTheSameChanceInEveryPart) {
-  constexpr int64_t kRuns = 33;  // six groups of five and a part of one
+  constexpr int64_t kRuns = 33;  // six groups of five and an incomplete one
   constexpr int64_t kCycles = 4000;
   const Cut cut = cut_of(0.2, kRuns);
   std::vector<int64_t> visits(kRuns);

@@ -22,8 +22,8 @@ at::Tensor round_trip(WireFormat format, const at::Tensor& values, const RandomK
   return decode(format, encoded, values.numel(), values.scalar_type());
 }
 
-TEST(Wire, TernaryKeepsWhatIsLargeAndSendsItsMeanSize) {
-  // rms = sqrt((16 + 4 + 1 + 0.01 + 0) / 5) = 2.05; kept are those above 1.23: mean size 3.
+TEST(Wire, TernaryKeepsLargeValuesAndSendsTheirMeanMagnitude) {
+  // rms = sqrt((16 + 4 + 1 + 0.01 + 0) / 5) = 2.05; values above 1.23 are kept: mean magnitude 3.
   const at::Tensor values = at::tensor({4.0F, -2.0F, 1.0F, -0.1F, 0.0F});
   EXPECT_TRUE(at::equal(round_trip(WireFormat::kTernary, values),
                         at::tensor({3.0F, -3.0F, 0.0F, 0.0F, 0.0F})));
@@ -56,7 +56,7 @@ TEST(Wire, StochasticRoundingIsRightOnAverage) {
     sum += round_trip(WireFormat::kInt8Stochastic, values,
                       {.seed = 1, .stream = Stream::kRounding, .name = draw});
   }
-  // A number's standard deviation is at most half a step; its mean's, of 4000, 1/126 of a step.
+  // A value's standard deviation is at most half a step; that of a mean of 4000 is 1/126 of a step.
   const at::Tensor error = (sum / kDraws - values).abs();
   for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 256}, {256, 300}}) {
     const double step = values.slice(0, begin, end).abs().max().item<double>() / 127;
@@ -66,11 +66,11 @@ TEST(Wire, StochasticRoundingIsRightOnAverage) {
                          round_trip(WireFormat::kInt8, values)));
 }
 
-TEST(Wire, RejectsWhatEncodeCannotHaveMade) {
+TEST(Wire, RejectsWhatEncodeCannotProduce) {
   for (const WireFormat format : kFormats) {
     const at::Tensor encoded = encode(format, at::randn({1000}), kKey);
     EXPECT_TRUE(is_encoding(format, encoded, 1000, at::kFloat));
-    // Five numbers less or more: a byte of ternary holds as many.
+    // Five values fewer or more: one byte of ternary.
     EXPECT_FALSE(is_encoding(format, encoded, 995, at::kFloat));
     EXPECT_FALSE(is_encoding(format, encoded, 1005, at::kFloat));
     EXPECT_FALSE(is_encoding(format, encoded.narrow(0, 0, encoded.numel() - 1), 1000, at::kFloat));
@@ -81,7 +81,7 @@ TEST(Wire, RejectsWhatEncodeCannotHaveMade) {
   EXPECT_FALSE(is_encoding(WireFormat::kF32, at::randn({10}), 10, at::kDouble));
 }
 
-TEST(Wire, RejectsTernaryBytesAndScalesThatAreNone) {
+TEST(Wire, RejectsInvalidTernaryBytesAndScales) {
   const at::Tensor good = encode(WireFormat::kTernary, at::randn({600}), kKey);
   for (const int64_t place : {4, 106, 111, static_cast<int>(good.numel()) - 1}) {
     const at::Tensor bad = good.clone();
@@ -96,7 +96,7 @@ TEST(Wire, RejectsTernaryBytesAndScalesThatAreNone) {
   }
 }
 
-TEST(Wire, NumbersThatAreNoneStayInTheirBlock) {
+TEST(Wire, NonFiniteValuesStayInTheirBlock) {
   for (const float wrong : {std::nanf(""), std::numeric_limits<float>::infinity(),
                             -std::numeric_limits<float>::infinity()}) {
     const at::Tensor values = at::ones({1200});
@@ -105,7 +105,7 @@ TEST(Wire, NumbersThatAreNoneStayInTheirBlock) {
       const at::Tensor decoded = round_trip(format, values);
       EXPECT_TRUE(at::equal(decoded.slice(0, 0, 512), values.slice(0, 0, 512)));
       EXPECT_TRUE(at::equal(decoded.slice(0, 1024), values.slice(0, 1024)));
-      // Ternary says nothing of the block: its sender keeps it. The others show what is wrong.
+      // Ternary sends zeros for the block: its sender keeps it. The others show what is wrong.
       const bool finite = decoded[600].isfinite().item<bool>();
       EXPECT_EQ(finite, format == WireFormat::kTernary);
       if (finite) {

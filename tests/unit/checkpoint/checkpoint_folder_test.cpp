@@ -32,7 +32,7 @@ std::vector<int64_t> updates_in(const Path& folder) {
   return updates;
 }
 
-// A process that existed and does not any more.
+// The id of a process that has exited.
 pid_t dead_process() {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
@@ -40,7 +40,7 @@ pid_t dead_process() {
   return child;
 }
 
-TEST(CheckpointFolder, HoldsWhatWasWritten) {
+TEST(CheckpointFolder, HasWhatWasWritten) {
   const TemporaryFolder folder;
   const Path path = write(folder.path(), 50, 2, "hello");
   EXPECT_EQ(path, folder / "update-00000050");
@@ -52,7 +52,7 @@ TEST(CheckpointFolder, HoldsWhatWasWritten) {
   EXPECT_EQ(*latest_checkpoint(folder.path()), path);
 }
 
-TEST(CheckpointFolder, KeepsTheNewestOnly) {
+TEST(CheckpointFolder, KeepsOnlyTheNewest) {
   const TemporaryFolder folder;
   for (const int64_t update : {10, 20, 30, 40}) write(folder.path(), update, 2);
   EXPECT_THAT(updates_in(folder.path()), ElementsAre(30, 40));
@@ -71,7 +71,7 @@ TEST(CheckpointFolder, SortsByNumberNotByName) {
 TEST(CheckpointFolder, AWrittenCheckpointSupersedesLaterOnes) {
   const TemporaryFolder folder;
   for (const int64_t update : {25, 50, 75}) write(folder.path(), update, 5);
-  write(folder.path(), 30, 2);  // the run went on from 25
+  write(folder.path(), 30, 2);  // the run resumed from 25
   EXPECT_THAT(updates_in(folder.path()), ElementsAre(25, 30));
 }
 
@@ -131,12 +131,12 @@ TEST(CheckpointFolder, ListsOnlyCompleteOnes) {
   EXPECT_EQ(*latest_checkpoint(folder.path()), folder / "update-00000010");
 }
 
-TEST(CheckpointFolder, NoneIsASentence) {
+TEST(CheckpointFolder, NoCheckpointIsOneSentence) {
   const TemporaryFolder folder;
   EXPECT_TRUE(list_checkpoints(folder / "none").empty());
   const auto latest = latest_checkpoint(folder / "none");
   ASSERT_FALSE(latest.ok());
-  EXPECT_THAT(latest.error().message, HasSubstr("holds no complete checkpoint; train first"));
+  EXPECT_THAT(latest.error().message, HasSubstr("has no complete checkpoint; train first"));
 }
 
 TEST(CheckpointFolder, DamageIsFoundAndAnEarlierOneNamed) {
@@ -163,12 +163,12 @@ TEST(CheckpointFolder, DamageWithoutAnEarlierOne) {
   const Path path = write(folder.path(), 20, 2);
   std::filesystem::resize_file(path / "state.safetensors", 10);
   EXPECT_THAT(verify_checkpoint(path).error().message,
-              HasSubstr("has 10 bytes, not 96); there is no earlier checkpoint beside it"));
+              HasSubstr("has 10 bytes, not 96); there is no earlier checkpoint next to it"));
   std::filesystem::remove(path / "state.safetensors");
   EXPECT_THAT(verify_checkpoint(path).error().message, HasSubstr("No such file"));
 }
 
-TEST(CheckpointFolder, UnsoundManifestsAreRefused) {
+TEST(CheckpointFolder, InvalidManifestsAreRejected) {
   const TemporaryFolder folder;
   const Path path = write(folder.path(), 20, 2);
   for (const std::string text :

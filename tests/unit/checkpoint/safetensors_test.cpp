@@ -22,7 +22,7 @@ TensorFile example() {
   return file;
 }
 
-// A file with this header and so many bytes of data, whatever they promise.
+// Writes a file with this header and this many bytes of data, whether they match or not.
 Path write_raw(const TemporaryFolder& folder, const std::string& header, size_t data_bytes) {
   std::string bytes(8, '\0');
   const uint64_t length = header.size();
@@ -52,7 +52,7 @@ TEST(Safetensors, KeepsOrderValuesAndMetadata) {
   }
 }
 
-TEST(Safetensors, HoldsEveryDtypeAsBits) {
+TEST(Safetensors, StoresEveryDtypeBitForBit) {
   const TemporaryFolder folder;
   TensorFile written;
   for (const auto dtype :
@@ -68,7 +68,7 @@ TEST(Safetensors, HoldsEveryDtypeAsBits) {
   }
 }
 
-TEST(Safetensors, HoldsScalarsEmptyTensorsAndViews) {
+TEST(Safetensors, StoresScalarsEmptyTensorsAndViews) {
   const TemporaryFolder folder;
   const at::Tensor matrix = at::arange(12, at::kFloat).reshape({3, 4});
   TensorFile written;
@@ -121,15 +121,15 @@ TEST(Safetensors, CutInsideTheHeader) {
   }
 }
 
-TEST(Safetensors, RefusesWhatIsNoSafetensorsFile) {
+TEST(Safetensors, RejectsWhatIsNotASafetensorsFile) {
   const TemporaryFolder folder;
   ASSERT_TRUE(write_atomically(folder / "a", "Once upon a time there was a text.").ok());
   const auto read = read_safetensors(folder / "a");
   ASSERT_FALSE(read.ok());
-  EXPECT_THAT(read.error().message, HasSubstr("does not start with a header's length"));
+  EXPECT_THAT(read.error().message, HasSubstr("does not start with a valid header length"));
 }
 
-TEST(Safetensors, RefusesUnsoundHeaders) {
+TEST(Safetensors, RejectsInvalidHeaders) {
   const auto entry = [](const std::string& dtype, const std::string& shape,
                         const std::string& offsets) {
     return R"({"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets +
@@ -139,36 +139,36 @@ TEST(Safetensors, RefusesUnsoundHeaders) {
   EXPECT_THAT(error_of_raw("{oops", 0), HasSubstr("not a JSON object"));
   EXPECT_THAT(error_of_raw("[1]", 0), HasSubstr("not a JSON object"));
   EXPECT_THAT(error_of_raw(R"({"a":)" + f32 + R"(,"a":)" + f32 + "}", 8),
-              HasSubstr("different names"));
-  EXPECT_THAT(error_of_raw(R"({"a":7})", 0), HasSubstr("'a' lacks a proper dtype"));
+              HasSubstr("unique names"));
+  EXPECT_THAT(error_of_raw(R"({"a":7})", 0), HasSubstr("'a' lacks a valid dtype"));
   EXPECT_THAT(error_of_raw(R"({"a":)" + entry("F8", "[2]", "[0,2]") + "}", 2),
               HasSubstr("has dtype F8"));
   EXPECT_THAT(error_of_raw(R"({"a":)" + entry("F32", "[-2]", "[0,8]") + "}", 8),
-              HasSubstr("lacks a proper dtype, shape"));
+              HasSubstr("lacks a valid dtype, shape"));
   EXPECT_THAT(error_of_raw(R"({"a":)" + entry("F32", "[3]", "[0,8]") + "}", 8),
-              HasSubstr("does not fit its bytes"));
+              HasSubstr("does not match its size in bytes"));
   EXPECT_THAT(error_of_raw(R"({"a":)" + entry("F32", "[2]", "[8,0]") + "}", 8),
-              HasSubstr("does not fit its bytes"));
+              HasSubstr("does not match its size in bytes"));
   EXPECT_THAT(error_of_raw(R"({"a":)" + f32 + R"(,"b":)" + entry("F32", "[2]", "[4,12]") + "}", 12),
               HasSubstr("'b' overlaps"));
   EXPECT_THAT(
       error_of_raw(R"({"a":)" + f32 + R"(,"b":)" + entry("F32", "[2]", "[12,20]") + "}", 20),
       HasSubstr("'b' leaves a gap"));
   EXPECT_THAT(error_of_raw(R"({"a":)" + f32 + "}", 9), HasSubstr("1 bytes follow"));
-  EXPECT_THAT(error_of_raw(R"({"__metadata__":{"a":1}})", 0), HasSubstr("'a' is not a text"));
+  EXPECT_THAT(error_of_raw(R"({"__metadata__":{"a":1}})", 0), HasSubstr("'a' is not a string"));
   EXPECT_THAT(error_of_raw(R"({"__metadata__":3})", 0), HasSubstr("metadata is not an object"));
   EXPECT_EQ(error_of_raw(R"({"a":)" + f32 + "}", 8), "no error");
 }
 
 TEST(Safetensors, HugeShapesDoNotOverflow) {
-  // 2^32 * 2^32 elements are 0 modulo 2^64: the product must not be taken blindly.
+  // 2^32 * 2^32 elements are 0 modulo 2^64: the product must be checked for overflow.
   const std::string wrapped =
       R"({"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}})";
-  EXPECT_THAT(error_of_raw(wrapped, 0), HasSubstr("does not fit its bytes"));
+  EXPECT_THAT(error_of_raw(wrapped, 0), HasSubstr("does not match its size in bytes"));
   const std::string hidden_by_zero =
       R"({"a":{"dtype":"U8","shape":[4611686018427387904,4611686018427387904,0],)"
       R"("data_offsets":[0,0]}})";
-  EXPECT_THAT(error_of_raw(hidden_by_zero, 0), HasSubstr("does not fit its bytes"));
+  EXPECT_THAT(error_of_raw(hidden_by_zero, 0), HasSubstr("does not match its size in bytes"));
 }
 
 TEST(Safetensors, MissingFileIsOneSentence) {
@@ -194,8 +194,8 @@ TEST(Safetensors, FailedWriteKeepsTheOldFile) {
   EXPECT_TRUE(read_safetensors(path).ok());
 }
 
-TEST(SafetensorsDeath, TwoTensorsOfOneNameAreABug) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // LibTorch has threads by now
+TEST(SafetensorsDeath, TwoTensorsWithOneNameAreABug) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // LibTorch has started threads by now
   const TemporaryFolder folder;
   TensorFile file;
   file.tensors = {{"w", at::zeros({1})}, {"w", at::zeros({1})}};

@@ -24,8 +24,8 @@ ModelShape tiny_shape() {
           .vocabulary = 7};
 }
 
-// Replica r has r more of everything. A model is the mean of its replicas; here it only has to be
-// told apart from them.
+// Replica r has r more of everything. A real model is the mean of its replicas; here it only has to
+// differ from them.
 SavedRun tiny_run(int64_t replicas = 1) {
   const ModelShape shape = tiny_shape();
   const int64_t count = parameter_count(slice_layout(shape, whole_model(shape)));
@@ -69,7 +69,7 @@ class SavedStateTest : public testing::Test {
     checkpoint_ = *saved;
   }
 
-  // Another checkpoint whose hashes are right and whose state.json or buffers are not.
+  // Another checkpoint with correct hashes but a wrong state.json or wrong buffers.
   Path with(const std::string& state, const TensorFile& buffers) {
     const auto config = read_text(checkpoint_ / "config.json");
     auto model = read_safetensors(checkpoint_ / "model.safetensors");
@@ -88,7 +88,7 @@ class SavedStateTest : public testing::Test {
   Path checkpoint_;
 };
 
-TEST_F(SavedStateTest, ComesBackWhole) {
+TEST_F(SavedStateTest, IsLoadedCompletely) {
   const SavedRun run = tiny_run();
   const auto loaded = load_run(checkpoint_, /*with_optimizer=*/true);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
@@ -104,8 +104,8 @@ TEST_F(SavedStateTest, ComesBackWhole) {
   expect_same(loaded->state.replicas[0], run.state.replicas[0]);
 }
 
-// More than ten, so that replica.1 is the beginning of another's name.
-TEST_F(SavedStateTest, EveryReplicaComesBackWithItsOwn) {
+// More than ten, so that replica.1 is a prefix of another's name.
+TEST_F(SavedStateTest, EveryReplicaGetsItsOwnState) {
   const SavedRun run = tiny_run(/*replicas=*/12);
   const auto saved = save_run(folder_.path(), run, 3);
   ASSERT_TRUE(saved.ok()) << saved.error().message;
@@ -116,7 +116,7 @@ TEST_F(SavedStateTest, EveryReplicaComesBackWithItsOwn) {
   for (size_t r = 0; r < 12; ++r) expect_same(loaded->state.replicas[r], run.state.replicas[r]);
 }
 
-TEST_F(SavedStateTest, RefusesAReplicaWithoutWeights) {
+TEST_F(SavedStateTest, RejectsAReplicaWithoutWeights) {
   Json state = Json::parse(state_text());
   state["replicas"].push_back(state["replicas"][0]);
   const auto loaded = load_run(with(state.dump(), {}), /*with_optimizer=*/true);
@@ -125,14 +125,14 @@ TEST_F(SavedStateTest, RefusesAReplicaWithoutWeights) {
       << loaded.error().message;
 }
 
-TEST_F(SavedStateTest, LeavesTheOptimizerOutWhereItIsNotWanted) {
+TEST_F(SavedStateTest, LeavesTheOptimizerOutIfItIsNotWanted) {
   const auto loaded = load_run(checkpoint_, /*with_optimizer=*/false);
   ASSERT_TRUE(loaded.ok());
   EXPECT_TRUE(loaded->state.replicas[0].optimizer.buffers.empty());
   EXPECT_TRUE(at::equal(loaded->state.weights, tiny_run().state.weights));
 }
 
-TEST_F(SavedStateTest, RefusesEachMissingOrMisshapenMember) {
+TEST_F(SavedStateTest, RejectsEachMissingOrMalformedMember) {
   for (const char* member : {"update", "seconds", "seconds_updating", "recent_losses",
                              "tokenizer_hash", "data_hash", "bytes_activations", "bytes_gradients",
                              "bytes_evaluation", "bytes_averaging", "replicas"}) {
@@ -148,7 +148,7 @@ TEST_F(SavedStateTest, RefusesEachMissingOrMisshapenMember) {
   }
 }
 
-TEST_F(SavedStateTest, RefusesEachMissingOrMisshapenMemberOfAReplica) {
+TEST_F(SavedStateTest, RejectsEachMissingOrMalformedMemberOfAReplica) {
   for (const char* member : {"updates", "momentum_product", "rounds"}) {
     Json missing = Json::parse(state_text());
     ASSERT_EQ(missing["replicas"][0].erase(member), 1u) << member;
@@ -162,7 +162,7 @@ TEST_F(SavedStateTest, RefusesEachMissingOrMisshapenMemberOfAReplica) {
   }
 }
 
-TEST_F(SavedStateTest, RefusesWhatIsNoStateAtAll) {
+TEST_F(SavedStateTest, RejectsWhatIsNotAState) {
   for (const std::string text : {"", "[]", "{", "12", R"({"update": 1})"}) {
     EXPECT_FALSE(load_run(with(text, {}), /*with_optimizer=*/false).ok()) << text;
   }
@@ -171,17 +171,17 @@ TEST_F(SavedStateTest, RefusesWhatIsNoStateAtAll) {
   EXPECT_FALSE(load_run(with(state.dump(), {}), /*with_optimizer=*/false).ok());
 }
 
-TEST_F(SavedStateTest, RefusesBuffersOfAnotherModel) {
+TEST_F(SavedStateTest, RejectsBuffersOfAnotherModel) {
   const TensorFile buffers{.tensors = {{"momentum", at::zeros({3})}}, .metadata = {}};
   const auto loaded = load_run(with(state_text(), buffers), /*with_optimizer=*/true);
   ASSERT_FALSE(loaded.ok());
-  EXPECT_NE(loaded.error().message.find("momentum has 3 numbers"), std::string::npos)
+  EXPECT_NE(loaded.error().message.find("momentum has 3 values"), std::string::npos)
       << loaded.error().message;
 }
 
-TEST_F(SavedStateTest, RefusesAChangedByte) {
+TEST_F(SavedStateTest, RejectsAChangedByte) {
   std::string text = state_text();
-  text[text.find("12")] = '9';  // of the same length: only the hash can tell
+  text[text.find("12")] = '9';  // same length: only the hash can tell
   ASSERT_TRUE(write_atomically(checkpoint_ / "state.json", text).ok());
   EXPECT_FALSE(load_run(checkpoint_, /*with_optimizer=*/false).ok());
 }

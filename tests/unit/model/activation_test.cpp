@@ -47,7 +47,8 @@ TEST(Activation, EqualsItsFormula) {
   }
 }
 
-// Our own exponential must hold over the whole range, not only where activations usually are.
+// Our own exponential must be accurate over the whole range, not only where activations usually
+// are.
 TEST(Activation, SwigluIsExactOverTheRangeOfFp32) {
   const at::Tensor gate = at::linspace(-100, 100, 4001, at::kDouble).to(at::kFloat).view({-1, 1});
   const at::Tensor x = at::cat({gate, at::ones_like(gate)}, 1);
@@ -55,11 +56,11 @@ TEST(Activation, SwigluIsExactOverTheRangeOfFp32) {
   const at::Tensor wide = gate.to(at::kDouble);
   const at::Tensor expected = wide / (1 + at::exp(-wide));
   const at::Tensor error = (y.to(at::kDouble) - expected).abs();
-  // Below -87 the exact values are under 1e-36: absolute accuracy is all that is left.
+  // Below -87 the exact values are under 1e-36: only absolute accuracy is possible.
   EXPECT_TRUE((error <= 3e-7 * expected.abs() + 2e-36).all().item<bool>());
 }
 
-TEST(Activation, SwigluPassesOnWhatIsNotANumber) {
+TEST(Activation, SwigluPropagatesNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const at::Tensor x = at::ones({3, 34}, at::kFloat);
   x[1][5] = nan;

@@ -68,7 +68,7 @@ TEST(Loss, EqualsItsFormula) {
   }
 }
 
-TEST(Loss, OfAUniformGuessIsTheLogarithmOfTheVocabulary) {
+TEST(Loss, OfUniformLogitsIsTheLogarithmOfTheVocabulary) {
   LossSaved saved;
   const at::Tensor targets = random_ids("targets", {9}, 31);
   const at::Tensor loss = loss_forward(at::full({9, 31}, 2.5, at::kFloat), targets, saved);
@@ -83,7 +83,7 @@ TEST(Loss, IsFp32ForBf16Logits) {
   EXPECT_EQ(saved.log_probabilities.scalar_type(), at::kFloat);
 }
 
-TEST(Loss, HoldsForLogitsThatWouldOverflowAnExponential) {
+TEST(Loss, IsFiniteForLogitsThatWouldOverflowAnExponential) {
   LossSaved saved;
   const at::Tensor logits = at::zeros({1, 5}, at::kFloat);
   logits[0][2] = 1000;

@@ -34,7 +34,7 @@ at::Tensor random_flat(const ModelShape& shape, const StageSlice& slice) {
   return random_tensor("flat", {parameter_count(slice_layout(shape, slice))}, at::kFloat);
 }
 
-TEST(HuggingFace, ThereAndBackIsTheSameBits) {
+TEST(HuggingFace, RoundTripGivesTheSameBits) {
   for (const ModelShape& shape : shapes()) {
     const at::Tensor flat = random_flat(shape, whole_model(shape));
     const at::Tensor back = at::zeros_like(flat);
@@ -60,20 +60,20 @@ TEST(HuggingFace, SlicesTakeTheirPartOfAWholeFileAndTogetherWriteIt) {
   }
 }
 
-TEST(HuggingFace, Gpt2StoresItsProductsTransposed) {
+TEST(HuggingFace, Gpt2StoresLinearWeightsTransposed) {
   const ModelShape shape = small_gpt2();
   const auto tensors = exported(shape, random_flat(shape, whole_model(shape)), whole_model(shape));
   const at::Tensor& fused = tensors.at("transformer.h.0.attn.c_attn.weight");
   EXPECT_EQ(fused.size(0), shape.width);
   EXPECT_EQ(fused.size(1), 3 * shape.width);
-  EXPECT_EQ(tensors.at("transformer.h.4.activation.c_fc.weight").size(1), shape.hidden);
+  EXPECT_EQ(tensors.at("transformer.h.4.mlp.c_fc.weight").size(1), shape.hidden);
   EXPECT_EQ(tensors.at("lm_head.weight").size(0), shape.vocabulary);
 }
 
 TEST(HuggingFace, AbsentBiasesAreZeros) {
   const ModelShape shape = bias_free_gpt2();
   auto tensors = exported(shape, random_flat(shape, whole_model(shape)), whole_model(shape));
-  const std::string name = "transformer.h.1.activation.c_proj.bias";
+  const std::string name = "transformer.h.1.mlp.c_proj.bias";
   EXPECT_TRUE(at::equal(tensors.at(name), at::zeros({shape.width})));
   const at::Tensor flat = random_flat(shape, whole_model(shape));
   tensors[name][2] = 1;
@@ -113,7 +113,7 @@ TEST(HuggingFace, NamesWhatIsMissingOrMisshapenAndWritesNothing) {
   }
 }
 
-TEST(HuggingFaceConfig, ThereAndBackIsTheSameShape) {
+TEST(HuggingFaceConfig, RoundTripGivesTheSameShape) {
   for (const ModelShape& shape : shapes()) {
     const auto read = shape_from_hugging_face_config(hugging_face_config(shape, "float32"));
     ASSERT_TRUE(read.ok()) << read.error().message;
@@ -134,7 +134,7 @@ void expect_refused(const ModelShape& shape, const Change& change) {
   EXPECT_THAT(read.error().message, HasSubstr(change.key));
 }
 
-TEST(HuggingFaceConfig, RefusesWhatWouldBeComputedDifferently) {
+TEST(HuggingFaceConfig, RejectsWhatWouldBeComputedDifferently) {
   const std::vector<Change> llama_changes = {
       {"rms_norm_eps", 1e-6},
       {"hidden_act", "gelu"},
@@ -156,7 +156,7 @@ TEST(HuggingFaceConfig, RefusesWhatWouldBeComputedDifferently) {
   for (const Change& change : gpt2_changes) expect_refused(small_gpt2(), change);
 }
 
-TEST(HuggingFaceConfig, RefusesWhatIsNoShape) {
+TEST(HuggingFaceConfig, RejectsInvalidShapes) {
   for (const nlohmann::json& value :
        {nlohmann::json(0), nlohmann::json(-3), nlohmann::json(2.5), nlohmann::json("12"),
         nlohmann::json(nullptr), nlohmann::json(uint64_t{1} << 63), nlohmann::json::array()}) {
@@ -175,7 +175,7 @@ TEST(HuggingFaceConfig, RefusesWhatIsNoShape) {
 
 TEST(HuggingFaceConfig, ReadsOldFilesAndDefaults) {
   auto config = nlohmann::json::parse(hugging_face_config(small_llama(), "float32"));
-  config.erase("rope_parameters");  // transformers 4 has rope_theta alone
+  config.erase("rope_parameters");  // transformers 4 has only rope_theta
   config["num_key_value_heads"] = nullptr;
   auto read = shape_from_hugging_face_config(config.dump());
   ASSERT_TRUE(read.ok()) << read.error().message;

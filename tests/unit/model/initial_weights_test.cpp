@@ -11,7 +11,7 @@
 namespace leeway {
 namespace {
 
-ModelShape wide(ModelShape shape) {  // enough numbers for their deviation to be known well
+ModelShape wide(ModelShape shape) {  // enough values for an accurate deviation
   shape.width = 12 * shape.heads;
   shape.hidden = 190;
   shape.vocabulary = 401;
@@ -54,7 +54,7 @@ TEST(InitialWeights, AreTheSameForAnyNumberOfThreads) {
   expect_equal(one, two);
 }
 
-TEST(InitialWeights, OfFp64AreThoseOfFp32) {
+TEST(InitialWeights, AreTheSameInFp64AndFp32) {
   const auto narrow = filled(small_gpt2(), 1, 9);
   for (const auto& [name, tensor] : filled(small_gpt2(), 1, 9, at::kDouble)) {
     EXPECT_TRUE(at::equal(tensor, narrow.at(name).to(at::kDouble))) << name;
@@ -87,9 +87,9 @@ TEST(InitialWeights, DifferBySeedAndByName) {
   const auto b = filled(small_llama(), 1, 2);
   EXPECT_FALSE(at::equal(a.at("head.weight"), b.at("head.weight")));
   EXPECT_FALSE(
-      at::equal(a.at("layers.0.activation.up.weight"), a.at("layers.1.activation.up.weight")));
+      at::equal(a.at("layers.0.mlp.up.weight"), a.at("layers.1.mlp.up.weight")));
   EXPECT_FALSE(
-      at::equal(a.at("layers.0.activation.up.weight"), a.at("layers.0.activation.gate.weight")));
+      at::equal(a.at("layers.0.mlp.up.weight"), a.at("layers.0.mlp.gate.weight")));
 }
 
 }  // namespace

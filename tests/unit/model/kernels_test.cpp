@@ -1,4 +1,4 @@
-// What the layer tests do not see: that bits do not depend on the number of threads.
+// Checks what the layer tests do not: that bits do not depend on the number of threads.
 #include "model/kernels.h"
 
 #include <ATen/Parallel.h>
@@ -28,7 +28,7 @@ void expect_same_bits(const std::function<at::Tensor()>& compute) {
 
 class Kernels : public testing::TestWithParam<at::ScalarType> {
  protected:
-  // Large enough for several threads, and no multiple of any vector's width.
+  // Large enough for several threads, and not a multiple of any vector width.
   static constexpr int64_t kRows = 519;
   static constexpr int64_t kCols = 331;
   at::Tensor tensor(const std::string& name, at::IntArrayRef sizes) {
@@ -36,7 +36,7 @@ class Kernels : public testing::TestWithParam<at::ScalarType> {
   }
 };
 
-TEST_P(Kernels, RmsNormHasTheSameBitsForAnyThreads) {
+TEST_P(Kernels, RmsNormHasTheSameBitsForAnyNumberOfThreads) {
   const at::Tensor x = tensor("x", {kRows, kCols});
   const at::Tensor weight = tensor("w", {kCols});
   const at::Tensor rstd = at::empty({kRows}, x.options());
@@ -61,7 +61,7 @@ TEST_P(Kernels, RmsNormHasTheSameBitsForAnyThreads) {
   });
 }
 
-TEST_P(Kernels, SwigluHasTheSameBitsForAnyThreads) {
+TEST_P(Kernels, SwigluHasTheSameBitsForAnyNumberOfThreads) {
   const at::Tensor x = tensor("x", {kRows, 2 * kCols});
   const at::Tensor dy = tensor("dy", {kRows, kCols});
   expect_same_bits([&] {
@@ -76,7 +76,7 @@ TEST_P(Kernels, SwigluHasTheSameBitsForAnyThreads) {
   });
 }
 
-TEST_P(Kernels, RotationHasTheSameBitsForAnyThreadsAndAnInverse) {
+TEST_P(Kernels, RotationHasTheSameBitsForAnyNumberOfThreadsAndAnInverse) {
   constexpr kernels::Rotation kRotation = {
       .time = 173, .heads = 7, .head_size = 34, .direction = 1};
   const at::Tensor x = tensor("x", {3 * 173, 9 * 34});
@@ -88,14 +88,14 @@ TEST_P(Kernels, RotationHasTheSameBitsForAnyThreadsAndAnInverse) {
   };
   expect_same_bits(rotated);
   const at::Tensor y = rotated();
-  EXPECT_TRUE(at::equal(y.narrow(1, 7 * 34, 68), x.narrow(1, 7 * 34, 68)));  // values stay
+  EXPECT_TRUE(at::equal(y.narrow(1, 7 * 34, 68), x.narrow(1, 7 * 34, 68)));  // v stays
   kernels::Rotation back = kRotation;
   back.direction = -1;
   kernels::rotate(y, angles.cos(), angles.sin(), back);
   EXPECT_LE(relative_distance(y, x), GetParam() == at::kFloat ? 1e-6 : 1e-15);
 }
 
-TEST_P(Kernels, EmbeddingGradientHasTheSameBitsForAnyThreads) {
+TEST_P(Kernels, EmbeddingGradientHasTheSameBitsForAnyNumberOfThreads) {
   const at::Tensor ids = random_ids("ids", {kRows}, 11);
   const at::Tensor dy = tensor("dy", {kRows, kCols});
   expect_same_bits([&] {
@@ -107,10 +107,10 @@ TEST_P(Kernels, EmbeddingGradientHasTheSameBitsForAnyThreads) {
 
 TEST_P(Kernels, RefuseTensorsWithGaps) {
   const at::Tensor x = tensor("x", {4, 12}).narrow(1, 0, 6);
-  EXPECT_DEATH(kernels::swiglu_forward(x, tensor("y", {4, 3})), "in one piece");
+  EXPECT_DEATH(kernels::swiglu_forward(x, tensor("y", {4, 3})), "contiguous");
 }
 
-TEST_P(Kernels, TakeNoBf16) {
+TEST_P(Kernels, DoNotSupportBf16) {
   EXPECT_TRUE(kernels::takes(tensor("x", {2, 2})));
   EXPECT_FALSE(kernels::takes(random_tensor("x", {2, 2}, at::kBFloat16)));
 }

@@ -12,14 +12,15 @@ namespace leeway {
 namespace {
 
 constexpr double kFill = 3.0;
-constexpr double kStep = 1e-5;  // of a central difference: error about 1e-10 of third derivatives
+constexpr double kStep =
+    1e-5;  // for central differences: the error is about 1e-10 times third derivatives
 
 class Machine : public testing::Environment {
  public:
   void SetUp() override {
-    // These tensors are tiny: a second thread only waits. Tests about threads say what they want.
+    // These tensors are tiny: a second thread only waits. Tests about threads set their own number.
     at::set_num_threads(1);
-    // Some CPUs advertise matrix units that may not be used; bf16 products then die in oneDNN.
+    // Some CPUs advertise matrix units that may not be used; oneDNN then crashes on bf16 products.
     setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", /*replace=*/0);
   }
 };
@@ -63,7 +64,7 @@ void check_numeric(const LayerCase& layer, const Tensors& gradients, const at::T
 }
 
 void check_dtype(const LayerCase& layer, at::ScalarType dtype, double tolerance) {
-  // The formula sees the rounded inputs, so that only the arithmetic differs.
+  // The formula gets the rounded inputs, so that only the arithmetic differs.
   const Tensors inputs = to_dtype(layer.inputs, dtype);
   const Tensors rounded = to_dtype(inputs, at::kDouble);
   const at::Tensor expected = layer.formula(rounded);
@@ -118,7 +119,7 @@ at::Tensor filled_buffer(const at::Tensor& weight) {
 at::Tensor taken_back(const at::Tensor& buffer) { return buffer - kFill; }
 
 void check_layer(const LayerCase& layer) {
-  // Everything exact but the kernels' own rounding: these tolerances are some thousand ulps.
+  // Everything is exact except the kernels' own rounding: these tolerances are a few thousand ulps.
   check_dtype(layer, at::kDouble, 1e-11);
   check_dtype(layer, at::kFloat, 1e-5);
   check_dtype(layer, at::kBFloat16, 3e-2);

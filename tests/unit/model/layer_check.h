@@ -1,5 +1,5 @@
-// Holds a layer's forward and backward against a plain formula, its autograd and its numeric
-// differences. Shared by the tests of the layers.
+// Compares a layer's forward and backward with a plain formula, its autograd and its numeric
+// differences. Shared by the layer tests.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,12 +14,12 @@ namespace leeway {
 
 using Tensors = std::vector<at::Tensor>;
 
-// Standard normal numbers: a function of the name and the sizes, so a failure repeats.
+// Standard normal values, determined by the name and the sizes, so that failures are reproducible.
 at::Tensor random_tensor(const std::string& name, at::IntArrayRef sizes,
                          at::ScalarType dtype = at::kDouble);
 at::Tensor random_ids(const std::string& name, at::IntArrayRef sizes, int64_t count);
 
-// |a - b| / |b|, in fp64; NaN anywhere gives NaN, which no comparison lets pass.
+// |a - b| / |b|, in fp64; NaN anywhere gives NaN, which fails every comparison.
 double relative_distance(const at::Tensor& a, const at::Tensor& b);
 
 struct LayerCase {
@@ -32,11 +32,11 @@ struct LayerCase {
 };
 
 // fp64 against formula, autograd and numeric differences; fp32 and bf16 (which the fast kernels do
-// not take, so that this is ATen's path) against the formula in fp64.
+// not support, so this tests the ATen path) against the formula in fp64.
 void check_layer(const LayerCase& layer);
 
-// A gradient buffer with something in it: a backward that overwrites instead of adding is caught by
-// taken_back(). bf16 weights have fp32 gradients, as in a stage.
+// A gradient buffer that is not zero: taken_back() catches a backward that overwrites instead of
+// adding. bf16 weights have fp32 gradients, as in a stage.
 at::Tensor filled_buffer(const at::Tensor& weight);
 at::Tensor taken_back(const at::Tensor& buffer);
 
@@ -48,7 +48,7 @@ struct BatchSize {
 };
 inline const std::vector<BatchSize> kBatchSizes = {{1, 1}, {1, 17}, {2, 5}, {3, 16}, {3, 1}};
 
-// Small models with nothing that divides by eight.
+// Small models in which no size is a multiple of eight.
 ModelShape small_llama();
 ModelShape small_gpt2();
 

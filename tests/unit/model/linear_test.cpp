@@ -12,7 +12,7 @@ struct Options {
   bool residual = false;
 };
 
-// Inputs are x, weight, then bias and residual where there are any.
+// Inputs are x, weight, then bias and residual if there are any.
 LinearViews views_of(const Tensors& inputs, const Options& options) {
   LinearViews views;
   views.weight = inputs[1];
@@ -74,7 +74,7 @@ TEST(Linear, LeavesItsResidualAlone) {
   EXPECT_TRUE(at::equal(residual, before));
 }
 
-TEST(Linear, WeightsAloneAddTheSame) {
+TEST(Linear, BackwardOfWeightsOnlyAddsTheSame) {
   const at::Tensor x = random_tensor("x", {6, 3});
   const at::Tensor dy = random_tensor("dy", {6, 4});
   LinearViews views, together, alone;
@@ -86,7 +86,7 @@ TEST(Linear, WeightsAloneAddTheSame) {
   EXPECT_TRUE(at::equal(together.weight, alone.weight));
 }
 
-// The test of the test: a backward that is off by a little must not pass.
+// Tests the check itself: a slightly wrong backward must not pass.
 TEST(LayerCheck, NoticesAWrongBackward) {
   LayerCase layer = linear_case(3, 5, 4, {});
   const auto right = layer.backward;

@@ -23,7 +23,7 @@ NormViews views_of(const Tensors& t, bool bias) {
   return views;
 }
 
-// Inputs are x, weight, bias where there is one.
+// Inputs are x, weight, and bias if there is one.
 LayerCase norm_case(Architecture architecture, bool bias, int64_t tokens, int64_t width) {
   LayerCase layer;
   layer.what = std::string(architecture == Architecture::kLlama ? "rms" : "layer norm") +

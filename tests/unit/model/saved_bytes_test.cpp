@@ -10,7 +10,7 @@
 namespace leeway {
 namespace {
 
-// Bytes of the memory behind some tensors: what is seen through two views counts once.
+// Bytes of the memory behind some tensors: memory shared by two views counts once.
 class Storages {
  public:
   void add(const at::Tensor& tensor) {
@@ -53,7 +53,7 @@ class Storages {
   std::map<const void*, size_t> bytes_;
 };
 
-// As wide as real models are in proportion, so that a forgotten tensor shows.
+// Has the proportions of a real model, so that a forgotten tensor is noticed.
 ModelShape llama() {
   return {.architecture = Architecture::kLlama,
           .activation = Activation::kSwiglu,
@@ -86,7 +86,7 @@ at::Tensor input_of(const ModelShape& shape, const StageSlice& slice, at::Scalar
 
 class SavedBytes : public testing::TestWithParam<at::ScalarType> {};
 
-TEST_P(SavedBytes, AreThoseOfTheTensors) {
+TEST_P(SavedBytes, MatchTheTensors) {
   const at::ScalarType dtype = GetParam();
   for (const ModelShape& shape : {llama(), gpt2()}) {
     const MicrobatchSize size = {.tokens = kBatch * shape.context,

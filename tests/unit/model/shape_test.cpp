@@ -34,10 +34,10 @@ TEST(Cut, AHeavyHeadTakesLayersFromTheLastStage) {
 }
 
 TEST(Cut, MoreStagesThanLayersIsOurBug) {
-  EXPECT_DEATH(cut_into_stages(small_llama(), 6), "refuses other cuts");
+  EXPECT_DEATH(cut_into_stages(small_llama(), 6), "rejects other cuts");
 }
 
-TEST(Layout, HasNoGapsAndNoNameTwice) {
+TEST(Layout, HasNoGapsAndNoDuplicateNames) {
   for (const ModelShape& shape : shapes()) {
     std::set<std::string> names;
     int64_t next = 0;
@@ -66,7 +66,7 @@ TEST(Layout, CutsHaveTheParametersOfTheWhole) {
   }
 }
 
-TEST(Layout, KindsAreThoseThatOptimizersTreatAlike) {
+TEST(Layout, KindsMatchHowOptimizersTreatThem) {
   for (const Parameter& parameter : slice_layout(small_gpt2(), whole_model(small_gpt2()))) {
     const bool block = parameter.name.starts_with("layers.");
     const bool bias = parameter.name.ends_with(".bias");
@@ -82,7 +82,7 @@ TEST(Layout, KindsAreThoseThatOptimizersTreatAlike) {
   }
 }
 
-// Where a view of the layers begins in the flat buffer, under the layout's name for that place.
+// The views, under the layout's name for the place where each begins.
 std::map<std::string, const at::Tensor*> named_views(const ModelShape& shape,
                                                      const StageViews& views) {
   std::map<std::string, const at::Tensor*> named = {{"embedding.weight", &views.embedding},
@@ -111,7 +111,7 @@ std::map<std::string, const at::Tensor*> named_views(const ModelShape& shape,
   return named;
 }
 
-TEST(Views, LieWhereTheLayoutSays) {
+TEST(Views, AreWhereTheLayoutSays) {
   for (const ModelShape& shape : shapes()) {
     const ParameterLayout layout = slice_layout(shape, whole_model(shape));
     const at::Tensor flat = at::arange(parameter_count(layout), at::kDouble);
@@ -146,7 +146,7 @@ TEST(Views, ShareMemoryWithTheBuffer) {
 TEST(Views, OfAnotherBufferIsOurBug) {
   const at::Tensor flat =
       at::zeros({1 + parameter_count(slice_layout(small_llama(), whole_model(small_llama())))});
-  EXPECT_DEATH(view_stage(flat, small_llama(), whole_model(small_llama())), "one order");
+  EXPECT_DEATH(view_stage(flat, small_llama(), whole_model(small_llama())), "same order");
 }
 
 }  // namespace

@@ -83,8 +83,8 @@ TEST(StageModel, SlicesEqualTheWholeBitForBit) {
   }
 }
 
-// The whole backward once more without autograd's help: moving along the gradient moves the loss
-// as fast as the gradient says.
+// Checks the whole backward without autograd: moving along the gradient changes the loss as fast as
+// the gradient says.
 TEST(StageModel, GradientIsTheSlopeOfTheLoss) {
   for (const ModelShape& shape : {small_llama(), small_gpt2()}) {
     const Tokens tokens = tokens_for(shape, 2, 9);

@@ -21,7 +21,7 @@ TEST(ClipScale, BringsLargeGradientsDownToTheClip) {
 
 TEST(ClipScale, ZeroMeansNoClipping) { EXPECT_EQ(clip_scale(1e12, 0.0), 1.0); }
 
-TEST(ClipScale, DoesNotHideANormThatIsNotANumber) {
+TEST(ClipScale, DoesNotHideANanNorm) {
   EXPECT_EQ(clip_scale(std::numeric_limits<double>::quiet_NaN(), 1.0), 1.0);
 }
 
@@ -43,7 +43,7 @@ TEST(SquaredNorm, OfAFewElements) {
 }
 
 TEST(SquaredNorm, AddsInFp64) {
-  // A million small numbers beside a large one: together .0105, and none of it left in fp32.
+  // A million small values next to a large one: they add up to .0105, all of it lost in fp32.
   const at::Tensor values = at::full({(1 << 20) + 7}, 1e-4F);
   values[3] = 4096.0F;
   const double small = static_cast<double>(1e-4F);

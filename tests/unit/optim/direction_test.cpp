@@ -13,14 +13,14 @@ TEST(Direction, PlainMomentumIsTheMomentum) {
   EXPECT_EQ(direction.momentum, 1.0);
 }
 
-TEST(Direction, NesterovIsTheMomentumOneStepOn) {
+TEST(Direction, NesterovIsTheMomentumOneStepAhead) {
   // m' = b m + (1-b) g: the same gradient once more on top of the momentum.
   const Direction direction = momentum_direction(0.75, true);
   EXPECT_DOUBLE_EQ(direction.gradient, 0.25);
   EXPECT_DOUBLE_EQ(direction.momentum, 0.75);
 }
 
-TEST(Direction, AdamTakesOutTheBiasOfTheStart) {
+TEST(Direction, AdamCorrectsTheInitialBias) {
   // After one update m = (1-b1) g, so d = g.
   EXPECT_DOUBLE_EQ(adam_direction(0.9, 1).momentum * (1 - 0.9), 1.0);
   EXPECT_DOUBLE_EQ(adam_direction(0.5, 2).momentum, 1 / 0.75);

@@ -14,11 +14,11 @@ at::Tensor fp64(std::initializer_list<double> values) {
   return at::tensor(std::vector<double>(values), at::kDouble);
 }
 
-TEST(MatchedDirection, SharesBetweenGradientAndMomentumWithoutItsBias) {
+TEST(MatchedDirection, MixesGradientAndBiasCorrectedMomentum) {
   const Direction direction = matched_direction(0.5, 2, 0.25);
   EXPECT_DOUBLE_EQ(direction.gradient, 0.25);
   EXPECT_DOUBLE_EQ(direction.momentum, 0.75 / 0.75);
-  // Of equal gradients it is the gradient, from the first update on.
+  // For equal gradients it is the gradient, from the first update on.
   for (int64_t t = 1; t < 9; ++t) {
     const double momentum = 1 - std::pow(0.9, static_cast<double>(t));
     const Direction equal = matched_direction(0.9, t, 0.078);
@@ -36,7 +36,7 @@ const ParameterLayout kOneElement = {{"head", ParameterKind::kHead, 0, 1, 1}};
 
 TEST(GradientShare, SgdByHand) {
   // b1 = .75, gradients 4 then 8: m = 1, 2.75; divided by .25, .4375; k = .25.
-  for (const bool nesterov : {false, true}) {  // the share is in place of either form
+  for (const bool nesterov : {false, true}) {  // the share replaces either form
     const UpdateOptions options = {.rule = UpdateRule::kSgd,
                                    .rate = 0.1,
                                    .beta1 = 0.75,
@@ -68,12 +68,12 @@ TEST(GradientShare, AdamWByHand) {
   EXPECT_NEAR(weights.item<double>(), 1.0 - first_step - second_step, 1e-12);
 }
 
-// A row, beside elements that are AdamW's.
+// A one-row matrix, next to an element that AdamW updates.
 const ParameterLayout kRowAndNorm = {{"q", ParameterKind::kMatrix, 0, 1, 2},
                                      {"norm", ParameterKind::kVector, 2, 1, 1}};
 
 TEST(GradientShare, MuonByHand) {
-  // A row orthogonalized is the row over its length, times the polynomial's five steps from 1.
+  // An orthogonalized row is the row over its length, times five steps of the polynomial from 1.
   double length = 1;
   for (int i = 0; i < 5; ++i) {
     length = 3.4445 * length - 4.775 * std::pow(length, 3) + 2.0315 * std::pow(length, 5);
@@ -152,7 +152,7 @@ TEST(GradientShare, UnsetLeavesEveryRuleItsOwnForm) {
   EXPECT_TRUE(at::equal(updated(options, ParameterKind::kMatrix), tensors.weights));
 }
 
-TEST(GradientShareDeathTest, StopsWhereItHasNoPlace) {
+TEST(GradientShareDeathTest, StopsOnInvalidOptions) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const UpdateOptions nadamw = {.rule = UpdateRule::kNAdamW, .gradient_share = 0.1};
   EXPECT_DEATH(Optimizer(nadamw, kOneElement, at::kFloat), "look-ahead of its own");

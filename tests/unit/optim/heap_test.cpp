@@ -1,5 +1,6 @@
-// No heap work per update. The C library's allocators are replaced in this program by ones that
-// count, so that nothing can go round them. Sanitizers replace them too, so not under those.
+// An update allocates nothing. This program replaces the C library's allocators with ones that
+// count, so that nothing can bypass them. Sanitizers replace them too, so this test is off with
+// those.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__gnu_linux__)
 
 #include <ATen/ATen.h>
@@ -61,7 +62,7 @@ HeapWork heap_work_of_an_update(UpdateRule rule) {
   const UpdateArguments arguments = {.weights = at::randn({length}),
                                      .gradients = at::randn({length}),
                                      .compute = at::empty({length}, at::kBFloat16)};
-  optimizer.update(arguments);  // threads and libraries set themselves up here
+  optimizer.update(arguments);  // threads and libraries initialize here
   const int64_t before = allocations.load();
   largest_bytes = 0;
   optimizer.update(arguments);
@@ -83,7 +84,7 @@ TEST(Heap, AnUpdateAllocatesNothing) {
 }
 
 TEST(Heap, MuonAllocatesNoBuffers) {
-  // The matrix products make small objects (views, descriptors), nothing of a matrix's size.
+  // The matrix products make small objects (views, descriptors), nothing as large as a matrix.
   EXPECT_LT(heap_work_of_an_update(UpdateRule::kMuon).largest_bytes, 64U * 64U * sizeof(float));
 }
 

@@ -31,12 +31,12 @@ TEST(CopyBlock, RoundsToBf16AsATenDoes) {
   const at::Tensor theirs = at::tensor(values).to(at::kBFloat16);
   const auto* expected = static_cast<const uint16_t*>(theirs.const_data_ptr());
   for (size_t i = 0; i < values.size(); ++i) {
-    ASSERT_EQ(ours[i], expected[i]) << "of " << values[i];
+    ASSERT_EQ(ours[i], expected[i]) << "for " << values[i];
   }
 }
 
 TEST(CopyBlock, ANanStaysANanInBf16) {
-  // A NaN with only low bits set would become an infinity if it were cut off.
+  // A NaN with only low bits set would become an infinity if truncated.
   const float sneaky = std::bit_cast<float>(0x7f800001U);
   for (const uint16_t bits : to_bf16({std::numeric_limits<float>::quiet_NaN(), sneaky, -sneaky})) {
     EXPECT_TRUE(std::isnan(std::bit_cast<float>(static_cast<uint32_t>(bits) << 16U)));
@@ -54,15 +54,15 @@ TEST(CopyBlock, ConvertsBetweenFp32AndFp64) {
 }
 
 TEST(SumOfSquares, CountsEveryElementOfEveryLength) {
-  // Ones: the sum is the length, whatever part of it the wide loop takes.
+  // The sum of ones is the length, however much of it the vector loop handles.
   const std::vector<float> ones(100, 1.0F);
   for (int64_t length = 0; length <= 100; ++length) {
     EXPECT_EQ(sum_of_squares(ones.data(), length), static_cast<double>(length));
   }
 }
 
-TEST(AdamBlock, GivesTheSameBitsWhereverAnElementStands) {
-  // The wide loop and what is left over at the end must agree, or the cut would show.
+TEST(AdamBlock, GivesTheSameBitsAtEveryPosition) {
+  // The vector loop and the remainder must agree, or the bits would depend on the cut.
   const int64_t count = 67;
   StepConstants constants = {.gradient_scale = 0.37,
                              .momentum_share = 0.1,

@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-// What the definition gives: every microbatch of an update far from the start, one by one.
+// Counts by the definition: every microbatch of an update far from the start, one by one.
 std::vector<double> counted_mix(int64_t warmup_depth, int64_t update_every) {
   std::vector<double> shares;
   const int64_t first = (warmup_depth / update_every + 3) * update_every;
@@ -20,7 +20,7 @@ std::vector<double> counted_mix(int64_t warmup_depth, int64_t update_every) {
   return shares;
 }
 
-TEST(DelayMix, IsWhatCountingMicrobatchesGives) {
+TEST(DelayMix, EqualsCountingMicrobatches) {
   for (int64_t update_every = 1; update_every <= 9; ++update_every) {
     for (int64_t depth = 0; depth <= 20; ++depth) {
       const DelayMix mix = delay_mix(depth, update_every);
@@ -34,14 +34,14 @@ TEST(DelayMix, IsWhatCountingMicrobatchesGives) {
   }
 }
 
-TEST(DelayMix, OfOneUpdatePerMicrobatchIsTheDepth) {
+TEST(DelayMix, WithOneMicrobatchPerUpdateIsTheDepth) {
   EXPECT_EQ(delay_mix(3, 1).shares, (std::vector<double>{0, 0, 0, 1}));
   EXPECT_EQ(delay_mix(0, 1).shares, (std::vector<double>{1}));
   EXPECT_EQ(delay_mix(2, 8).shares, (std::vector<double>{0.75, 0.25}));
   EXPECT_EQ(delay_mix(8, 8).shares, (std::vector<double>{0, 1}));
 }
 
-TEST(StableRange, WithoutDelayIsKnownInClosedForm) {
+TEST(StableRange, WithoutDelayMatchesTheClosedForm) {
   // The root leaves through -1, where z-1 is -2 and C is k + (1-k)(1-b)/(1+b).
   for (const double beta : {0.0, 0.5, 0.9, 0.99}) {
     EXPECT_NEAR(stable_range(beta, delay_mix(0, 1), 0, 0), 2 * (1 + beta) / (1 - beta), 1e-9);
@@ -50,7 +50,7 @@ TEST(StableRange, WithoutDelayIsKnownInClosedForm) {
   }
 }
 
-TEST(StableRange, OfPlainGradientsThatAreAllLateIsKnownInClosedForm) {
+TEST(StableRange, OfPlainLateGradientsMatchesTheClosedForm) {
   // w <- w - x w(tau updates ago): 2 sin(pi / (4 tau + 2)).
   for (int64_t tau = 0; tau <= 40; ++tau) {
     const double known = 2 * std::sin(std::acos(-1.0) / static_cast<double>(4 * tau + 2));
@@ -58,7 +58,7 @@ TEST(StableRange, OfPlainGradientsThatAreAllLateIsKnownInClosedForm) {
   }
 }
 
-TEST(StableRange, OfMomentumDoesNotDependOnTheHorizonWhereNothingIsLate) {
+TEST(StableRange, OfMomentumDoesNotDependOnTheHorizonIfNothingIsLate) {
   EXPECT_EQ(stable_range(0.9, delay_mix(0, 4), 0.1, 1), stable_range(0.9, delay_mix(0, 4), 0.1, 0));
 }
 
@@ -67,7 +67,7 @@ struct Row {
   int64_t depth;
   int64_t update_every;
   double plain, plain_digit;  // 0: not in the table
-  double range, range_digit;  // matched, and the last digit that is printed
+  double range, range_digit;  // matched, and the last printed digit
   double gradient_share;
   double horizon;
 };
@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(AllLate, Table,
                                          Row{.98, 3, 1, 0, 0, 4.24, .01, .043, .70},
                                          Row{.98, 7, 1, 0, 0, 1.09, .01, .093, .65}));
 
-// A share of the microbatches late by one. The matched numbers are those of the grid with 60 steps;
+// Some of the microbatches are late by one. The matched values are those of the grid with 60 steps;
 // the design printed this row from a coarser one, see the next test.
 INSTANTIATE_TEST_SUITE_P(SomeLate, Table,
                          testing::Values(Row{.95, 1, 8, 8.0, .1, 71.3, .1, .012, 0},
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(SomeLate, Table,
                                          Row{.95, 4, 8, 2.0, .1, 14.6, .1, .056, 0},
                                          Row{.95, 7, 8, 1.1, .1, 8.35, .01, .040, .70}));
 
-TEST(StableRange, OfTheConstantsThatTheDesignPrintsForSomeLate) {
+TEST(StableRange, MatchesTheConstantsThatTheDesignPrintsForSomeLate) {
   // 40 geometric steps from .004 to .6: .0127, .0355, .0594, .0404, there .013, .036, .059, .040.
   const auto step = [](int i) { return 0.004 * std::pow(150, i / 39.0); };
   EXPECT_NEAR(stable_range(0.95, delay_mix(1, 8), step(9), 0), 70, 0.5);
@@ -158,11 +158,11 @@ TEST(DiscountFactor, IsOneWithoutDelayAndWithoutTime) {
   EXPECT_EQ(discount_factor(7, 0, 0), 1.0);
 }
 
-TEST(LookaheadDeathTest, StopsOnWhatNoStageHas) {
+TEST(LookaheadDeathTest, StopsOnInvalidArguments) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH(delay_mix(1, 0), "an update has a microbatch");
-  EXPECT_DEATH(delay_mix(-1, 1), "forwards in flight");
-  EXPECT_DEATH(stable_range(1, delay_mix(1, 1), 0, 0), "beta1 is 0 to below 1");
+  EXPECT_DEATH(delay_mix(1, 0), "an update has at least one microbatch");
+  EXPECT_DEATH(delay_mix(-1, 1), "warm-up depth is not negative");
+  EXPECT_DEATH(stable_range(1, delay_mix(1, 1), 0, 0), "beta1 is in");
   EXPECT_DEATH(discount_factor(1, -1, 10), "updates count from 0");
 }
 

@@ -26,7 +26,7 @@ at::Tensor orthogonalized(const at::Tensor& matrices) {
   return orthogonalize(scratch).clone();
 }
 
-TEST(NewtonSchulz, OfANumberIsThePolynomialFiveTimes) {
+TEST(NewtonSchulz, OfAScalarIsThePolynomialFiveTimes) {
   double expected = 1.0 / (1.0 + 1e-7 / 2.0);  // 2 / (2 + 1e-7)
   for (int i = 0; i < 5; ++i) {
     expected = 3.4445 * expected - 4.775 * std::pow(expected, 3) + 2.0315 * std::pow(expected, 5);
@@ -91,7 +91,8 @@ TEST(Muon, OrthogonalizesMatricesAndLeavesTheRestToAdamW) {
   EXPECT_TRUE(at::equal(weights.narrow(0, 0, 40), adam_weights.narrow(0, 0, 40)));
 
   // The first momentum is (1 - beta1) g. The scale matters although the result hardly depends on
-  // it: the norm's epsilon does, and the iteration makes small singular values 485 times larger.
+  // it: the effect of the norm's epsilon does, and the iteration makes small singular values 485
+  // times larger.
   const Direction mix = momentum_direction(options.beta1, options.nesterov);
   const double scale = mix.gradient + mix.momentum * (1 - options.beta1);
   const at::Tensor direction = scale * gradients.narrow(0, 56, 40).view({1, 10, 4});
@@ -101,7 +102,7 @@ TEST(Muon, OrthogonalizesMatricesAndLeavesTheRestToAdamW) {
 }
 
 TEST(Muon, MatricesOfOneShapeDoNotMix) {
-  // q and k go through together; the gradient of one must not move the other.
+  // q and k are orthogonalized together; the gradient of one must not move the other.
   Optimizer optimizer({.rule = UpdateRule::kMuon}, kBlock, at::kDouble);
   const at::Tensor weights = at::randn({kBlockCount}, at::kDouble);
   const at::Tensor start = weights.clone();
@@ -135,7 +136,7 @@ TEST(Muon, TwoRunsGiveTheSameBits) {
   }
 }
 
-// The form for other devices, run here: it must do what the CPU's own loops do.
+// The code for other devices, run on the CPU: it must match the CPU's own loops.
 TEST(Aten, MatrixPassEqualsTheCpus) {
   const StepConstants constants = {.gradient_scale = 0.5,
                                    .momentum_share = 0.1,

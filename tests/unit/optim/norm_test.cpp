@@ -30,8 +30,8 @@ TEST(ParameterSquaredNorms, OneForEachParameter) {
   EXPECT_TRUE(parameter_squared_norms_aten(at::empty({0}), {}).empty());
 }
 
-TEST(ParameterSquaredNorms, SameBitsWhereverAParameterLies) {
-  // Longer than a part, not a multiple of anything, behind neighbours of every size.
+TEST(ParameterSquaredNorms, SameBitsAtEveryOffset) {
+  // Longer than a part, not a multiple of anything, after neighbours of every size.
   const at::Tensor values = at::randn({70'001});
   const double alone = parameter_squared_norms(values, layout_of({70'001})).at(0);
   EXPECT_NEAR(alone, values.to(at::kDouble).square().sum().item<double>(), 1e-7);
@@ -54,7 +54,7 @@ TEST(ParameterSquaredNorms, SameBitsForEveryNumberOfThreads) {
   at::set_num_threads(threads);
 }
 
-// The form for other devices, run here: the same sums but for the last digits.
+// The code for other devices, run on the CPU: the same sums except for the last digits.
 TEST(ParameterSquaredNorms, AtenFormEqualsTheCpus) {
   const ParameterLayout layout = layout_of({33, 20'000, 1, 64});
   for (const auto type : {at::kFloat, at::kDouble}) {

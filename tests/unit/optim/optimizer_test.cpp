@@ -88,7 +88,7 @@ TEST(Optimizer, RateFactorScalesStepAndDecay) {
   EXPECT_NEAR(first(weights), 2.0 * (1 - 0.1 * 0.5) - 0.1, 1e-12);
 }
 
-TEST(Optimizer, GradientScaleIsAsScalingTheGradients) {
+TEST(Optimizer, GradientScaleEqualsScalingTheGradients) {
   const at::Tensor scaled = fp64({1.0, 1.0});
   const at::Tensor reference = fp64({1.0, 1.0});
   const UpdateOptions options = {.rule = UpdateRule::kAdamW, .epsilon = 0.5};
@@ -137,7 +137,7 @@ TEST(Optimizer, SameBitsForEveryNumberOfThreads) {
   at::set_num_threads(threads);
 }
 
-TEST(Optimizer, StateRestoredIntoAnotherGoesOnBitForBit) {
+TEST(Optimizer, StateRestoredIntoAnotherContinuesBitForBit) {
   const ParameterLayout layout = {{"norm", ParameterKind::kVector, 0, 1, 40},
                                   {"q", ParameterKind::kMatrix, 40, 7, 5}};
   const at::Tensor gradients = at::randn({6, 75});
@@ -166,7 +166,7 @@ TEST(Optimizer, StateRestoredIntoAnotherGoesOnBitForBit) {
   }
 }
 
-TEST(Optimizer, RefusesNumbersThatNoRunMakes) {
+TEST(Optimizer, RejectsStateThatNoRunProduces) {
   Optimizer optimizer({.rule = UpdateRule::kNAdamW}, kTwoElements, at::kFloat);
   EXPECT_FALSE(optimizer.restore(-1, 1.0).ok());
   EXPECT_FALSE(optimizer.restore(1, 1.5).ok());

@@ -57,7 +57,7 @@ TEST(Schedule, ConstantIgnoresFinal) {
   EXPECT_DOUBLE_EQ(rate_factor(options, 4), 1.0);
 }
 
-TEST(Schedule, TheLastShareStaysPastTheEnd) {
+TEST(Schedule, TheLastFactorRemainsPastTheEnd) {
   const RateScheduleOptions options = {
       .shape = RateSchedule::kLinear, .updates = 5, .warmup = 0, .final = 0.2};
   EXPECT_DOUBLE_EQ(rate_factor(options, 100), rate_factor(options, 4));
@@ -68,7 +68,7 @@ TEST(Schedule, ARunOfOneUpdateHasTheFullRate) {
   EXPECT_DOUBLE_EQ(rate_factor({.updates = 1, .warmup = 1}, 0), 1.0);
 }
 
-TEST(Schedule, ARunThatIsAllWarmUpEndsThere) {
+TEST(Schedule, ARunThatIsAllWarmUpHasNoDecay) {
   const RateScheduleOptions options = {.updates = 5, .warmup = 10};
   EXPECT_DOUBLE_EQ(rate_factor(options, 4), 0.5);
 }

@@ -1,5 +1,5 @@
-// The theory of the look-aheads, measured. Quadratics 0.5 c w^2 are trained with late gradients by
-// the real optimizer; the largest c that does not grow must be where stable_range says.
+// Measures the theory of the look-aheads. The real optimizer trains quadratics 0.5 c w^2 with late
+// gradients; the largest c that does not diverge must be where stable_range says.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ struct Scheme {
   std::string name;
   UpdateOptions options;
   double horizon = 0;
-  double range = 0;  // what theory says
+  double range = 0;  // predicted by theory
 };
 
 std::vector<Scheme> schemes(const DelayMix& mix) {
@@ -101,7 +101,7 @@ struct Interval {
   double high = 0;  // grows
 };
 
-// Tries curvatures in equal factors between the ends, and finds the first that grew.
+// Tries geometrically spaced curvatures between the ends, and finds the first that grows.
 std::optional<Interval> narrowed(const Scheme& scheme, const DelayMix& mix, const Interval& from) {
   std::vector<double> curvatures;
   for (int64_t i = 0; i < kCurvatures; ++i) {
@@ -126,7 +126,7 @@ double measured_range(const Scheme& scheme, const DelayMix& mix) {
   return interval ? interval->high : INFINITY;
 }
 
-// Names the widest by its range, so that a failure shows all of them.
+// Maps each measured range to its scheme, so that a failure shows all of them.
 std::map<double, std::string> measured_ranges(const DelayMix& mix) {
   std::map<double, std::string> found;
   for (const Scheme& scheme : schemes(mix)) {

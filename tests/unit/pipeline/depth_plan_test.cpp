@@ -1,4 +1,4 @@
-// The planner against hand-computed shares, and against a pipeline that is simply played through.
+// Compares the planner with shares computed by hand, and with a pipeline that is played through.
 #include "pipeline/depth_plan.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class Played {
       stages_[s].schedule.emplace_back(shape, StageId{static_cast<int64_t>(s)});
   }
 
-  // Share of its time that stage `s` works from update `first` on, up to update `last`.
+  // Fraction of time that stage `s` is busy from update `first` to update `last`.
   double busy(size_t s, int64_t first, int64_t last) {
     while (stages_[0].at.updates < last) {
       bool moved = false;
@@ -43,9 +43,9 @@ class Played {
   }
 
  private:
-  static constexpr int64_t kNever = 1'000'000'000;  // the end of the run, where it would drain
+  static constexpr int64_t kNever = 1'000'000'000;  // the end of the run, when it would drain
   struct StageState {
-    std::vector<Schedule> schedule;  // one; it has no default
+    std::vector<Schedule> schedule;  // exactly one; it has no default
     Counts at;
     double free_at = 0;
     double up_link_free = 0;
@@ -118,7 +118,7 @@ TEST(DepthPlan, CountsTheUpdatesShareOfASlot) {
   EXPECT_EQ(plan.extra_per_hop, 2);
 }
 
-// Around a slow stage its neighbours have time to spare, which hides latency of itself.
+// The neighbours of a slow stage have time to spare, which hides some latency.
 TEST(DepthPlan, SlowStagesNeedLessDepth) {
   PipelineTimes times = equal_stages(3, kUnit, 1500);
   EXPECT_EQ(plan_depth(times, 1).extra_per_hop, 1);
@@ -131,12 +131,12 @@ TEST(DepthPlan, SaysWhenTheLinkIsTheBottleneck) {
   PipelineTimes times = equal_stages(2, kUnit, 0);
   times.hop.transfer = {3000};
   EXPECT_FALSE(plan_depth(times, 1).link_bound);
-  EXPECT_EQ(plan_depth(times, 1).extra_per_hop, 2);  // transfers are on the way there and back too
+  EXPECT_EQ(plan_depth(times, 1).extra_per_hop, 2);  // transfers count both ways too
   times.hop.transfer = {6000};
   const DepthPlan plan = plan_depth(times, 1);
   EXPECT_TRUE(plan.link_bound);
   const PipelineShape deep = {.stages = 2, .update_every = 1, .extra_per_hop = plan.extra_per_hop};
-  EXPECT_DOUBLE_EQ(busy_share(deep, times), 0.5);  // the most that there is
+  EXPECT_DOUBLE_EQ(busy_share(deep, times), 0.5);  // the most possible
   const PipelineShape deeper = {.stages = 2, .update_every = 1, .extra_per_hop = 100};
   EXPECT_DOUBLE_EQ(busy_share(deeper, times), 0.5);
 }
@@ -150,7 +150,7 @@ TEST(BusyShare, ByHand) {
   EXPECT_DOUBLE_EQ(busy(PipelineSchedule::kAsync, 4, 0, 0), 1);
   EXPECT_DOUBLE_EQ(busy(PipelineSchedule::kGpipe, 8, 0, 0), 8.0 / 11);
   EXPECT_DOUBLE_EQ(busy(PipelineSchedule::k1f1b, 8, 0, 0), 8.0 / 11);
-  // Four slots of 3 us in flight, a way there and back of 12 + 6 us.
+  // Four slots of 3 us in flight, a round trip of 12 + 6 us.
   EXPECT_DOUBLE_EQ(busy(PipelineSchedule::kAsync, 4, 0, 1000), 12.0 / 18);
   EXPECT_DOUBLE_EQ(busy(PipelineSchedule::kAsync, 4, 1, 1000), 1);
   // 8 slots of 24 us; gpipe waits for 6 us of messages once, 33 + 6 in all.
@@ -161,7 +161,7 @@ TEST(BusyShare, ByHand) {
   EXPECT_DOUBLE_EQ(busy_share({.stages = 1, .update_every = 1}, equal_stages(1, kUnit, 9)), 1);
 }
 
-// Numbers from a seed: a failure names the case, which repeats by itself.
+// Random values from a seed: a failure names the case, which can be repeated alone.
 class Drawn {
  public:
   explicit Drawn(int64_t index) : index_(index) {}
@@ -196,7 +196,7 @@ TEST(BusyShare, EqualsAPipelinePlayedThrough) {
 }
 
 // Unequal stages, transfers and updates: the planned depth keeps the slowest busy, one less does
-// not, and the share that is left is the one foretold.
+// not, and the remaining share is the predicted one.
 TEST(DepthPlan, IsTheSmallestThatKeepsTheSlowestBusy) {
   int64_t deep = 0;
   for (int64_t index = 0; index < 100; ++index) {

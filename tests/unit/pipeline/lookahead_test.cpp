@@ -1,4 +1,4 @@
-// What a stage does about late gradients: forwards ahead of the weights, with or without a stash.
+// How a stage handles late gradients: forwards ahead of the weights, with or without a stash.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ ModelShape tiny() {
 
 StageOptions options() {
   at::set_num_threads(1);
-  // Some CPUs advertise matrix units that may not be used; bf16 products then die in oneDNN.
+  // Some CPUs advertise matrix units that may not be used; oneDNN then crashes on bf16 products.
   setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", /*replace=*/0);
   StageOptions options;
   options.shape = tiny();
@@ -49,7 +49,7 @@ at::Tensor tokens(int64_t m) {
 void forward(Stage& stage, int64_t m, int64_t delay, int64_t guess) {
   stage.forward_to_loss({m}, {.delay = delay, .guess = guess}, tokens(m), tokens(m + 50));
 }
-// Ahead by the horizon, where there is one.
+// Ahead by the horizon, if there is one.
 void forward(Stage& stage, int64_t m, int64_t delay) {
   forward(stage, m, delay, stage.last_update().defined() ? delay : 0);
 }
@@ -99,7 +99,7 @@ TEST(LookAhead, WithoutLateForwardsChangesNothing) {
   EXPECT_TRUE(at::equal(with.weights(), without.weights()));
 }
 
-TEST(LookAhead, TheFirstUpdateHasNothingToGoBy) {
+TEST(LookAhead, TheFirstUpdateHasNothingToExtrapolate) {
   StageOptions ahead = options();
   ahead.horizon = 1;
   Stage stage(ahead);
@@ -123,7 +123,7 @@ TEST(LookAhead, AnEvaluationSeesTheWeightsThemselves) {
   EXPECT_TRUE(at::equal(held->views.flat, then)) << "a held version was written";
 }
 
-TEST(TentativeGuess, IsWhatAnUpdateWouldMakeOfTheGradientsSoFar) {
+TEST(TentativeGuess, IsWhatAnUpdateWithTheGradientsSoFarWouldProduce) {
   for (const UpdateRule rule : {UpdateRule::kAdamW, UpdateRule::kMuon, UpdateRule::kSgd}) {
     StageOptions tentative = options();
     tentative.update.rule = rule;
@@ -145,7 +145,7 @@ TEST(TentativeGuess, IsWhatAnUpdateWouldMakeOfTheGradientsSoFar) {
     forward(fresh, 3, 0);
     fresh.backward_from_loss({3}, 1.0);
     EXPECT_TRUE(at::equal(late, fresh.gradients()));
-    EXPECT_FALSE(stage.has_guess(1)) << "a guess is over with the update";
+    EXPECT_FALSE(stage.has_guess(1)) << "a guess ends with the update";
   }
 }
 
@@ -156,7 +156,7 @@ TEST(LookAhead, VersionsInUseAreCounted) {
   begin(stage);
   EXPECT_EQ(stage.versions_peak(), 1);
   forward(stage, 2, 0);
-  forward(stage, 3, 1);  // two of the same weights
+  forward(stage, 3, 1);  // two microbatches on the same weights
   EXPECT_EQ(stage.versions_peak(), 2);
   stage.backward_from_loss({2}, 1.0);
   stage.update(1.0, 1.0);
@@ -175,7 +175,7 @@ TEST(PredictionError, ComparesTheGuessWithWhereTheWeightsWent) {
     const at::Tensor shift = horizon > 0 ? stage.last_update().clone() : at::zeros_like(start);
     stage.watch_prediction();
     forward(stage, 2, 0);
-    forward(stage, 3, 1);  // late: this is the one that is watched
+    forward(stage, 3, 1);  // late: this one is sampled
     stage.backward_from_loss({2}, 1.0);
     stage.update(1.0, 1.0);
     EXPECT_FALSE(stage.take_prediction().has_value());
@@ -195,7 +195,7 @@ TEST(PredictionError, ComparesTheGuessWithWhereTheWeightsWent) {
   }
 }
 
-TEST(PredictionError, StandingStillIsOneInEveryPrecision) {
+TEST(PredictionError, WithoutLookAheadIsOneInEveryPrecision) {
   StageOptions half = options();
   half.master = at::kFloat;
   half.compute = at::kBFloat16;

@@ -21,19 +21,19 @@ ModelShape small_shape() {
           .vocabulary = 11};
 }
 
-// Neither first nor last, so that nothing but activations goes in and comes out.
+// Neither first nor last, so that only activations go in and out.
 StageOptions middle_stage() {
   return {.shape = small_shape(),
           .slice = {.first_layer = 1, .layers = 1, .embeds = false, .heads = false},
           .update = {.rule = UpdateRule::kAdamW}};
 }
 
-// A real stage, given its work in the schedule's order.
+// A real stage that does its work in the schedule's order.
 class Driven {
  public:
   Driven(const Schedule& schedule, const StageOptions& options, int64_t guesses)
       : schedule_(schedule), options_(options), guesses_(guesses), stage_(options) {
-    at::set_num_threads(1);  // for such small numbers another one only gets in the way
+    at::set_num_threads(1);  // these tensors are tiny: a second thread only waits
   }
 
   // `flush_every`: updates between two flush points.
@@ -81,7 +81,7 @@ class Driven {
 
 constexpr int64_t kNever = 1'000'000;
 
-// The first of two stages: it runs ahead by 1 + extra, which is any depth we like.
+// The first of two stages: it runs ahead by 1 + extra, which can be any depth.
 Schedule schedule_of(PipelineSchedule order, int64_t depth, int64_t update_every) {
   return Schedule(
       {.order = order, .stages = 2, .update_every = update_every, .extra_per_hop = depth - 1}, {0});
@@ -102,7 +102,7 @@ void expect_peak(const Schedule& schedule, const StageOptions& options, int64_t 
       << ", stash " << options.stash;
 }
 
-TEST(VersionCount, IsThatOfARealStage) {
+TEST(VersionCount, MatchesARealStage) {
   for (const auto& [recompute, stash] : kKeepings) {
     StageOptions options = middle_stage();
     options.recompute = recompute;
@@ -119,7 +119,7 @@ TEST(VersionCount, IsThatOfARealStage) {
   }
 }
 
-TEST(VersionCount, IsThatOfARealStageThatGuesses) {
+TEST(VersionCount, MatchesARealStageThatGuesses) {
   for (const auto& [recompute, stash] : kKeepings) {
     StageOptions options = middle_stage();
     options.recompute = recompute;
@@ -133,7 +133,7 @@ TEST(VersionCount, IsThatOfARealStageThatGuesses) {
   }
 }
 
-TEST(VersionCount, IsOneWhereEveryUpdateFlushes) {
+TEST(VersionCount, IsOneIfEveryUpdateFlushes) {
   for (const PipelineSchedule order : {PipelineSchedule::k1f1b, PipelineSchedule::kGpipe}) {
     const Schedule schedule = schedule_of(order, 3, 4);
     Driven driven(schedule, middle_stage(), 0);
@@ -143,7 +143,7 @@ TEST(VersionCount, IsOneWhereEveryUpdateFlushes) {
   }
 }
 
-TEST(VersionCount, HoldsAcrossFlushPoints) {
+TEST(VersionCount, IsNotExceededAcrossFlushPoints) {
   StageOptions options = middle_stage();
   for (const double horizon : {0.0, 0.5}) {
     options.horizon = horizon;
@@ -220,7 +220,7 @@ TEST_F(Plans, ActivationsAreThoseOfAllMicrobatchesInFlight) {
   EXPECT_EQ(plan()[2].activations, 5 * whole(2));
 }
 
-TEST_F(Plans, RecomputeKeepsInputsAndOneWhole) {
+TEST_F(Plans, RecomputeKeepsInputsAndOneFullMicrobatch) {
   const auto stages = cut(3, like_);
   const MicrobatchSize size = {.tokens = 64, .number_bytes = 4};
   const double whole = saved_bytes(stages[1].shape, stages[1].slice, size);
@@ -233,7 +233,7 @@ TEST_F(Plans, AShortRunNeverFillsADeepPipeline) {
   EXPECT_EQ(plan()[0].in_flight, 2);
 }
 
-TEST_F(Plans, HalfNumbersHalveCopiesAndKeepMasters) {
+TEST_F(Plans, Bf16HalvesCopiesAndKeepsMasters) {
   const StageMemory full = plan()[0];
   like_.compute = at::kBFloat16;
   const StageMemory half = plan()[0];
@@ -265,7 +265,7 @@ TEST_F(Plans, TotalsAddUp) {
             parameter_count(slice_layout(small_shape(), whole_model(small_shape()))));
 }
 
-TEST_F(Plans, ASlipInTheRecipeIsABigNumberAndNoOverflow) {
+TEST_F(Plans, ATypoInTheRecipeDoesNotOverflow) {
   like_.shape.width = 65'536;
   like_.shape.hidden = 1'000'000;
   load_.microbatch_tokens = 1'000'000'000'000;

@@ -7,7 +7,7 @@
 namespace leeway {
 namespace {
 
-// A stage that never waits: what it does until `updates` are done, F, B and U in their order.
+// What a stage that never waits does until `updates` are done: F, B and U in order.
 std::string order_of(const PipelineShape& shape, int64_t stage, int64_t updates) {
   const Schedule schedule(shape, {stage});
   Counts at;
@@ -54,8 +54,8 @@ TEST(Schedule, DepthGrowsWithDistanceFromTheEndAndWithExtra) {
   for (int64_t s = 0; s < 4; ++s) EXPECT_EQ(Schedule(shape, {s}).warmup(), 3 * (3 - s));
 }
 
-// DESIGN's formula and the delay that the order of the work makes are the same.
-TEST(Schedule, TheDelayOfAForwardIsTheFormulas) {
+// DESIGN's formula equals the delay that the order of the work causes.
+TEST(Schedule, TheDelayOfAForwardMatchesTheFormula) {
   for (const PipelineSchedule order :
        {PipelineSchedule::kAsync, PipelineSchedule::k1f1b, PipelineSchedule::kGpipe}) {
     for (const int64_t every : {1, 2, 3, 7}) {

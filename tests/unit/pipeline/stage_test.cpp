@@ -14,7 +14,7 @@ class Machine : public testing::Environment {
  public:
   void SetUp() override {
     at::set_num_threads(1);  // these tensors are tiny: a second thread only waits
-    // Some CPUs advertise matrix units that may not be used; bf16 products then die in oneDNN.
+    // Some CPUs advertise matrix units that may not be used; oneDNN then crashes on bf16 products.
     setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", /*replace=*/0);
   }
 };
@@ -102,7 +102,7 @@ TEST_F(WholeStage, CountsWhatIsInFlight) {
   EXPECT_EQ(stage.in_flight_count(), 0);
 }
 
-TEST_F(WholeStage, KeepsOneCopyWhereNothingIsInFlightAndOneMorePerVersionInUse) {
+TEST_F(WholeStage, KeepsOneCopyIfNothingIsInFlightAndOneMorePerVersionInUse) {
   for (int64_t m = 0; m < 4; ++m) {
     forward(m);
     stage.backward_from_loss({m}, 1.0);

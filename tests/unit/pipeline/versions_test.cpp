@@ -32,7 +32,7 @@ class VersionsTest : public testing::Test {
   Versions versions{model, at::TensorOptions(at::kFloat)};
 };
 
-TEST_F(VersionsTest, OneBufferIsEnoughWhenNobodyHoldsOldVersions) {
+TEST_F(VersionsTest, OneBufferIsEnoughIfOldVersionsAreNotHeld) {
   for (int64_t update = 0; update < 5; ++update) {
     publish(update);
     EXPECT_EQ(versions.newest(0)->update, UpdateId{update});
@@ -50,7 +50,7 @@ TEST_F(VersionsTest, AHeldVersionIsNeverWritten) {
   EXPECT_EQ(versions.allocated_count(), 2);
 }
 
-TEST_F(VersionsTest, ALetGoBufferIsUsedAgain) {
+TEST_F(VersionsTest, AReleasedBufferIsReused) {
   publish(0);
   auto held = versions.newest(0);
   publish(1);
