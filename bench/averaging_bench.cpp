@@ -1,8 +1,8 @@
-// What a round costs a worker beside the network: the list of its coordinates in nanoseconds for
-// each of them (one thread), and gather, encode, decode and merge (ema, outer momentum, an fp32
+// What a round costs a worker apart from the network: listing its coordinates, in nanoseconds per
+// coordinate (one thread), and gather, encode, decode and merge (ema, outer momentum, an fp32
 // compute copy) against a plain copy that reads and writes as many bytes, with the same threads, in
-// the same run. Bytes are those that each step has to read and write, not whole cache lines: single
-// coordinates, a twentieth of them, touch nearly every line and cannot come near.
+// the same run. Bytes are those that each step must read and write, not whole cache lines: a
+// twentieth of the weights, picked one by one, touches nearly every line and cannot come close.
 //
 //   averaging_bench [million parameters, 100 if not given]
 //
@@ -33,7 +33,7 @@ using namespace leeway;
 constexpr int64_t kRounds = 9;
 constexpr double kFraction = 0.05;
 
-// Reads half of the bytes and writes the other half, going round in large buffers.
+// Reads half of the bytes and writes the other half, cycling through large buffers.
 void copy_around(int64_t bytes, const at::Tensor& from, const at::Tensor& to) {
   const auto size = static_cast<int64_t>(from.nbytes());
   for (int64_t left = bytes / 2; left > 0; left -= size) {
@@ -69,10 +69,10 @@ void measure_subset(int64_t parameters, int64_t granularity) {
   std::printf("%-28s %6.3f ns a coordinate\n", name.c_str(), median(times));
 }
 
-// Bytes read and written for each coordinate.
+// Bytes read and written per coordinate.
 double bytes_of(WireFormat format) {
   const double gathered = 4 + 4;
-  const double merged = 4 * 6 + 4 * 5;  // mean, sent, weights, three buffers; those and the copy
+  const double merged = 4 * 6 + 4 * 5;  // reads mean, sent, weights, 3 buffers; writes 4 + the copy
   if (format == WireFormat::kF32) return gathered + merged;  // encoding does nothing
   const int64_t many = 1 << 20;
   const double wire =

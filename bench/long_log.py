@@ -1,4 +1,4 @@
-"""A run folder with as many events as wanted, written without training: 4 stages, 2 replicas."""
+"""Writes a run folder with any number of events, without training: 4 stages, 2 replicas."""
 
 import json
 
@@ -7,7 +7,7 @@ MICROSECOND = 1000
 
 
 def update_lines(update, begin):
-    """What every worker does for one update, in the order in which a log would have it."""
+    """What every worker does for one update, in the order of a real log."""
     for replica in range(REPLICAS):
         for stage in range(STAGES):
             worker = {"replica": replica, "stage": stage}

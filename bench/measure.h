@@ -1,4 +1,4 @@
-// What benchmarks measure with.
+// Measuring tools of the benchmarks.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -25,7 +25,7 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// The first `bytes` of a tensor, with all threads.
+// Copies the first `bytes` of a tensor, with all threads.
 inline void plain_copy(const at::Tensor& from, const at::Tensor& to, int64_t bytes) {
   const auto* source = static_cast<const char*>(from.const_data_ptr());
   auto* target = static_cast<char*>(to.mutable_data_ptr());

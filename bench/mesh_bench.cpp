@@ -1,11 +1,11 @@
-// What the mesh adds to the arithmetic, measured by turns in one process:
+// What the mesh adds to the arithmetic; the two sides take turns in one process:
 //
 //   mesh_bench loop RECIPE FOLDER [KEY=VALUE...]   the run against a plain loop over its one stage
 //   mesh_bench log RECIPE FOLDER [KEY=VALUE...]    the run with its event log against one without
 //
-// FOLDER is for the logs. Prints one JSON object: tokens a second of both sides (medians), "ratio"
-// (the median over the rounds), "bytes_per_update" of log and "log_share", its part of the run's
-// processor time.
+// FOLDER is for the logs. Prints one JSON object: tokens per second of both sides (medians),
+// "ratio" (the median over the rounds), the log's "bytes_per_update", and "log_share", its share of
+// the run's processor time.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <time.h>
@@ -38,7 +38,7 @@
 namespace leeway {
 namespace {
 
-constexpr int kRounds = 15;  // odd numbers: a median is one of them
+constexpr int kRounds = 15;  // odd, so that the median is one of the measurements
 constexpr int kShareRounds = 5;
 
 struct Job {
@@ -50,20 +50,20 @@ struct Job {
 // One side of one round.
 struct Measured {
   double seconds = 0;
-  double books_share = 0;  // of the processor time, where that is asked for
+  double recorder_share = 0;  // of the processor time; only with Keeping::kTimedLog
   at::Tensor weights;
 };
 
-// Threads that share a core are put aside in the middle of things: only time on the core counts.
-// Asking for it is a call into the kernel that unsettles who runs next, and makes four stages on
-// two cores a few per cent slower: never beside what is timed by the wall.
+// Threads that share a core get preempted at any point, so only time on the core counts. Reading
+// these clocks is a system call that disturbs scheduling and makes four stages on two cores a few
+// per cent slower: do not use them in runs timed by the wall clock.
 double processor_seconds(clockid_t clock) {
   timespec now = {};
   LEEWAY_CHECK(::clock_gettime(clock, &now) == 0, "Linux has these clocks");
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// The run as one would write it where there is one stage and nobody to wait for.
+// The run as one would write it for a single stage, with nothing to wait for.
 void plain_loop(const Job& job, Stage& stage) {
   const Recipe& recipe = job.recipe;
   const int64_t count = recipe.pipeline.update_every;
@@ -127,7 +127,7 @@ class TimedRecorder final : public Recorder {
   }
 
   RunRecorder& recorder_;
-  double seconds_ = 0;  // one caller at a time, as with all recorder
+  double seconds_ = 0;  // one caller at a time, as with all recorders
 };
 
 enum class Keeping { kLog, kTimedLog, kNothing };
@@ -140,14 +140,14 @@ Measured run_mesh(const Job& job, Keeping keeping) {
   const Workers workers = make_workers(job.recipe, data, plan);
   const auto driver = make_driver(job.recipe, job.data.vocabulary);
   auto log = EventLog::open(job.folder / "events.jsonl", /*append=*/false);
-  LEEWAY_CHECK(log.ok(), "the folder can be written");
-  const TrainingObserver nobody;
+  LEEWAY_CHECK(log.ok(), "the folder is writable");
+  const TrainingObserver no_observer;
   RunRecorder run_recorder({.recipe = job.recipe,
                             .plan = plan,
                             .shape = workers.front()->compute()->stage().model().shape(),
                             .checkpoints = job.folder / "checkpoints",
                             .clock = driver->clock(),
-                            .observer = nobody},
+                            .observer = no_observer},
                            *std::move(log), {}, std::nullopt);
   TimedRecorder timed_recorder(run_recorder);
   NoRecorder no_recorder;
@@ -162,7 +162,7 @@ Measured run_mesh(const Job& job, Keeping keeping) {
   });
   const double spent = processor_seconds(CLOCK_PROCESS_CPUTIME_ID) - before;
   LEEWAY_CHECK(!run_recorder.failure(), "the recipe does not diverge");
-  measured.books_share = timed_recorder.seconds() / spent;
+  measured.recorder_share = timed_recorder.seconds() / spent;
   measured.weights = weights_of(workers);
   return measured;
 }
@@ -173,7 +173,7 @@ struct Sides {
 
 using Side = std::function<Measured()>;
 
-// Each goes first every other time. The first round warms up and is not counted.
+// The sides alternate in going first. The first round is a warm-up and is not counted.
 Sides by_turns(const Job& job, const Side& ours, const Side& theirs) {
   const auto tokens = static_cast<double>(job.recipe.run.updates * job.recipe.data.batch *
                                           job.recipe.model.context);
@@ -197,7 +197,7 @@ Status measure(const std::string& what, const Path& file, const Path& folder,
   LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(file, sets));
   const Recipe& recipe = loaded.recipe;
   const bool loop = what == "loop";
-  if (loop && recipe.mesh.stages != 1) return usage_error("the loop has one stage");
+  if (loop && recipe.mesh.stages != 1) return usage_error("loop needs mesh.stages = 1");
   LEEWAY_TRY(make_folder(folder));
   LEEWAY_ASSIGN(const Dataset data, open_dataset({.train = recipe.data.train}, folder / "text",
                                                  [](uint64_t, uint64_t) { return true; }));
@@ -210,7 +210,7 @@ Status measure(const std::string& what, const Path& file, const Path& folder,
   const Sides sides = by_turns(job, mesh, loop ? plain : without);
   std::vector<double> shares;
   for (int round = 0; round < kShareRounds; ++round) {
-    shares.push_back(run_mesh(job, Keeping::kTimedLog).books_share);
+    shares.push_back(run_mesh(job, Keeping::kTimedLog).recorder_share);
   }
   const auto bytes = static_cast<double>(std::filesystem::file_size(folder / "events.jsonl"));
   fmt::print(

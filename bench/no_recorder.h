@@ -1,4 +1,4 @@
-// Recorder that nobody keeps, for what is measured without them.
+// A recorder that discards everything, for measurements without one.
 #pragma once
 
 #include "worker/outbox.h"

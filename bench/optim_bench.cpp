@@ -1,5 +1,5 @@
-// How near the AdamW pass comes to the memory's speed: bytes per second of the pass against a plain
-// copy that reads and writes as many bytes, with the same threads, in the same run.
+// How close the AdamW pass comes to memory speed: bytes per second of the pass against a plain copy
+// that reads and writes as many bytes, with the same threads, in the same run.
 //
 //   optim_bench [million parameters, 64 if not given]
 //
@@ -19,7 +19,7 @@
 namespace {
 
 constexpr int kRounds = 7;
-constexpr int kCopies = 4;  // of one flat buffer: the bytes of AdamW with an fp32 copy
+constexpr int kCopies = 4;  // of one flat buffer: as many bytes as AdamW with an fp32 copy
 
 struct Case {
   const char* name;

@@ -1,4 +1,4 @@
-"""How the rows of `make bench` call programs."""
+"""Helpers with which the rows of `make bench` call programs."""
 
 import os
 import pathlib

@@ -1,7 +1,8 @@
 """`make bench`: every speed that the project claims, beside its reference, in one table.
 
-Ratios are taken within one run, the two sides by turns, because machines are noisy. The reference
-is the strongest that we know: PyTorch eager written for speed, the `tokenizers` package, memcpy.
+Ratios are taken within one run, the two sides taking turns, because machines are noisy. The
+reference is the strongest we know: PyTorch eager written for speed, the `tokenizers` package or
+memcpy.
 
     bench/run.py BUILD [--rounds 3]
 """
@@ -34,7 +35,7 @@ MODELS = {  # name: layers, width, heads, hidden, context, batch, updates
 
 
 def train(build, sets, out):
-    """The summary of a run of the quickstart recipe, one replica of it, with these changes."""
+    """The summary of a run of the quickstart recipe with one replica and these changes."""
     sets = {"mesh.replicas": 1} | sets
     command = [build / "leeway", "train", QUICKSTART, "--json", "--fresh", "--out", out]
     for key, value in sets.items():
@@ -91,10 +92,10 @@ def optimizer_rows(build):
 
 
 def averaging_rows(build):
-    """A round's own work, 5 % of 100M parameters, against a copy of as many bytes."""
+    """The work of a round, 5 % of 100M parameters, against a copy of as many bytes."""
     say("averaging")
     for line in output_of([build / "bench/averaging_bench"]).splitlines():
-        asked = line.startswith("runs of 64")  # single coordinates are the paper's, not ours
+        asked = line.startswith("runs of 64")  # single coordinates are the paper's way, not ours
         if line.endswith("ns a coordinate"):
             name, cost = line.removesuffix(" ns a coordinate").rsplit(None, 1)
             yield (
@@ -122,7 +123,7 @@ def simulator_row(build):
 
 
 def plan_row(build, folder):
-    """The largest cluster that `plan` promises something for: 64 machines at two sites."""
+    """The largest cluster for which `plan` promises a time: 64 machines at two sites."""
     say("plan")
     text = (REPOSITORY / "recipes/scenarios/two-sites.toml").read_text()
     scenario = folder / "sixty-four.toml"
@@ -170,7 +171,7 @@ def log_rows(build, data, folder):
 
 
 def report_row(build, folder):
-    """The page of a long run: read in one pass, and small enough to be sent to somebody."""
+    """The page of a long run: read in one pass, and small enough to send."""
     say("report of a million events")
     run, page = folder / "long", folder / "long.html"
     write_long_run(run, 1_000_000)
@@ -191,7 +192,7 @@ def report_row(build, folder):
 
 
 def thread_seconds(process):
-    """Processor time of a program's threads by name and number, those that have not ended."""
+    """Processor time of a process's live threads, by name and number."""
     times = {}
     for task in pathlib.Path(f"/proc/{process.pid}/task").glob("*"):
         with contextlib.suppress(OSError):
@@ -201,7 +202,7 @@ def thread_seconds(process):
 
 
 def dashboard_row(build, data, folder):
-    """What the server of a run with one reader takes of a core's time, until its last snapshot."""
+    """The share of a core that the server takes with one reader, until its last snapshot."""
     say("dashboard")
     sets = {
         "data.train": data, "run.updates": 300, "mesh.replicas": 1, "run.evaluate_every": 0,
@@ -232,7 +233,7 @@ def dashboard_row(build, data, folder):
 
 
 def prediction_rows(build, data, folder, rounds):
-    """What `simulate --calibrate` says of this machine beside what it does then."""
+    """What `simulate --calibrate` predicts for this machine against what it then does."""
     scenario = REPOSITORY / "recipes/scenarios/one-machine.toml"
     for stages, replicas in (2, 1), (1, 2), (4, 1), (2, 2), (4, 2):
         say(f"prediction of {stages} x {replicas}")
@@ -319,7 +320,7 @@ def print_table(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--rounds", type=int, default=3, help="of each side, by turns")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each side, taking turns")
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     with tempfile.TemporaryDirectory() as name:

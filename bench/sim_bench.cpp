@@ -1,5 +1,5 @@
-// The simulator without arithmetic at the size that it is meant for: 10,000 workers in 100
-// pipelines of 100 stages, K = 1, 100 updates each, over links with latency, bandwidth and jitter.
+// The simulator without arithmetic at the size it is designed for: 10,000 workers in 100 pipelines
+// of 100 stages, K = 1, 100 updates each, over links with latency, bandwidth and jitter.
 //
 //   sim_bench
 //

@@ -1,7 +1,7 @@
-// Speeds of the way from text to batches, one thread each:
+// Speeds on the way from text to batches, one thread each:
 //
-//   text_bench encode SPEC FILE     megabytes of text a second through a tokenizer
-//   text_bench read TOKEN_FILE      gigabytes of ids a second out of a token file in page cache
+//   text_bench encode SPEC FILE     bytes of text per second through a tokenizer
+//   text_bench read TOKEN_FILE      bytes of ids per second from a token file in page cache
 //
 // prints one JSON object: {"per_second": ..., "count": ..., "peak_rss_bytes": ...}
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kRounds = 5;
 
-// The best of a few rounds: what the code can do when the machine lets it.
+// The best of a few rounds: what the code can do on a quiet machine.
 template <class Function>
 double best_seconds(const Function& function) {
   double best = 1e30;

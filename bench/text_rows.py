@@ -9,7 +9,7 @@ from programs import REPOSITORY, SHARED, megabytes, output_of, say
 
 
 def tokenizer_reference(folder, text):
-    """GPT-2's own vocabulary where the shared data is, else one trained on the demo text."""
+    """GPT-2's own vocabulary if the shared data is there, else one trained on the demo text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     shared = SHARED / "gpt2-bpe"
@@ -49,7 +49,7 @@ def tokenizer_row(build, folder):
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     tokenizer, vocabulary = tokenizer_reference(folder, text)
     command = [build / "bench/text_bench", "encode", f"gpt2:{vocabulary}", text_file]
-    # Lines are the package's best case: one long string is slower there.
+    # Lines are the package's best case: one long string is slower.
     lines = text.splitlines(keepends=True)
     ours, theirs = [], []
     for _ in range(3):

@@ -1,5 +1,5 @@
-"""The reference for training speed: the same model as recipes use, in PyTorch eager, written as one
-would write it for speed (one qkv product, fused attention, fused AdamW). Prints one JSON object.
+"""The reference for training speed: the recipes' model in PyTorch eager, written for speed (one qkv
+product, fused attention, fused AdamW). Prints one JSON object.
 
     torch_eager.py '{"tokens": PATH, "layers": 4, ...}'
 """

@@ -9,7 +9,7 @@ endif()
 find_package(Torch REQUIRED)
 find_package(Threads REQUIRED)
 
-# Header-only libraries: Debian's, or those that tools/carry collected.
+# Header-only libraries: Debian's, or those collected by tools/carry.
 function(leeway_header header variable)
   find_path(${variable} ${header} PATHS ${LEEWAY_CARRY}/include)
   if(NOT ${variable})
@@ -35,7 +35,7 @@ add_library(leeway_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt.cpp)
 target_include_directories(leeway_fmt SYSTEM PRIVATE ${LEEWAY_FMT_INCLUDE})
 target_link_libraries(leeway_headers INTERFACE leeway_fmt)
 
-# What reading text may use. A missing one is a clear error here, not at run time.
+# Optional libraries for reading text. A missing one is an error here, not at run time.
 add_library(leeway_text_libraries INTERFACE)
 target_link_libraries(leeway_text_libraries INTERFACE Threads::Threads)
 function(leeway_text_library option header library)
@@ -55,7 +55,7 @@ leeway_text_library(LEEWAY_SENTENCEPIECE sentencepiece_processor.h sentencepiece
 leeway_text_library(LEEWAY_ZSTD zstd.h zstd)
 leeway_text_library(LEEWAY_ZLIB zlib.h z)
 
-# Chart.js goes into the program as it is.
+# Chart.js is embedded in the program unchanged.
 if(LEEWAY_CHARTS)
   find_file(LEEWAY_CHARTS_FILE chart.min.js PATHS /usr/share/javascript/chart.js
             ${LEEWAY_CARRY}/share NO_DEFAULT_PATH)
@@ -67,8 +67,8 @@ else()
   set(LEEWAY_CHARTS_FILE "")
 endif()
 
-# For src/dashboard/dashboard.cpp. Debian's httplib is compiled, and what it was compiled with
-# decides what its structures look like.
+# For src/dashboard/dashboard.cpp. Debian's httplib is compiled, and the layout of its structures
+# depends on the definitions it was compiled with.
 set(LEEWAY_HTTP_DEFINITIONS "")
 add_library(leeway_http_library INTERFACE)
 target_link_libraries(leeway_http_library INTERFACE Threads::Threads)

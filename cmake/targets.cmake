@@ -1,4 +1,4 @@
-# Every target of ours is compiled the same way, so that one precompiled header serves all.
+# All our targets are compiled the same way, so that they can share one precompiled header.
 set(LEEWAY_SANITIZE_FLAGS "")
 if(LEEWAY_SANITIZE)
   set(LEEWAY_SANITIZE_FLAGS -fsanitize=${LEEWAY_SANITIZE} -fno-omit-frame-pointer -g)
@@ -11,8 +11,8 @@ if(LEEWAY_WERROR)
   list(APPEND LEEWAY_WARNINGS -Werror)
 endif()
 
-# at::parallel_for is compiled into our code; -fopenmp without a path makes it share the OpenMP
-# runtime that LibTorch brings (same soname, found first through the run path).
+# at::parallel_for is compiled into our code; -fopenmp without a path makes it share LibTorch's
+# OpenMP runtime (same soname, found first through the run path).
 add_library(leeway_torch INTERFACE)
 target_link_libraries(leeway_torch INTERFACE torch)
 target_compile_options(leeway_torch INTERFACE -fopenmp)
@@ -68,7 +68,7 @@ function(leeway_library folder)
   endif()
 endfunction()
 
-# leeway_embed(target name=file...): files as texts in the program, made anew when one changes.
+# leeway_embed(target name=file...): embeds files in the program as strings, again when one changes.
 function(leeway_embed target)
   set(out ${CMAKE_BINARY_DIR}/${target}_files.cpp)
   set(pairs "")

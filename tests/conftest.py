@@ -1,4 +1,4 @@
-"""Lets the tests of every folder import places.py, which lies beside this file."""
+"""Lets the tests in every folder import places.py from this one."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""The house rules over the whole tree, and a bad snippet for each to show that it can fail."""
+"""Checks the house rules over the whole tree, and each rule on a bad snippet, to see it fail."""
 
 import pathlib
 import re
@@ -11,7 +11,7 @@ import tidy
 MARKDOWN = (tidy.ROOT / tidy.ARCHITECTURE).read_text()
 TABLE = tidy.include_table(MARKDOWN)
 EXCEPTIONS = tidy.exception_table(MARKDOWN)
-CLANG_FORMAT_VERSION = "14"  # Debian 12's; another one breaks lines elsewhere
+CLANG_FORMAT_VERSION = "14"  # Debian 12's; other versions break lines differently
 
 
 def over(names, check, strip=""):
@@ -26,13 +26,13 @@ def in_src(suffixes=(".h", ".cpp")):
     return [name for name in tidy.source_files(suffixes=suffixes) if name.startswith("src/")]
 
 
-def test_the_table_names_the_folders_there_are():
+def test_the_table_lists_every_folder():
     folders = {str(pathlib.Path(name).parent.relative_to("src")) for name in in_src()} - {"."}
     assert folders == set(TABLE), f"make the table in {tidy.ARCHITECTURE} agree with src/"
     assert set(EXCEPTIONS) == set(tidy.FORBIDDEN)
     places = [place for places, _ in EXCEPTIONS.values() for place in places]
     gone = [place for place in places if not (tidy.ROOT / "src" / place).exists()]
-    assert not gone, f"{tidy.ARCHITECTURE} makes exceptions for what is not there: {gone}"
+    assert not gone, f"{tidy.ARCHITECTURE} makes exceptions for places that do not exist: {gone}"
 
 
 def test_includes():
@@ -65,7 +65,7 @@ def clang_format(*arguments):
     program = shutil.which("clang-format")
     version = program and subprocess.run([program, "--version"], capture_output=True, text=True)
     if not version or f"version {CLANG_FORMAT_VERSION}." not in version.stdout:
-        pytest.skip(f"no clang-format {CLANG_FORMAT_VERSION} here")
+        pytest.skip(f"clang-format {CLANG_FORMAT_VERSION} is not installed")
     return subprocess.run([program, *arguments], cwd=tidy.ROOT, capture_output=True, text=True)
 
 
@@ -89,7 +89,7 @@ def complaints_about(snippet, name="model/layers.cpp"):
     "snippet, part",
     [
         ('#include "cli/app.h"', "model may not include cli/app.h"),
-        ('#include "layers.h"', "no path from src/"),
+        ('#include "layers.h"', "not a path from src/"),
         ("#include <toml++/toml.h>", "model may not use toml++"),
         ("auto t = std::chrono::steady_clock::now();", "take a `Clock`"),
         ("std::this_thread::sleep_for(x);", "sleeping"),
@@ -126,7 +126,7 @@ def test_a_good_snippet_is_left_alone(snippet):
     assert complaints_about(snippet) == []
 
 
-def test_exceptions_are_those_of_the_table():
+def test_exceptions_follow_the_table():
     assert complaints_about("std::thread worker;", "data/ordered_pool.h") == []
     assert complaints_about("std::thread worker;", "data/sampler.cpp") != []
     assert complaints_about('#include "config/recipe.h"', "run/trainer.h") == []
@@ -144,8 +144,8 @@ def test_torch_in_a_header_is_found():
         ("a.cpp", "x" * 101, "101 columns"),
         ("a.cpp", "int x;\n" * 401, "401 lines"),
         ("a.cpp", "// TO" "DO: later", "without an issue"),
-        ("a.md", "see /ho" "me/me/notes", "path of one machine"),
-        ("a.py", "x = 1 ", "spaces at the end"),
+        ("a.md", "see /ho" "me/me/notes", "machine-specific path"),
+        ("a.py", "x = 1 ", "trailing spaces"),
         ("a.h", "int x;", "#pragma once"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The rules of the house as functions: text in, complaints ("file:line: what; what to do") out."""
+"""The house rules as functions: text in, complaints ("file:line: what; what to do") out."""
 
 import pathlib
 import re
@@ -10,7 +10,7 @@ FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 FOLDERS = "src web tests bench cmake docs examples recipes tools .ci".split()
 
-# What an #include <...> starts with -> its word in the table's column "libraries".
+# Start of an #include <...> -> its word in the table's column "libraries".
 LIBRARIES = {
     "ATen/": "torch",
     "c10/": "torch",
@@ -27,7 +27,8 @@ LIBRARIES = {
     "httplib.h": "httplib",
 }
 
-# Rule of the table "Kept in few places" -> what gives it away, in code without comments and texts.
+# Rule of the table "Kept in few places" -> pattern that breaks it, in code without comments and
+# string literals.
 FORBIDDEN = {
     "clock": r"\b(steady|system|high_resolution)_clock\b|\b(clock_gettime|gettimeofday)\s*\(|"
     r"\bstd::time\s*\(",
@@ -42,12 +43,12 @@ FORBIDDEN = {
     "catch-all": r"\bcatch\s*\(\s*\.\.\.\s*\)",
 }
 
-# Not ours to choose, or read by people as one line.
+# Files whose line lengths are not ours to choose, or that read best with long lines.
 LONG_LINES_ALLOWED = (".md", ".json", ".toml", ".txt", ".svg")
 
 
 def source_files(root=ROOT, suffixes=None):
-    """Every file of the project, as paths relative to it; build outputs are elsewhere."""
+    """Every file of the project, as paths relative to its root, without build outputs."""
     found = [path for path in root.iterdir() if path.is_file()]
     for folder in FOLDERS:
         found += [path for path in (root / folder).rglob("*") if path.is_file()]
@@ -57,7 +58,7 @@ def source_files(root=ROOT, suffixes=None):
 
 
 def without_comments_and_texts(code):
-    """The same lines with comments and string literals emptied, so that only code is left."""
+    """The same lines with comments and string literals emptied, so that only code remains."""
     pattern = re.compile(
         r'R"(?P<mark>[^()\s\\]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.S
     )
@@ -65,7 +66,7 @@ def without_comments_and_texts(code):
 
 
 def table_rows(markdown, first_header):
-    """The rows, as lists of cells, of the table whose first header is this."""
+    """The rows, as lists of cells, of the table with this first header."""
     rows, inside = [], False
     for line in markdown.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
@@ -91,7 +92,7 @@ def include_table(markdown):
 
 
 def exception_table(markdown):
-    """rule -> (places of src/ where it does not hold, what to use instead)"""
+    """rule -> (places in src/ where it does not apply, what to use instead)"""
     return {
         row[0]: (re.findall(r"`([^`]+)`", row[1]), row[2])
         for row in table_rows(markdown, "kept out")
@@ -99,7 +100,7 @@ def exception_table(markdown):
 
 
 def folder_of(path, table):
-    """The row that a file of src/, or an include, belongs to: the longest that fits."""
+    """The row for a file of src/ or an include: the longest match."""
     fitting = [folder for folder in table if path.startswith(folder + "/")]
     return max(fitting, key=len) if fitting else None
 
@@ -121,7 +122,7 @@ def check_includes(name, text, table):
         if match.group(1) == '"':
             folder = folder_of(target, table)
             if folder is None:
-                complaints.append(f'{where}: "{target}" is no path from src/; write it so')
+                complaints.append(f'{where}: "{target}" is not a path from src/; write it in full')
             elif folder != own and folder not in folders and target not in folders:
                 complaints.append(
                     f"{where}: {own} may not include {target}; move the code to a folder that "
@@ -147,7 +148,7 @@ def check_forbidden(name, text, exceptions):
             match = re.search(FORBIDDEN[rule], line)
             if match:
                 complaints.append(
-                    f"src/{name}:{number}: {rule}: '{match.group().strip()}' is kept out of here; "
+                    f"src/{name}:{number}: {rule}: '{match.group().strip()}' is not allowed here; "
                     f"instead: {instead}"
                 )
     return complaints
@@ -158,7 +159,7 @@ def check_test_code(name, text):
     pattern = FORBIDDEN["sleeping"] + r"|\btime\.sleep\b"
     code = without_comments_and_texts(text) if name.endswith((".h", ".cpp")) else text
     return [
-        f"{name}:{number}: a test sleeps; wait for the event itself, or drive the time"
+        f"{name}:{number}: a test sleeps; wait for the event itself, or control the clock"
         for number, line in enumerate(code.splitlines(), 1)
         if re.search(pattern, line) and "FORBIDDEN" not in line
     ]
@@ -173,9 +174,9 @@ def check_lines(name, text):
         if re.search(r"\bTO" r"DO\b(?!\(#\d+\))|\bFIX" r"ME\b", line):
             complaints.append(f"{name}:{number}: open work without an issue; name it: (#number)")
         if re.search(r"(?<![\w.~-])/(home|root|work|Users|mnt)/\w", line):
-            complaints.append(f"{name}:{number}: a path of one machine; use a relative one")
+            complaints.append(f"{name}:{number}: a machine-specific path; use a relative one")
         if line != line.rstrip():
-            complaints.append(f"{name}:{number}: spaces at the end; remove them")
+            complaints.append(f"{name}:{number}: trailing spaces; remove them")
     long_code = len(lines) > FILE_LINES_MAX and name.endswith((".h", ".cpp", ".py", ".js", ".css"))
     if long_code and not any("Long file:" in line for line in lines[:10]):
         complaints.append(
@@ -200,14 +201,14 @@ def check_functions(name, text):
             if start is not None and number - start + 1 > FUNCTION_LINES_MAX:
                 complaints.append(
                     f"{name}:{start}: a function of {number - start + 1} lines; at most "
-                    f"{FUNCTION_LINES_MAX}, so give its parts names"
+                    f"{FUNCTION_LINES_MAX}; split it into named parts"
                 )
             start = None
     return complaints
 
 
 def check_links(name, text, root=ROOT):
-    """`name` is relative to the root; every relative link has to lead somewhere."""
+    """`name` is relative to the root; the target of every relative link must exist."""
     complaints = []
     code_block = re.compile(r"^```.*?^```", re.S | re.M)
     prose = code_block.sub(lambda match: "\n" * match.group().count("\n"), text)
@@ -216,5 +217,5 @@ def check_links(name, text, root=ROOT):
             if re.match(r"[a-z]+:|#", target):
                 continue
             if not (root / name).parent.joinpath(target.split("#")[0]).exists():
-                complaints.append(f"{name}:{number}: '{target}' does not exist; mend the link")
+                complaints.append(f"{name}:{number}: '{target}' does not exist; fix the link")
     return complaints
