@@ -9,7 +9,6 @@
 #include "compute/batches.h"
 #include "model/layers.h"
 #include "optim/clip.h"
-#include "optim/lookahead.h"
 
 namespace leeway {
 
@@ -75,10 +74,7 @@ at::Tensor StageCompute::gradient_norms() {
 }
 
 double StageCompute::rate_factor_now() const {
-  const int64_t done = stage_.updates_done().value;
-  const double factor = rate_factor(options_.schedule, done);
-  if (options_.discount_updates == 0) return factor;
-  return factor * discount_factor(options_.delay_max, done, options_.discount_updates);
+  return rate_factor(options_.schedule, stage_.updates_done().value);
 }
 
 StageUpdate StageCompute::update(std::optional<double> total_norm) {

@@ -35,9 +35,7 @@ struct StageComputeOptions {
   int64_t update_every = 1;
   double clip = 0;  // limit on the whole model's gradient norm; 0: no clipping
   int64_t model_parameters = 0;
-  int64_t delay_max = 0;  // tau_s, for the discount
   TentativeOptions tentative;
-  int64_t discount_updates = 0;    // lr_discount: updates over which it fades; 0: none
   int64_t predict_every = 0;       // updates between two prediction samples; 0: none
   int64_t evaluate_windows = 0;    // 0: all
   bool saves_last_update = false;  // some stage of this run looks ahead

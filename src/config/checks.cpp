@@ -98,8 +98,8 @@ Status check_flushed(const LoadedRecipe& loaded) {
   if (pipeline.schedule == PipelineSchedule::kAsync) return {};
   const bool harmless =
       pipeline.lookahead == Lookahead::kNone || pipeline.lookahead == Lookahead::kNesterov;
-  for (const std::string_view path : {"pipeline.lookahead", "pipeline.refresh", "pipeline.horizon",
-                                      "pipeline.discount_updates"}) {
+  for (const std::string_view path :
+       {"pipeline.lookahead", "pipeline.refresh", "pipeline.horizon"}) {
     if (!loaded.is_given(path) || (path == "pipeline.lookahead" && harmless)) continue;
     return usage_error(
         fmt::format("{} does not go with {}, where no gradient is late: leave {} out, or choose "
@@ -128,10 +128,6 @@ Status check_lookahead(const LoadedRecipe& loaded) {
         fmt::format("{} does not go with {}, which predicts nothing: leave pipeline.horizon out, "
                     "or choose \"predict\" or \"matched\"",
                     named(loaded, "pipeline.horizon"), named(loaded, "pipeline.lookahead")));
-  if (loaded.is_given("pipeline.discount_updates") && lookahead != Lookahead::kLrDiscount)
-    return usage_error(fmt::format(
-        "{} does not go with {}: leave pipeline.discount_updates out, or choose \"lr_discount\"",
-        named(loaded, "pipeline.discount_updates"), named(loaded, "pipeline.lookahead")));
   return {};
 }
 

@@ -19,7 +19,7 @@ enum class RateSchedule {
 };
 
 enum class PipelineSchedule { kAsync, k1f1b, kGpipe };
-enum class Lookahead { kTentative, kMatched, kPredict, kNesterov, kNone, kLrDiscount };
+enum class Lookahead { kTentative, kMatched, kPredict, kNesterov, kNone };
 
 enum class AveragingMethod { kSparse, kLowbit, kAllreduce, kWeights, kDiloco, kNone };
 // What a merge does with a worker's own steps u since it sent its part; A is the mean, e an average

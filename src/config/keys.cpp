@@ -229,7 +229,7 @@ const Key kKeys[] = {
      "What to do about late gradients. tentative: run forwards on the weights that an update on "
      "the gradients so far would give; matched: fit momentum and prediction to the delay; predict: "
      "run forwards on predicted weights; nesterov: use Nesterov momentum (adamw becomes nadamw); "
-     "lr_discount: smaller steps at first; none: nothing.",
+     "none: nothing.",
      "nadamw: nesterov; the others: none with 1f1b and gpipe, else tentative, or matched where "
      "gradients are more than one update late"},
     {"pipeline.refresh", whole<kPipeline, &PipelineOptions::refresh>(1, 1000),
@@ -238,8 +238,6 @@ const Key kKeys[] = {
      "How far predict and matched look ahead, as a share of the delay; 1: to where repeating the "
      "last update would lead.",
      "predict: 1; matched: fitted to the stage's delays"},
-    {"pipeline.discount_updates", whole<kPipeline, &PipelineOptions::discount_updates>(1, kBillion),
-     "Updates after which lr_discount's steps have their full size.", "a quarter of the run"},
     {"pipeline.recompute", toggle<kPipeline, &PipelineOptions::recompute>(),
      "Keep only the inputs of a stage and repeat its forward before the backward: less memory, a "
      "third more time."},

@@ -64,7 +64,7 @@ void drop_idle(LoadedRecipe& loaded) {
   for (const Key& key : keys()) {
     if (loaded.origin_of(key.path).kind != Origin::Kind::kFile) continue;
     const bool late = key.path == "pipeline.lookahead" || key.path == "pipeline.refresh" ||
-                      key.path == "pipeline.horizon" || key.path == "pipeline.discount_updates";
+                      key.path == "pipeline.horizon";
     const bool too_few_bits = key.path == "averaging.wire" &&
                               loaded.recipe.averaging.wire == WireFormat::kTernary &&
                               loaded.recipe.averaging.method != AveragingMethod::kLowbit;

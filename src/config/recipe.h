@@ -79,7 +79,6 @@ struct PipelineOptions {
   Lookahead lookahead = Lookahead::kTentative;  // default depends on the optimizer and the delays
   int64_t refresh = 0;                          // for tentative: guesses per update and stage
   double horizon = -1;                          // negative: set by the look-ahead (predict: 1)
-  int64_t discount_updates = 0;                 // of lr_discount, and 0 for the others
   bool recompute = false;
   bool stash = true;
   bool operator==(const PipelineOptions&) const = default;

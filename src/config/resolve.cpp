@@ -1,7 +1,5 @@
 #include "config/resolve.h"
 
-#include <algorithm>
-
 #include "config/averaging_rules.h"
 #include "config/keys.h"
 
@@ -82,8 +80,6 @@ void resolve_lookahead(const LoadedRecipe& loaded, Recipe& recipe) {
   // other look-aheads use neither.
   if (!loaded.is_given("pipeline.horizon") && pipeline.lookahead == Lookahead::kPredict)
     pipeline.horizon = 1.0;
-  if (!loaded.is_given("pipeline.discount_updates") && pipeline.lookahead == Lookahead::kLrDiscount)
-    pipeline.discount_updates = std::max<int64_t>(recipe.run.updates / 4, 1);
 }
 
 // The method decides the defaults of the other keys; those it ignores get neutral values.

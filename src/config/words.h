@@ -31,8 +31,8 @@ template <>
 inline constexpr std::array<std::string_view, 3> kWords<PipelineSchedule> = {"async", "1f1b",
                                                                              "gpipe"};
 template <>
-inline constexpr std::array<std::string_view, 6> kWords<Lookahead> = {
-    "tentative", "matched", "predict", "nesterov", "none", "lr_discount"};
+inline constexpr std::array<std::string_view, 5> kWords<Lookahead> = {
+    "tentative", "matched", "predict", "nesterov", "none"};
 template <>
 inline constexpr std::array<std::string_view, 6> kWords<AveragingMethod> = {
     "sparse", "lowbit", "allreduce", "weights", "diloco", "none"};

@@ -255,11 +255,4 @@ MatchedConstants matched_constants(double beta1, const DelayMix& mix,
   return {.gradient_share = best.gradient_share, .horizon = best.horizon, .range = 1 / smallest};
 }
 
-double discount_factor(int64_t delay_max, int64_t update, int64_t discount_updates) {
-  LEEWAY_CHECK(update >= 0, "updates count from 0");
-  if (update >= discount_updates) return 1;
-  const double rho = 1 - static_cast<double>(update) / static_cast<double>(discount_updates);
-  return std::pow(static_cast<double>(std::max<int64_t>(delay_max, 1)), -rho);
-}
-
 }  // namespace leeway

@@ -44,9 +44,4 @@ struct MatchedConstants {
 MatchedConstants matched_constants(double beta1, const DelayMix& mix,
                                    std::optional<double> horizon = std::nullopt);
 
-// `lr_discount`: what the rate of a stage with gradients up to `delay_max` (tau_s) updates late is
-// multiplied by, 1 / max(tau_s, 1)^rho; rho falls from 1 to 0 in `discount_updates`. `update`
-// counts from 0.
-double discount_factor(int64_t delay_max, int64_t update, int64_t discount_updates);
-
 }  // namespace leeway

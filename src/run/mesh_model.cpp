@@ -36,7 +36,6 @@ Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& 
     const auto s = static_cast<size_t>(id.stage.value);
     const Schedule schedule(plan.shape, id.stage);
     const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
-    const bool discounts = recipe.pipeline.lookahead == Lookahead::kLrDiscount;
     const StageComputeOptions options = {
         .worker = id,
         .stage = stages[s],
@@ -45,10 +44,8 @@ Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& 
         .update_every = plan.shape.update_every,
         .clip = recipe.optimizer.clip,
         .model_parameters = parameter_count(slice_layout(shape, whole_model(shape))),
-        .delay_max = schedule.delay_max(),
         .tentative = {.warmup = schedule.delay_max() == 0 ? 0 : schedule.warmup(),
                       .refresh = tentative ? recipe.pipeline.refresh : 0},
-        .discount_updates = discounts ? recipe.pipeline.discount_updates : 0,
         .predict_every = schedule.delay_max() == 0
                              ? 0
                              : std::max<int64_t>(1, plan.run_updates / kPredictionSamples),

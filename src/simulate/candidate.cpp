@@ -43,7 +43,6 @@ struct Decisions {
         "pipeline.lookahead=auto",
         "pipeline.refresh=auto",
         "pipeline.horizon=auto",
-        "pipeline.discount_updates=auto",
         "sim.speeds=[]",
         fmt::format("pipeline.extra_per_hop={}", extra_per_hop),
         fmt::format("pipeline.recompute={}", recompute),

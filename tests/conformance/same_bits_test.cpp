@@ -83,9 +83,8 @@ Recipe random_recipe(uint64_t seed) {
   const int64_t depth = (recipe.mesh.stages - 1) * (1 + pipeline.extra_per_hop);
   pipeline.update_every = draw.one_of({int64_t{1}, int64_t{2}, depth + 1});
   recipe.data.batch = pipeline.update_every * draw.between(1, 2);
-  pipeline.lookahead = draw.one_of({Lookahead::kNone, Lookahead::kPredict, Lookahead::kMatched,
-                                    Lookahead::kLrDiscount, Lookahead::kTentative});
-  pipeline.discount_updates = 3;
+  pipeline.lookahead = draw.one_of(
+      {Lookahead::kNone, Lookahead::kPredict, Lookahead::kMatched, Lookahead::kTentative});
   pipeline.refresh = draw.between(1, 3);
   const bool tentative_fits = pipeline.update_every > depth;
   if (pipeline.lookahead == Lookahead::kTentative && !tentative_fits) {

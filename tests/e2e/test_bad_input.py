@@ -100,7 +100,6 @@ def test_wrong_values_name_what_is_allowed(place):
      ["optimizer.nesterov = false", "leave optimizer.nesterov out"]),
     (dict(pipeline__lookahead="none", pipeline__horizon=0.5),
      ["pipeline.horizon = 0.5", "which predicts nothing"]),
-    (dict(pipeline__discount_updates=5), ["pipeline.discount_updates = 5", '"lr_discount"']),
     (dict(mesh__stages=2, pipeline__update_every=1, pipeline__lookahead="tentative"),
      ["pipeline.update_every = 1", 'choose "matched"']),
     (dict(pipeline__lookahead="none", pipeline__refresh=3), ["pipeline.refresh = 3"]),

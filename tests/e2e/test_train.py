@@ -135,7 +135,7 @@ def test_threads_and_the_simulator_give_the_same_bits(place):
     assert simulated["valid_loss"] == real["valid_loss"]
 
 
-@pytest.mark.parametrize("lookahead", ["tentative", "matched", "predict", "none", "lr_discount"])
+@pytest.mark.parametrize("lookahead", ["tentative", "matched", "predict", "none"])
 def test_an_asynchronous_run_stops_resumes_and_replays(place, lookahead):
     """A stop is a flush point, so it changes the bits: the replay must know where it happened."""
     sets = place.sets(pipeline__lookahead=lookahead, run__checkpoint_every=4, **PIPELINE)

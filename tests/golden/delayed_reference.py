@@ -27,7 +27,6 @@ class Constants:
     """How a stage compensates for its delay."""
 
     warmup: int  # W_s
-    delay_max: int  # tau_s
     share: float | None  # k; None: the optimizer's own form
     horizon: float  # h
 
@@ -80,15 +79,15 @@ def constants_of(case):
     found = []
     for hops in reversed(range(case.stages)):
         warmup = hops * (1 + case.extra)
-        delay_max = 0 if case.synchronous else math.ceil(warmup / case.every)
+        late = warmup > 0 and not case.synchronous
         share, horizon = case.gradient_share, 0.0
         if share is None and case.lookahead == "tentative" and not case.synchronous:
             share = 0.2 if case.stages > 1 else None
-        if delay_max > 0 and case.lookahead == "matched":
+        if late and case.lookahead == "matched":
             share, horizon = matched(case.beta1, warmup, case.every, case.horizon)
-        elif delay_max > 0 and case.lookahead == "predict":
+        elif late and case.lookahead == "predict":
             horizon = 1.0 if case.horizon is None else case.horizon
-        found.append(Constants(warmup, delay_max, share, horizon))
+        found.append(Constants(warmup, share, horizon))
     return found
 
 
@@ -103,18 +102,13 @@ def version_of(case, constants, m):
     return flush + max(m - flush * case.every - constants.warmup, 0) // case.every
 
 
-def rate_factor(case, constants, update):
+def rate_factor(case, update):
     """Warm-up in equal steps, then half a cosine down to `final` at the last update."""
     if update < case.warmup:
-        factor = (update + 1) / case.warmup
-    else:
-        peak = max(case.warmup - 1, 0)
-        progress = (update - peak) / (case.updates - 1 - peak)
-        factor = case.final + (1 - case.final) * (1 + math.cos(math.pi * progress)) / 2
-    if case.lookahead == "lr_discount":
-        over = case.discount_updates or case.updates // 4
-        factor /= max(constants.delay_max, 1) ** (1 - min(update / over, 1))
-    return factor
+        return (update + 1) / case.warmup
+    peak = max(case.warmup - 1, 0)
+    progress = (update - peak) / (case.updates - 1 - peak)
+    return case.final + (1 - case.final) * (1 + math.cos(math.pi * progress)) / 2
 
 
 def is_vector(name):
@@ -234,7 +228,7 @@ class Stage:
     def step(self, version, g):
         """The state after the update that follows `version`."""
         case, t, state = self.case, version + 1, self.past[version]
-        factor = rate_factor(case, self.constants, version)
+        factor = rate_factor(case, version)
         rate = case.rate * factor
         m = case.beta1 * state.momentum + (1 - case.beta1) * g
         v, root, mu_product = state.variance, 1.0, state.mu_product * nadam_mu(case, t)

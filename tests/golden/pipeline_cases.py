@@ -38,7 +38,6 @@ class Case:
     epsilon: float = 1e-8
     warmup: int = 5
     final: float = 0.1
-    discount_updates: int | None = None
 
     @property
     def every(self):
@@ -96,7 +95,7 @@ class Case:
             "pipeline": {
                 "extra_per_hop": self.extra,
                 **self.parts("schedule", "update_every", "lookahead", "horizon"),
-                **self.parts("refresh", "discount_updates", "recompute", "stash"),
+                **self.parts("refresh", "recompute", "stash"),
             },
         }
 
@@ -121,7 +120,6 @@ LOOKAHEADS = {
     "predict-half": ("predict", 0.5),
     "nesterov": ("nesterov", None),
     "none": ("none", None),
-    "lr_discount": ("lr_discount", None),
 }
 OPTIMIZERS = {
     "adamw": {"rate": 5e-3, "beta1": 0.9, "beta2": 0.99},

@@ -109,9 +109,6 @@ void draw_lookahead(Recipe& recipe) {
     case Lookahead::kNesterov:
       optimizer.nesterov = true;
       return;
-    case Lookahead::kLrDiscount:
-      pipeline.discount_updates = between(1, 1'000'000'000);
-      break;
     case Lookahead::kNone:
       break;
   }

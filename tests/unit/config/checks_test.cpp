@@ -100,10 +100,6 @@ const Misfit kPipeline[] = {
      "pipeline.horizon = 0.0 (--set) does not go with pipeline.lookahead = \"nesterov\" "
      "(default), which predicts nothing: leave pipeline.horizon out, or choose "
      "\"predict\" or \"matched\""},
-    {{"pipeline.discount_updates=9"},
-     "pipeline.discount_updates = 9 (--set) does not go with pipeline.lookahead = "
-     "\"tentative\" (default): leave pipeline.discount_updates out, or choose "
-     "\"lr_discount\""},
     {{"mesh.stages=4", "pipeline.update_every=2", "pipeline.lookahead=tentative"},
      "pipeline.lookahead = \"tentative\" (--set) does not go with pipeline.update_every = "
      "2 (--set): with 4 microbatches in flight some late forwards start before any gradient "
@@ -135,20 +131,12 @@ const Misfit kFlushed[] = {
      "pipeline.lookahead = \"predict\" (--set) does not go with pipeline.schedule = "
      "\"gpipe\" (--set), where no gradient is late: leave pipeline.lookahead out, or choose "
      "\"async\""},
-    {{"pipeline.schedule=1f1b", "pipeline.lookahead=lr_discount"},
-     "pipeline.lookahead = \"lr_discount\" (--set) does not go with pipeline.schedule = "
-     "\"1f1b\" (--set), where no gradient is late: leave pipeline.lookahead out, or choose "
-     "\"async\""},
     {{"pipeline.schedule=1f1b", "pipeline.refresh=2"},
      "pipeline.refresh = 2 (--set) does not go with pipeline.schedule = \"1f1b\" (--set), "
      "where no gradient is late: leave pipeline.refresh out, or choose \"async\""},
     {{"pipeline.schedule=1f1b", "pipeline.horizon=0.5"},
      "pipeline.horizon = 0.5 (--set) does not go with pipeline.schedule = \"1f1b\" (--set), "
-     "where no gradient is late: leave pipeline.horizon out, or choose \"async\""},
-    {{"pipeline.schedule=1f1b", "pipeline.discount_updates=9"},
-     "pipeline.discount_updates = 9 (--set) does not go with pipeline.schedule = \"1f1b\" "
-     "(--set), where no gradient is late: leave pipeline.discount_updates out, or choose "
-     "\"async\""}};
+     "where no gradient is late: leave pipeline.horizon out, or choose \"async\""}};
 INSTANTIATE_TEST_SUITE_P(Flushed, Together, testing::ValuesIn(kFlushed));
 
 const Misfit kSim[] = {
@@ -192,7 +180,6 @@ TEST(Checks, AcceptValuesThatFit) {
   loaded_from("", {"mesh.stages=4", "pipeline.update_every=2", "pipeline.schedule=1f1b"});
   loaded_from("", {"pipeline.lookahead=predict", "pipeline.horizon=0"});
   loaded_from("", {"pipeline.lookahead=none", "pipeline.horizon=auto"});
-  loaded_from("", {"pipeline.lookahead=lr_discount", "pipeline.discount_updates=9"});
   loaded_from("", {"pipeline.recompute=true", "pipeline.stash=false"});
   loaded_from("", {"pipeline.schedule=gpipe", "pipeline.lookahead=none"});
   loaded_from("", {"pipeline.schedule=1f1b", "optimizer.gradient_share=0.2"});

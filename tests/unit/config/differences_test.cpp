@@ -74,10 +74,6 @@ TEST(Compare, KeysOfDelaysAndLookaheadMustStay) {
   }
   const std::string recompute = "pipeline.recompute=true";
   EXPECT_EQ(differences(recipe_of({}), recipe_of({recompute, "pipeline.stash=false"})).size(), 1U);
-  const std::string discount = "pipeline.lookahead=lr_discount";
-  EXPECT_EQ(differences(recipe_of({discount}), recipe_of({discount, "pipeline.discount_updates=9"}))
-                .size(),
-            1U);
 }
 
 // No gradient is late there, so the number of stages does not matter.

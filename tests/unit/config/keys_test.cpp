@@ -37,7 +37,6 @@ TEST(Words, GoBothWays) {
   EXPECT_EQ(word_of(Lookahead::kPredict), "predict");
   EXPECT_EQ(word_of(Lookahead::kNesterov), "nesterov");
   EXPECT_EQ(word_of(Lookahead::kNone), "none");
-  EXPECT_EQ(word_of(Lookahead::kLrDiscount), "lr_discount");
   EXPECT_EQ(word_of(AveragingMethod::kSparse), "sparse");
   EXPECT_EQ(word_of(AveragingMethod::kLowbit), "lowbit");
   EXPECT_EQ(word_of(AveragingMethod::kAllreduce), "allreduce");
@@ -168,8 +167,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"pipeline.horizon", 10.0, true}, Case{"pipeline.horizon", -0.1, false},
         Case{"pipeline.horizon", kNan, false}, Case{"pipeline.extra_per_hop", int64_t{1000}, true},
         Case{"pipeline.extra_per_hop", int64_t{1001}, false},
-        Case{"pipeline.extra_per_hop", int64_t{-1}, false},
-        Case{"pipeline.discount_updates", int64_t{0}, false}, Case{"sim.flops", 0.0, false},
+        Case{"pipeline.extra_per_hop", int64_t{-1}, false}, Case{"sim.flops", 0.0, false},
         Case{"sim.latency_ms", -1.0, false}, Case{"optimizer.nesterov", int64_t{1}, false},
         Case{"optimizer.nesterov", false, true}));
 

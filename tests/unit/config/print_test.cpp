@@ -112,11 +112,8 @@ TEST(Print, MakesCommentsOfKeysThatTheAveragingIgnores) {
 TEST(Print, SaysAutoIfNoOtherKeyDecides) {
   const std::string matched = print_recipe(loaded_from(""));
   EXPECT_THAT(matched, HasSubstr("\nhorizon = \"auto\"             # default\n"));
-  EXPECT_THAT(matched, HasSubstr("\ndiscount_updates = \"auto\"    # default\n"));
   const std::string predict = print_recipe(loaded_from("pipeline.lookahead = 'predict'"));
   EXPECT_THAT(predict, HasSubstr("\nhorizon = 1.0                # default\n"));
-  const std::string discount = print_recipe(loaded_from("pipeline.lookahead = 'lr_discount'"));
-  EXPECT_THAT(discount, HasSubstr("\ndiscount_updates = 250       # default\n"));
 }
 
 // File names are printed in comments, where a line break would start a key.

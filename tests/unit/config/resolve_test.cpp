@@ -84,20 +84,13 @@ TEST(Resolve, AdamWWithLookaheadNesterovIsNAdamW) {
   EXPECT_TRUE(muon.nesterov);
 }
 
-TEST(Resolve, HorizonAndDiscountFollowTheLookahead) {
+TEST(Resolve, TheHorizonFollowsTheLookahead) {
   const auto options = [](const std::string& lookahead) {
     return loaded_from("run.updates = 600", {"pipeline.lookahead=" + lookahead}).recipe.pipeline;
   };
   EXPECT_EQ(options("predict").horizon, 1.0);
   EXPECT_LT(options("matched").horizon, 0);
   EXPECT_LT(options("none").horizon, 0);
-  EXPECT_EQ(options("lr_discount").discount_updates, 150);
-  EXPECT_EQ(options("matched").discount_updates, 0);
-  const Recipe tokens =
-      loaded_from("run.tokens = 81920\npipeline.lookahead = 'lr_discount'").recipe;
-  EXPECT_EQ(tokens.pipeline.discount_updates, 10);  // of 40 updates of 2048 tokens
-  const Recipe tiny = loaded_from("run.updates = 3\npipeline.lookahead = 'lr_discount'").recipe;
-  EXPECT_EQ(tiny.pipeline.discount_updates, 1);
 }
 
 TEST(Resolve, LeavesGivenValues) {

@@ -144,26 +144,11 @@ TEST(MatchedConstants, TiesGoToTheSmaller) {
   EXPECT_EQ(matched_constants(0, delay_mix(2, 1)).gradient_share, 0);
 }
 
-TEST(DiscountFactor, RisesFromOneOverTheDelayToOne) {
-  EXPECT_DOUBLE_EQ(discount_factor(4, 0, 100), 0.25);
-  EXPECT_DOUBLE_EQ(discount_factor(4, 50, 100), 0.5);
-  EXPECT_DOUBLE_EQ(discount_factor(16, 75, 100), 0.5);
-  EXPECT_EQ(discount_factor(4, 100, 100), 1.0);
-  EXPECT_EQ(discount_factor(4, 5000, 100), 1.0);
-}
-
-TEST(DiscountFactor, IsOneWithoutDelayAndWithoutTime) {
-  EXPECT_EQ(discount_factor(0, 0, 100), 1.0);
-  EXPECT_EQ(discount_factor(1, 0, 100), 1.0);
-  EXPECT_EQ(discount_factor(7, 0, 0), 1.0);
-}
-
 TEST(LookaheadDeathTest, StopsOnInvalidArguments) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(delay_mix(1, 0), "an update has at least one microbatch");
   EXPECT_DEATH(delay_mix(-1, 1), "warm-up depth is not negative");
   EXPECT_DEATH(stable_range(1, delay_mix(1, 1), 0, 0), "beta1 is in");
-  EXPECT_DEATH(discount_factor(1, -1, 10), "updates count from 0");
 }
 
 }  // namespace

@@ -165,19 +165,5 @@ TEST_F(MeshTest, LeavesTheWeightsAloneIfTheLossIsNotFinite) {
   }
 }
 
-TEST_F(MeshTest, DiscountedRatesGrowToTheFullRate) {
-  Recipe recipe = mesh_recipe(4, 1);
-  recipe.pipeline.lookahead = Lookahead::kLrDiscount;
-  recipe.pipeline.discount_updates = 4;
-  recipe.optimizer.warmup = 0;
-  recipe.optimizer.schedule = RateSchedule::kConstant;
-  const Trained trained = train(recipe);
-  for (const StageUpdate& update : trained.recorder.updates) {
-    const double tau = std::max<double>(1, 3 - static_cast<double>(update.worker.stage.value));
-    const double rho = std::max(0.0, 1.0 - static_cast<double>(update.update - 1) / 4);
-    EXPECT_DOUBLE_EQ(update.rate_factor, std::pow(tau, -rho));
-  }
-}
-
 }  // namespace
 }  // namespace leeway
