@@ -30,14 +30,10 @@ bool has_blocks(WireFormat format) {
 }
 
 int64_t code_bytes(WireFormat format, int64_t count) {
-  if (format == WireFormat::kInt4) return int4_codes(count);
   return is_int8(format) ? count : ternary_codes(count);
 }
 
-int64_t block_numbers(WireFormat format) {
-  if (format == WireFormat::kInt4) return kInt4Block;
-  return is_int8(format) ? kInt8Block : kTernaryBlock;
-}
+int64_t block_numbers(WireFormat format) { return is_int8(format) ? kInt8Block : kTernaryBlock; }
 
 BlockForm form_of(WireFormat format) {
   const int64_t numbers = block_numbers(format);
@@ -64,8 +60,6 @@ void encode_blocks(WireFormat format, const at::Tensor& values, const RandomKey&
   const auto encode_one = [&](int64_t block, int64_t first, int64_t count, int64_t byte) {
     if (format == WireFormat::kTernary) {
       encode_ternary_block(numbers + first, count, encoded + byte);
-    } else if (format == WireFormat::kInt4) {
-      encode_int4_block(numbers + first, count, encoded + byte);
     } else if (format == WireFormat::kInt8) {
       encode_int8_block(numbers + first, count, encoded + byte);
     } else {
@@ -82,8 +76,6 @@ void decode_blocks(WireFormat format, const uint8_t* encoded, const at::Tensor& 
   const auto decode_one = [&](int64_t, int64_t first, int64_t count, int64_t byte) {
     if (format == WireFormat::kTernary) {
       decode_ternary_block(encoded + byte, count, numbers + first);
-    } else if (format == WireFormat::kInt4) {
-      decode_int4_block(encoded + byte, count, numbers + first);
     } else {
       decode_int8_block(encoded + byte, count, numbers + first);
     }

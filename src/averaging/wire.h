@@ -5,7 +5,6 @@
 //   bf16     rounded to nearest
 //   int8     blocks of 256: a scale (fp32, largest magnitude / 127), then integers; to nearest
 //   int8_stochastic   the same, rounded up or down at random so that the mean is exact
-//   int4     blocks of 128: a scale (fp32, largest magnitude / 7), then two numbers to a byte
 //   ternary  blocks of 512: a scale (fp32), then five values from {-1, 0, 1} to a byte. Values
 //            above .6 of the block's root mean square are kept; the scale is their mean magnitude.
 #pragma once
@@ -20,7 +19,6 @@
 namespace leeway {
 
 inline constexpr int64_t kInt8Block = 256;
-inline constexpr int64_t kInt4Block = 128;
 inline constexpr int64_t kTernaryBlock = 512;
 
 // `key`: for stochastic rounding; other formats ignore it.

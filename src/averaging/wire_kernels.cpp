@@ -30,8 +30,6 @@ constexpr Scalar kRounder = static_cast<Scalar>(std::is_same_v<Scalar, float> ? 
 
 template <class Scalar>
 constexpr Scalar kInt8Most = 127;
-template <class Scalar>
-constexpr Scalar kInt4Most = 7;
 
 LEEWAY_SIMD_BODY float scale_of(const uint8_t* encoded) {
   float scale = 0;
@@ -53,9 +51,8 @@ LEEWAY_SIMD_BODY Scalar largest_magnitude(const Scalar* values, int64_t count) {
 
 // Writes the scale and returns the factor to multiply values by.
 template <class Scalar>
-LEEWAY_SIMD_BODY Scalar write_scale(const Scalar* values, int64_t count, Scalar most,
-                                    uint8_t* encoded) {
-  float scale = static_cast<float>(largest_magnitude(values, count) / most);
+LEEWAY_SIMD_BODY Scalar write_scale(const Scalar* values, int64_t count, uint8_t* encoded) {
+  float scale = static_cast<float>(largest_magnitude(values, count) / kInt8Most<Scalar>);
   if (scale < std::numeric_limits<float>::min()) scale = 0;  // its inverse would not be finite
   std::memcpy(encoded, &scale, sizeof scale);
   return scale == 0 ? Scalar{0} : 1 / static_cast<Scalar>(scale);
@@ -63,7 +60,8 @@ LEEWAY_SIMD_BODY Scalar write_scale(const Scalar* values, int64_t count, Scalar 
 
 // The scale is rounded, so the largest value may end up slightly out of range.
 template <class Scalar>
-LEEWAY_SIMD_BODY Scalar clamped(Scalar value, Scalar most) {
+LEEWAY_SIMD_BODY Scalar clamped(Scalar value) {
+  const Scalar most = kInt8Most<Scalar>;
   value = value > most ? most : value;
   return value < -most ? -most : value;
 }
@@ -125,24 +123,24 @@ LEEWAY_SIMD_BODY TernaryRule ternary_rule(const Scalar* values, int64_t padded, 
 
 template <class Scalar>
 LEEWAY_SIMD void encode_int8_block(const Scalar* values, int64_t count, uint8_t* encoded) {
-  const Scalar inverse = write_scale(values, count, kInt8Most<Scalar>, encoded);
+  const Scalar inverse = write_scale(values, count, encoded);
   uint8_t* const codes = encoded + kScaleBytes;
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) {
-    codes[i] = low_byte(clamped(values[i] * inverse, kInt8Most<Scalar>) + kRounder<Scalar>);
+    codes[i] = low_byte(clamped(values[i] * inverse) + kRounder<Scalar>);
   }
 }
 
 template <class Scalar>
 LEEWAY_SIMD void encode_int8_stochastic_block(const Scalar* values, int64_t count, uint64_t random,
                                               uint8_t* encoded) {
-  const Scalar inverse = write_scale(values, count, kInt8Most<Scalar>, encoded);
+  const Scalar inverse = write_scale(values, count, encoded);
   const auto start = static_cast<uint32_t>(random);
   const auto step = static_cast<uint32_t>(random >> 32U) | 1U;
   uint8_t* const codes = encoded + kScaleBytes;
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) {
-    const Scalar value = clamped(values[i] * inverse, kInt8Most<Scalar>);
+    const Scalar value = clamped(values[i] * inverse);
     const Scalar nearest = (value + kRounder<Scalar>)-kRounder<Scalar>;
     const Scalar below = nearest - (nearest > value ? Scalar{1} : Scalar{0});
     // value - below is exact, so the chance of rounding up is exact to 24 bits.
@@ -160,32 +158,6 @@ LEEWAY_SIMD void decode_int8_block(const uint8_t* encoded, int64_t count, Scalar
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) {
     values[i] = static_cast<Scalar>(static_cast<int8_t>(codes[i])) * scale;
-  }
-}
-
-template <class Scalar>
-LEEWAY_SIMD void encode_int4_block(const Scalar* values, int64_t count, uint8_t* encoded) {
-  const Scalar inverse = write_scale(values, count, kInt4Most<Scalar>, encoded);
-  uint8_t* const codes = encoded + kScaleBytes;
-  const int64_t bytes = int4_codes(count);
-  const auto code = [&](int64_t i) {
-    const Scalar value = i < count ? values[i] : Scalar{0};
-    const uint8_t whole = low_byte(clamped(value * inverse, kInt4Most<Scalar>) + kRounder<Scalar>);
-    return static_cast<uint8_t>((whole + 8U) & 15U);
-  };
-  for (int64_t k = 0; k < bytes; ++k) {
-    codes[k] = static_cast<uint8_t>(code(k) | code(k + bytes) << 4U);
-  }
-}
-
-template <class Scalar>
-LEEWAY_SIMD void decode_int4_block(const uint8_t* encoded, int64_t count, Scalar* values) {
-  const Scalar scale = static_cast<Scalar>(scale_of(encoded));
-  const uint8_t* const codes = encoded + kScaleBytes;
-  const int64_t bytes = int4_codes(count);
-  for (int64_t k = 0; k < bytes; ++k) {
-    values[k] = static_cast<Scalar>((codes[k] & 15) - 8) * scale;
-    if (k + bytes < count) values[k + bytes] = static_cast<Scalar>((codes[k] >> 4) - 8) * scale;
   }
 }
 
@@ -249,16 +221,12 @@ bool is_ternary_block(const uint8_t* encoded, int64_t count) {
 template void encode_int8_block(const float*, int64_t, uint8_t*);
 template void encode_int8_stochastic_block(const float*, int64_t, uint64_t, uint8_t*);
 template void decode_int8_block(const uint8_t*, int64_t, float*);
-template void encode_int4_block(const float*, int64_t, uint8_t*);
-template void decode_int4_block(const uint8_t*, int64_t, float*);
 template void encode_ternary_block(const float*, int64_t, uint8_t*);
 template void decode_ternary_block(const uint8_t*, int64_t, float*);
 
 template void encode_int8_block(const double*, int64_t, uint8_t*);
 template void encode_int8_stochastic_block(const double*, int64_t, uint64_t, uint8_t*);
 template void decode_int8_block(const uint8_t*, int64_t, double*);
-template void encode_int4_block(const double*, int64_t, uint8_t*);
-template void decode_int4_block(const uint8_t*, int64_t, double*);
 template void encode_ternary_block(const double*, int64_t, uint8_t*);
 template void decode_ternary_block(const uint8_t*, int64_t, double*);
 

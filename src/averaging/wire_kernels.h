@@ -9,9 +9,6 @@ namespace leeway {
 // Bytes of codes for `count` ternary values.
 constexpr int64_t ternary_codes(int64_t count) { return (count + 4) / 5; }
 
-// Bytes of codes of `count` numbers of four bits.
-constexpr int64_t int4_codes(int64_t count) { return (count + 1) / 2; }
-
 // The functions below exist for float and double.
 
 // A value that is not finite makes the scale not finite: the block arrives as NaN, as it would in
@@ -23,12 +20,6 @@ void encode_int8_stochastic_block(const Scalar* values, int64_t count, uint64_t 
                                   uint8_t* encoded);
 template <class Scalar>
 void decode_int8_block(const uint8_t* encoded, int64_t count, Scalar* values);
-
-// Byte k of B has the number k in its low half and k + B in its high one, each 8 more than it says.
-template <class Scalar>
-void encode_int4_block(const Scalar* values, int64_t count, uint8_t* encoded);
-template <class Scalar>
-void decode_int4_block(const uint8_t* encoded, int64_t count, Scalar* values);
 
 // Byte k of B contains the values k, k + B, .. k + 4 B, so that packing vectorizes: the first is
 // the lowest base-3 digit, and a digit is its value plus 1. A block with a value that is not finite

@@ -31,6 +31,6 @@ enum class Correction {
 };
 enum class MergePolicy { kOnArrival, kFixedLag };
 // Number formats on the wire: averaging/wire.h.
-enum class WireFormat { kF32, kBf16, kInt8, kInt8Stochastic, kInt4, kTernary };
+enum class WireFormat { kF32, kBf16, kInt8, kInt8Stochastic, kTernary };
 
 }  // namespace leeway

@@ -291,7 +291,7 @@ const Key kKeys[] = {
     {"averaging.granularity", whole<kAveraging, &AveragingOptions::granularity>(1, kMillion),
      "Neighbouring weights that sparse picks together; 1: each is picked separately.", "64"},
     {"averaging.wire", word<kAveraging, &AveragingOptions::wire>(),
-     "Number format on the way; int8, int4 and ternary share a scale in blocks, int8_stochastic "
+     "Number format on the way; int8 and ternary share a scale in blocks, int8_stochastic "
      "rounds at random, and ternary is for lowbit alone.",
      "lowbit: ternary; the others: f32"},
     {"averaging.smoothing",

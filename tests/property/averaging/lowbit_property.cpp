@@ -15,7 +15,7 @@ constexpr int64_t kParameters = 2300;
 
 WireFormat any_wire() {
   return *rc::gen::element(WireFormat::kF32, WireFormat::kBf16, WireFormat::kInt8,
-                           WireFormat::kInt8Stochastic, WireFormat::kInt4, WireFormat::kTernary);
+                           WireFormat::kInt8Stochastic, WireFormat::kTernary);
 }
 
 RandomKey any_key() { return {*rc::gen::arbitrary<uint64_t>(), Stream::kRounding, 0}; }

@@ -57,10 +57,6 @@ RC_GTEST_PROP(Wire, StochasticInt8IsOffByAStepOfItsBlockAtMost, ()) {
   check_steps(WireFormat::kInt8Stochastic, kInt8Block, 127, 1);
 }
 
-RC_GTEST_PROP(Wire, Int4IsOffByHalfAStepOfItsBlockAtMost, ()) {
-  check_steps(WireFormat::kInt4, kInt4Block, 7, 0.5);
-}
-
 RC_GTEST_PROP(Wire, Bf16HasItsRelativeError, ()) {
   const at::Tensor values = any_values(any_type());
   const at::Tensor error = (round_trip(WireFormat::kBf16, values) - values).abs();

@@ -12,9 +12,8 @@ namespace leeway {
 namespace {
 
 constexpr RandomKey kKey = {.seed = 3, .stream = Stream::kRounding, .name = 5};
-const std::vector<WireFormat> kFormats = {WireFormat::kF32,  WireFormat::kBf16,
-                                          WireFormat::kInt8, WireFormat::kInt8Stochastic,
-                                          WireFormat::kInt4, WireFormat::kTernary};
+const std::vector<WireFormat> kFormats = {WireFormat::kF32, WireFormat::kBf16, WireFormat::kInt8,
+                                          WireFormat::kInt8Stochastic, WireFormat::kTernary};
 
 at::Tensor round_trip(WireFormat format, const at::Tensor& values, const RandomKey& key = kKey) {
   const at::Tensor encoded = encode(format, values, key);
