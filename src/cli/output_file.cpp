@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <fstream>
 
 namespace leeway::cli {
@@ -18,8 +17,7 @@ bool begins_with(const Path& path, std::string_view opening) {
 
 }  // namespace
 
-Status check_output_file(const char* option, const Path& path,
-                         std::initializer_list<OutputKind> kinds) {
+Status check_output_file(const char* option, const Path& path, const OutputKind& kind) {
   std::error_code code;
   const Path folder = path.parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder, code)) {
@@ -29,18 +27,11 @@ Status check_output_file(const char* option, const Path& path,
   if (std::filesystem::is_directory(path, code)) {
     return usage_error(fmt::format("{} {} is a folder; name a file in it", option, path.string()));
   }
-  const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const OutputKind& each) {
-    return path.extension() == each.ending;
-  });
-  if (kind == kinds.end()) {
-    std::string endings;
-    for (const OutputKind& each : kinds) {
-      endings += fmt::format("{}{}", endings.empty() ? "" : " or ", each.ending);
-    }
+  if (path.extension() != kind.ending) {
     return usage_error(
-        fmt::format("{} {}: the file name must end in {}", option, path.string(), endings));
+        fmt::format("{} {}: the file name must end in {}", option, path.string(), kind.ending));
   }
-  if (std::filesystem::exists(path, code) && !begins_with(path, kind->opening)) {
+  if (std::filesystem::exists(path, code) && !begins_with(path, kind.opening)) {
     return usage_error(fmt::format(
         "{} {}: the file exists and was not written by this command; remove it, or choose another "
         "name",

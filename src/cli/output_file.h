@@ -1,7 +1,6 @@
 // Checks where a command writes before it does any work, which may take a while.
 #pragma once
 
-#include <initializer_list>
 #include <string_view>
 
 #include "base/files.h"
@@ -15,15 +14,13 @@ struct OutputKind {
   std::string_view opening;
 };
 inline constexpr OutputKind kReportPage = {".html", "<!doctype html>\n<html lang="};
-inline constexpr OutputKind kTimelinePage = {".html", "<!DOCTYPE html>\n<html lang="};
 inline constexpr OutputKind kTimelinePicture = {".svg", "<svg xmlns="};
 inline constexpr OutputKind kTrace = {".json", R"({"displayTimeUnit":)"};
 inline constexpr OutputKind kPlannedRecipe = {".toml", "# Proposed by `leeway plan`.\n"};
 
-// The folder must exist and the extension must be that of one of `kinds`. An existing file is
-// overwritten only if it begins like one: it could be the user's data.
-Status check_output_file(const char* option, const Path& path,
-                         std::initializer_list<OutputKind> kinds);
+// The folder must exist and the extension must be that of `kind`. An existing file is overwritten
+// only if it begins like one: it could be the user's data.
+Status check_output_file(const char* option, const Path& path, const OutputKind& kind);
 
 // The path must not be a file; a missing folder is fine.
 Status check_output_folder(const char* option, const Path& path);

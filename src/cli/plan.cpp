@@ -118,8 +118,7 @@ Status check_sets(const ScenarioArguments& arguments) {
 Status run(const PlanArguments& arguments) {
   watch_for_interrupt();
   LEEWAY_TRY(check_sets(arguments.scenario));
-  if (!arguments.out.empty())
-    LEEWAY_TRY(check_output_file("--out", arguments.out, {kPlannedRecipe}));
+  if (!arguments.out.empty()) LEEWAY_TRY(check_output_file("--out", arguments.out, kPlannedRecipe));
   const threads::WallClock clock;
   LEEWAY_ASSIGN(const Scenario scenario, load_machines(arguments.scenario, clock));
   const Cluster cluster = cluster_of(scenario);

@@ -13,7 +13,6 @@
 #include "cli/validators.h"
 #include "report/layout.h"
 #include "report/stage_table.h"
-#include "report/timeline_page.h"
 #include "report/timeline_svg.h"
 #include "report/trace.h"
 #include "report/window.h"
@@ -87,13 +86,6 @@ std::vector<std::string> window_headers(const std::vector<Window>& windows) {
   return {"busy, drawn"};
 }
 
-Status write_picture(const Path& path, const TimelinePage& page, const Drawing& drawing,
-                     const TextTable& table) {
-  const bool svg = path.extension() == ".svg";
-  return write_atomically(path, svg ? timeline_svg(drawing, page.title, SvgUse::kFile)
-                                    : timeline_page(page, drawing, table));
-}
-
 Status write_trace_file(const TimelineArguments& arguments, const WorkHistory& history,
                         const WindowRequest& request, const std::vector<Window>& windows) {
   const bool asked = request.updates || request.from_seconds || request.to_seconds;
@@ -107,27 +99,25 @@ Status write_trace_file(const TimelineArguments& arguments, const WorkHistory& h
 
 Status run(const TimelineArguments& arguments) {
   const Path folder = arguments.run;
-  const Path out = arguments.out.empty() ? folder / "timeline.html" : Path(arguments.out);
+  const Path out = arguments.out.empty() ? folder / "timeline.svg" : Path(arguments.out);
   LEEWAY_ASSIGN(const WindowRequest request, window_request(arguments));
-  if (!arguments.out.empty()) {
-    LEEWAY_TRY(check_output_file("--out", out, {kTimelinePage, kTimelinePicture}));
+  if (out.extension() == ".html") {
+    return usage_error(fmt::format(
+        "--out {}: the picture is written as .svg; `leeway report {}` makes a page that shows it",
+        out.string(), arguments.run));
   }
-  if (!arguments.trace.empty()) LEEWAY_TRY(check_output_file("--trace", arguments.trace, {kTrace}));
+  if (!arguments.out.empty()) LEEWAY_TRY(check_output_file("--out", out, kTimelinePicture));
+  if (!arguments.trace.empty()) LEEWAY_TRY(check_output_file("--trace", arguments.trace, kTrace));
   LEEWAY_ASSIGN(const WorkHistory history, read_work_history(folder));
   LEEWAY_ASSIGN(const std::vector<Window> windows, choose_windows(history, request));
   const Drawing drawing = lay_out(history, windows, {.pixels = timeline_pixels(history)});
   std::vector<TimeSpan> spans;
   for (const Window& window : windows) spans.push_back(window.span);
-  const std::vector<StageRow> rows = measure_stages(history, spans);
-  const std::vector<std::string> headers = window_headers(windows);
-  const TimelinePage page{
-      .title = fmt::format("Timeline of {}", folder.string()),
-      .summary = fmt::format("{}. Drawn: {}.", summary(history), join_windows(windows)),
-      .notes = notes(history, drawing)};
-  LEEWAY_TRY(write_picture(out, page, drawing, stage_text(rows, headers, TableWidth::kWithCounts)));
-  for (const std::string& note : page.notes) fmt::print(stderr, "note: {}\n", note);
+  const std::string title = fmt::format("Timeline of {}", folder.string());
+  LEEWAY_TRY(write_atomically(out, timeline_svg(drawing, title, SvgUse::kFile)));
+  for (const std::string& note : notes(history, drawing)) fmt::print(stderr, "note: {}\n", note);
   fmt::print("{}: {}\ndrawn: {}\n\n", folder.string(), summary(history), join_windows(windows));
-  fmt::print("{}", table_text(stage_text(rows, headers, TableWidth::kShort)));
+  fmt::print("{}", table_text(stage_text(measure_stages(history, spans), window_headers(windows))));
   fmt::print("bubbles: idle share after warm-up, whole run; delay: in updates, mean and max\n");
   std::error_code code;
   fmt::print("wrote {} ({})\n", out.string(), human_bytes(std::filesystem::file_size(out, code)));
@@ -148,8 +138,7 @@ void add_timeline(CLI::App& app, Action& chosen) {
       "For a long run, only the first updates and some from the middle are drawn.");
   const auto arguments = std::make_shared<TimelineArguments>();
   command->add_option("RUN", arguments->run, "Run folder")->required();
-  command->add_option("--out", arguments->out,
-                      "Output file: a page (.html) or only the picture (.svg) [RUN/timeline.html]");
+  command->add_option("--out", arguments->out, "Output file, .svg [RUN/timeline.svg]");
   CLI::Option* updates = command->add_option("--updates", arguments->updates,
                                              "Updates to draw, counted from 1: A:B, A:, :B or A");
   command

@@ -43,10 +43,9 @@ std::string report_page(const std::vector<RunData>& runs, const PageOptions& opt
   const std::string title = escaped(options.title);
   const std::string data = script_safe(page_data(runs, options));
   const std::string live = "<script>" + std::string(kLiveScript) + "</script>\n";
-  const std::array<std::pair<std::string_view, std::string_view>, 11> parts = {{
+  const std::array<std::pair<std::string_view, std::string_view>, 10> parts = {{
       {"{{connect}}", options.live ? "; connect-src 'self'" : ""},
       {"{{title}}", title},
-      {"{{page.css}}", kPageStyle},
       {"{{report.css}}", kReportStyle},
       {"{{data}}", data},
       {"{{chart.js}}", kChartsLibrary},

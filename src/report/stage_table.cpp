@@ -8,10 +8,6 @@
 namespace leeway {
 namespace {
 
-constexpr std::array<const char*, kWorkKinds> kKindNouns = {
-    "forwards",      "backwards",  "updates", "saves", "evaluations",
-    "contributions", "reductions", "merges",  "waits", "repeats"};
-
 // `records` are sorted by begin.
 double covered_ns(std::span<const WorkRecord> records, const TimeSpan& window) {
   double sum = 0;
@@ -31,7 +27,6 @@ bool trains(WorkKind kind) {
 }
 
 void count(StageRow& row, const WorkRecord& record) {
-  ++row.counts[static_cast<size_t>(shown_kind(record.work))];
   row.bytes_sent += static_cast<double>(record.bytes_sent);
   if (record.work.kind == WorkKind::kBackward) {
     row.delay_max = std::max(row.delay_max, record.work.delay);
@@ -69,8 +64,7 @@ Unit unit_for(double bytes_max) {
   return unit;
 }
 
-std::vector<std::string> cells(const StageRow& row, const std::string& name, const Unit& unit,
-                               const std::vector<WorkKind>& counted) {
+std::vector<std::string> cells(const StageRow& row, const std::string& name, const Unit& unit) {
   const auto share = row.after_warmup.share();
   std::vector<std::string> text = {name};
   for (const BusyTime& drawn : row.drawn) text.push_back(percent(drawn.share()));
@@ -79,9 +73,6 @@ std::vector<std::string> cells(const StageRow& row, const std::string& name, con
   text.push_back(row.delay_mean() ? fmt::format("{:.2f}", *row.delay_mean()) : "-");
   text.push_back(fmt::format("{}", row.delay_max));
   text.push_back(fmt::format("{:.{}f}", row.bytes_sent / unit.bytes, unit.bytes > 1.0 ? 1 : 0));
-  for (const WorkKind kind : counted) {
-    text.push_back(fmt::format("{}", row.counts[static_cast<size_t>(kind)]));
-  }
   return text;
 }
 
@@ -135,7 +126,6 @@ StageRow& StageRow::operator+=(const StageRow& other) {
   delayed += other.delayed;
   delay_sum += other.delay_sum;
   delay_max = std::max(delay_max, other.delay_max);
-  for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
   return *this;
 }
 
@@ -164,8 +154,7 @@ StageRow total(const std::vector<StageRow>& rows) {
   return sum;
 }
 
-TextTable stage_text(const std::vector<StageRow>& rows, const std::vector<std::string>& windows,
-                     TableWidth width) {
+TextTable stage_text(const std::vector<StageRow>& rows, const std::vector<std::string>& windows) {
   const StageRow sum = total(rows);
   const Unit unit = unit_for(sum.bytes_sent);
   TextTable table;
@@ -174,16 +163,10 @@ TextTable stage_text(const std::vector<StageRow>& rows, const std::vector<std::s
   for (const char* name : {"after warm-up", "bubbles", "delay", "max"})
     table.header.push_back(name);
   table.header.push_back(fmt::format("sent, {}", unit.name));
-  std::vector<WorkKind> counted;
-  for (size_t i = 0; width == TableWidth::kWithCounts && i < sum.counts.size(); ++i) {
-    if (sum.counts[i] == 0) continue;
-    counted.push_back(static_cast<WorkKind>(i));
-    table.header.push_back(kKindNouns[i]);
-  }
   for (const StageRow& row : rows) {
-    table.rows.push_back(cells(row, fmt::format("{}", row.stage.value), unit, counted));
+    table.rows.push_back(cells(row, fmt::format("{}", row.stage.value), unit));
   }
-  if (rows.size() > 1) table.rows.push_back(cells(sum, "all", unit, counted));
+  if (rows.size() > 1) table.rows.push_back(cells(sum, "all", unit));
   return table;
 }
 

@@ -1,7 +1,6 @@
 // The table below a timeline: how busy each stage was, how late its gradients, what it sent.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,7 +35,6 @@ struct StageRow {
   int64_t delayed = 0;  // backwards counted in delay_mean()
   double delay_sum = 0;
   int64_t delay_max = 0;
-  std::array<int64_t, kWorkKinds> counts{};
 
   // Only of a full pipeline: the first gradients after a flush point are early.
   std::optional<double> delay_mean() const;
@@ -48,10 +46,8 @@ std::vector<StageRow> measure_stages(const WorkHistory& history,
                                      const std::vector<TimeSpan>& windows);
 StageRow total(const std::vector<StageRow>& rows);
 
-enum class TableWidth { kShort, kWithCounts };
 // `windows`: column headers for the busy time in each window. With several stages, the last row is
 // their total.
-TextTable stage_text(const std::vector<StageRow>& rows, const std::vector<std::string>& windows,
-                     TableWidth width);
+TextTable stage_text(const std::vector<StageRow>& rows, const std::vector<std::string>& windows);
 
 }  // namespace leeway

@@ -10,7 +10,7 @@ namespace leeway {
 
 enum class SvgUse {
   kFile,  // has its own heading, and a `title` for each box
-  kPage,  // inside an HTML page, which has both; boxes carry numbers for its script
+  kPage,  // inside a report, which has both; boxes carry numbers for its script
 };
 
 // How to read it, in one sentence.

@@ -7,7 +7,6 @@
 namespace leeway {
 
 extern const std::string_view kTimelineStyle;   // CSS of the picture
-extern const std::string_view kPageStyle;       // CSS of every page
 extern const std::string_view kTimelineScript;  // zoom, tooltip: startTimeline(root)
 extern const std::string_view kReportStyle;
 extern const std::string_view kReportPage;     // HTML with placeholders for the others

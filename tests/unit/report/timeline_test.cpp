@@ -1,11 +1,10 @@
-// The contents of the SVG and the page; tests/e2e/test_timeline.py parses them as XML.
+// The contents of the SVG; tests/e2e/test_timeline.py parses it as XML.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string_view>
 
-#include "report/timeline_page.h"
 #include "report/timeline_svg.h"
 #include "report_testing.h"
 
@@ -128,22 +127,6 @@ TEST(TimelineSvg, TitlesDescribePiecesOfRounds) {
         "repeat, round 3 of repair, chunk 0, for replica 1, update 1,"}) {
     EXPECT_THAT(svg, HasSubstr(fmt::format("<title>{}", title)));
   }
-}
-
-TEST(TimelinePage, NeedsNothingFromAnywhere) {
-  const auto made = drawn(two_stages());
-  const TimelinePage page{.title = "Timeline of <x>", .summary = "S", .notes = {"cut & short"}};
-  const TextTable table{.header = {"stage", "busy"}, .rows = {{"0", "68.4 %"}, {"all", "1 %"}}};
-  const std::string html = timeline_page(page, made->drawing, table);
-  EXPECT_EQ(count(html, "http"), 1u);  // the name of SVG itself
-  EXPECT_EQ(count(html, "http://www.w3.org/2000/svg"), 1u);
-  EXPECT_EQ(count(html, "src="), 0u);
-  EXPECT_EQ(count(html, "url("), 0u);
-  EXPECT_EQ(count(html, "@import"), 0u);
-  EXPECT_THAT(html, HasSubstr("<title>Timeline of &lt;x&gt;</title>"));
-  EXPECT_THAT(html, HasSubstr("cut &amp; short"));
-  EXPECT_THAT(html, HasSubstr("<tr class=\"all\"><td>all</td><td>1 %</td></tr>"));
-  EXPECT_EQ(count(html, "]]>"), 1u) << "the script must not end its own section";
 }
 
 }  // namespace
