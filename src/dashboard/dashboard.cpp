@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <cerrno>
 #include <chrono>
+#include <condition_variable>
+#include <cstring>
 
 #include "dashboard/access.h"
 #include "dashboard/http_server.h"
-#include "dashboard/listener.h"
 #include "dashboard/live_run.h"
 #include "dashboard/metrics.h"
 #include "report/report_page.h"
@@ -56,14 +58,37 @@ void refuse(Response& response, int status, const std::string& sentence) {
   response.set_content(sentence + "\n", kText);
 }
 
+Error bind_error(int number, const DashboardOptions& options) {
+  const std::string port = fmt::format("{} {}", options.port_option, options.port);
+  if (number == EADDRINUSE)
+    return usage_error(port + ": the port is taken; choose another, or 0 for a free one");
+  if (number == EACCES)
+    return usage_error(port +
+                       ": this port is for the system alone; choose one from 1024 on, or 0 for a "
+                       "free one");
+  if (number == EADDRNOTAVAIL)
+    return usage_error(
+        fmt::format("{} is no address of this machine; choose one that it has", options.host));
+  return usage_error(
+      fmt::format("cannot wait for connections on {} ({}); name an address of this machine, such "
+                  "as 0.0.0.0 for all of them",
+                  options.host, number == 0 ? "there is no such address" : std::strerror(number)));
+}
+
 class Served final : public Dashboard {
  public:
-  Served(const DashboardOptions& options, const Listener& listener, const Clock& clock)
-      : options_(options), port_(listener.port), run_(clock) {
+  Served(const DashboardOptions& options, const Clock& clock) : options_(options), run_(clock) {
     const SignalsKept kept;
     server_ = std::make_unique<HttpServer>(
-        listener.socket, clock,
-        [this](const Request& request, Response& response) { answer(request, response); });
+        clock, [this](const Request& request, Response& response) { answer(request, response); });
+  }
+
+  Status begin() {
+    port_ = server_->bind(options_.host, options_.port);
+    if (port_ < 0) return bind_error(errno, options_);
+    const SignalsKept kept;
+    server_->start();
+    return {};
   }
 
   ~Served() override {
@@ -201,7 +226,7 @@ class Served final : public Dashboard {
   }
 
   DashboardOptions options_;
-  int port_;
+  int port_ = 0;
   LiveRun run_;
   std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
@@ -219,9 +244,9 @@ Result<std::unique_ptr<Dashboard>> Dashboard::open(const DashboardOptions& optio
         "other machines can reach the dashboard on {}, so it needs a token: name a token file",
         options.host));
   }
-  LEEWAY_ASSIGN(const Listener listener,
-                listen_on(options.host, options.port, options.port_option));
-  return std::unique_ptr<Dashboard>(std::make_unique<Served>(options, listener, clock));
+  auto served = std::make_unique<Served>(options, clock);
+  LEEWAY_TRY(served->begin());
+  return std::unique_ptr<Dashboard>(std::move(served));
 }
 
 }  // namespace leeway

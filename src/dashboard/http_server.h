@@ -1,5 +1,6 @@
-// httplib's server with our own sockets under it: every connection is limited in bytes and time,
-// and all of them can be ended at once. For dashboard.cpp alone: httplib is slow to compile.
+// httplib's server, which limits each piece of a request: here a whole connection is limited in
+// bytes and time, and all of them can be ended at once. For dashboard.cpp alone: httplib is slow to
+// compile.
 #pragma once
 
 #include <httplib.h>
@@ -10,11 +11,10 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <semaphore>
 #include <set>
 #include <string>
 #include <thread>
@@ -29,7 +29,7 @@ class Connection final : public httplib::Stream {
   Connection(int socket, const Clock& clock)
       : socket_(socket), clock_(clock), read_until_(clock.now() + kReadTime) {}
 
-  bool is_readable() const override { return next_ < held_ || ready(POLLIN, Nanos{}); }
+  bool is_readable() const override { return ready(POLLIN, Nanos{}); }
   // Not whether there is room, which write() waits for, but whether anybody is there.
   bool is_writable() const override {
     char byte = 0;
@@ -38,19 +38,11 @@ class Connection final : public httplib::Stream {
   }
 
   ssize_t read(char* to, size_t size) override {
-    if (next_ == held_) {
-      // The whole request has a time and a size, not each piece of it.
-      if (bytes_ >= kRequestBytesMax || !ready(POLLIN, read_until_ - clock_.now())) return -1;
-      const ssize_t got = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
-      if (got <= 0) return got;
-      next_ = 0;
-      held_ = static_cast<size_t>(got);
-      bytes_ += held_;
-    }
-    const size_t taken = std::min(size, held_ - next_);
-    std::copy_n(buffer_.data() + next_, taken, to);
-    next_ += taken;
-    return static_cast<ssize_t>(taken);
+    // The whole request has a time and a size, not each piece of it.
+    if (bytes_ >= kRequestBytesMax || !ready(POLLIN, read_until_ - clock_.now())) return -1;
+    const ssize_t got = ::recv(socket_, to, std::min(size, kRequestBytesMax - bytes_), 0);
+    bytes_ += static_cast<size_t>(std::max<ssize_t>(got, 0));
+    return got;
   }
 
   ssize_t write(const char* from, size_t size) override {
@@ -69,8 +61,9 @@ class Connection final : public httplib::Stream {
   void drain() {
     constexpr Nanos kMoment = {200'000'000};
     const Nanos until = clock_.now() + kMoment;
+    std::array<char, 4096> buffer;
     while (ready(POLLIN, until - clock_.now())) {
-      if (::recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT) <= 0) return;
+      if (::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT) <= 0) return;
     }
   }
 
@@ -92,9 +85,6 @@ class Connection final : public httplib::Stream {
   int socket_;
   const Clock& clock_;
   Nanos read_until_;
-  std::array<char, 4096> buffer_ = {};
-  size_t next_ = 0;
-  size_t held_ = 0;
   size_t bytes_ = 0;
 };
 
@@ -102,30 +92,37 @@ class HttpServer final : public httplib::Server {
  public:
   using Answer = std::function<void(const httplib::Request&, httplib::Response&)>;
 
-  // Takes the socket over.
-  HttpServer(int listener, const Clock& clock, const Answer& answer) : clock_(clock) {
-    svr_sock_ = listener;
+  HttpServer(const Clock& clock, const Answer& answer) : clock_(clock) {
     set_pre_routing_handler([answer](const httplib::Request& request, httplib::Response& response) {
       answer(request, response);
       return HandlerResponse::Handled;
     });
-    new_task_queue = [this] {
-      const std::lock_guard lock(mutex_);
-      listening_ = true;
-      changed_.notify_all();
-      return new Pool;
-    };
+    new_task_queue = [] { return new Pool; };
+    // A port whose last user has just ended is free; httplib's own options share one in use.
+    set_socket_options([](socket_t socket) {
+      const int yes = 1;
+      ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    });
+  }
+
+  // The port, or -1 and a reason in errno; 0 there: the host has no address.
+  int bind(const std::string& host, int port) {
+    errno = 0;
+    if (port == 0) return bind_to_any_port(host);
+    return bind_to_port(host, port) ? port : -1;
+  }
+
+  void start() {
     thread_ = std::thread([this] {
       ::pthread_setname_np(::pthread_self(), "dashboard");  // its pool's threads inherit it
       listen_after_bind();
+      svr_sock_ = INVALID_SOCKET;  // it is closed, and its number may be another's
     });
-    // Only who listens can be told to stop.
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return listening_; });
   }
 
   ~HttpServer() override {
-    stop();
+    if (!thread_.joinable()) return;
+    ::shutdown(svr_sock_, SHUT_RDWR);  // not stop(), which does nothing before the thread listens
     {
       const std::lock_guard lock(mutex_);
       ending_ = true;
@@ -136,32 +133,25 @@ class HttpServer final : public httplib::Server {
 
  private:
   static constexpr size_t kThreads = 16;
-  inline static thread_local bool refusing = false;  // what this thread has just accepted
-  static constexpr int kWaitingMax = 64;             // accepted, but nobody has time for them
+  static constexpr int kAcceptedMax = 80;  // those beyond it wait in the system
 
   class Pool final : public httplib::ThreadPool {
    public:
     Pool() : ThreadPool(kThreads) {}
     void enqueue(std::function<void()> work) override {
-      if (waiting_ >= kWaitingMax) {
-        refusing = true;
-        work();
-        refusing = false;
-        return;
-      }
-      ++waiting_;
+      room_.acquire();
       ThreadPool::enqueue([this, work = std::move(work)] {
-        --waiting_;
         work();
+        room_.release();
       });
     }
 
    private:
-    std::atomic<int> waiting_ = 0;
+    std::counting_semaphore<> room_{kAcceptedMax};
   };
 
   bool process_and_close_socket(socket_t socket) override {
-    if (!refusing && enter(socket)) {
+    if (enter(socket)) {
       Connection connection(socket, clock_);
       bool closed = false;
       process_request(connection, /*close_connection=*/true, closed, [](httplib::Request& request) {
@@ -187,8 +177,6 @@ class HttpServer final : public httplib::Server {
   const Clock& clock_;
   std::thread thread_;  // accepts
   std::mutex mutex_;    // guards what follows
-  std::condition_variable changed_;
-  bool listening_ = false;
   bool ending_ = false;
   std::set<int> open_;
 };
