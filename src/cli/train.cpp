@@ -17,7 +17,6 @@
 #include "config/print.h"
 #include "drivers/threads/wall_clock.h"
 #include "recipe/averaging_report.h"
-#include "recipe/depth_report.h"
 #include "recipe/memory_check.h"
 #include "run/device.h"
 #include "run/drivers.h"
@@ -150,7 +149,6 @@ Status run(const TrainArguments& arguments) {
   watch_for_interrupt();
   LEEWAY_ASSIGN(const Dataset data, open_data(recipe, folder, clock));
   LEEWAY_TRY(check_memory(recipe, data.vocabulary));
-  LEEWAY_TRY(check_simulated_time(recipe, data.vocabulary));
   for (const std::string& note : averaging_notes(loaded, data.vocabulary))
     fmt::print(stderr, "{}\n", note);
   if (earlier_run) {  // only now, when nothing else can keep the new run from starting

@@ -104,7 +104,7 @@ DepthPlan plan_depth(const PipelineTimes& times, int64_t update_every) {
     extra = std::max(extra, (loop - period) / (hops * period) - 1);
   });
   constexpr double kRounding = 1e-9;  // 3.0000000000000004 is 3
-  return {.slot = {std::llround(slot)},
+  return {.slot = Nanos::rounded(slot),
           .extra_per_hop = static_cast<int64_t>(std::ceil(extra - kRounding)),
           .link_bound = times.stages.size() > 1 && transfer > slot};
 }

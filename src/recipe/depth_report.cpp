@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "drivers/sim/links.h"
@@ -64,36 +63,7 @@ double transfer_seconds(const SimOptions& sim, double bytes) {
   return sim.bandwidth_mbit > 0 ? 8e-6 * bytes / sim.bandwidth_mbit : 0;
 }
 
-// An upper bound, in doubles: every microbatch goes all the way on the slowest worker, alone.
-double simulated_seconds_max(const Recipe& recipe, int64_t vocabulary) {
-  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary);
-  const int64_t tokens = microbatch_tokens(recipe);
-  double slowest = 1;
-  for (const double speed : recipe.sim.speeds) slowest = std::min(slowest, speed);
-  const double hop = 1e-3 * (recipe.sim.latency_ms + recipe.sim.jitter_ms) +
-                     transfer_seconds(recipe.sim, message_bytes(stages.front(), tokens));
-  const ModelShape& shape = stages.front().shape;
-  // Forward, backward, the forward once more, an update, and as much again for evaluations.
-  const double flops = 20 * slice_cost(shape, whole_model(shape)) * static_cast<double>(tokens);
-  const double microbatch =
-      flops / (recipe.sim.flops * slowest) + 4 * hop * static_cast<double>(stages.size());
-  return microbatch * static_cast<double>(recipe.run.updates * recipe.pipeline.update_every);
-}
-
 }  // namespace
-
-Status check_simulated_time(const Recipe& recipe, int64_t vocabulary) {
-  if (recipe.run.driver != DriverName::kSim) return {};
-  constexpr double kYear = 365.25 * 86400;
-  constexpr double kYearsMax = 250;  // 64 bits of nanoseconds are 292
-  const double years = simulated_seconds_max(recipe, vocabulary) / kYear;
-  if (years < kYearsMax) return {};
-  return usage_error(
-      fmt::format("this run could take {:.3g} years of simulated time, and the simulator's clock "
-                  "counts {}: raise sim.flops ({}), sim.speeds or sim.bandwidth_mbit, or lower "
-                  "sim.latency_ms or run.updates ({})",
-                  years, kYearsMax, recipe.sim.flops, recipe.run.updates));
-}
 
 PipelineTimes simulated_times(const Recipe& recipe, int64_t vocabulary) {
   const StageOptions first = stage_options(recipe, vocabulary).front();
@@ -105,7 +75,7 @@ PipelineTimes simulated_times(const Recipe& recipe, int64_t vocabulary) {
   }
   const double transfer = transfer_seconds(recipe.sim, message_bytes(first, tokens));
   times.hop = {.latency = {std::llround(1e6 * (recipe.sim.latency_ms + recipe.sim.jitter_ms))},
-               .transfer = {std::llround(1e9 * transfer)}};
+               .transfer = Nanos::rounded(1e9 * transfer)};
   return times;
 }
 

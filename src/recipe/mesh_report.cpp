@@ -99,7 +99,6 @@ Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int
                        notes_text(averaging_notes(loaded, std::nullopt)));
   }
   LEEWAY_TRY(check_memory(recipe, *vocabulary));
-  LEEWAY_TRY(check_simulated_time(recipe, *vocabulary));
   const std::vector<StageMemory> plan = planned_memory(recipe, *vocabulary);
   std::vector<StageSlice> slices;
   for (const StageOptions& stage : stage_options(recipe, *vocabulary))

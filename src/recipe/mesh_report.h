@@ -13,8 +13,7 @@ std::string recipe_summary(const Recipe& recipe);
 
 // Parameters, the cut into stages with its delays, memory, what averaging sends, and for the
 // simulator whether the pipeline is deep enough. If the vocabulary is unknown, its error replaces
-// everything that depends on it. Fails if the run exceeds the machine's memory or the simulator's
-// clock.
+// everything that depends on it. Fails if the run exceeds the machine's memory.
 Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int64_t>& vocabulary);
 
 }  // namespace leeway

@@ -1,7 +1,6 @@
 #include "recipe/stage_costs.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/parameters.h"
 #include "pipeline/schedule.h"
@@ -51,8 +50,8 @@ std::vector<sim::StageCosts> stage_costs(const Recipe& recipe, int64_t vocabular
   for (size_t s = 0; s < costs.size(); ++s) {
     const double speed = flops * (speeds.empty() ? 1 : speeds[s]);
     const double products = matrix_flops(recipe, slice_layout(shape, slices[s])) / speed * 1e9;
-    const int64_t step = costs[s].update.count + std::llround(products);
-    costs[s].update = {step * steps_of(recipe, static_cast<int64_t>(s))};
+    const Nanos step = costs[s].update + Nanos::rounded(products);
+    costs[s].update = step * steps_of(recipe, static_cast<int64_t>(s));
   }
   return costs;
 }
@@ -61,17 +60,6 @@ std::vector<sim::StageCosts> stage_costs(const Recipe& recipe, int64_t vocabular
 
 std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary) {
   return stage_costs(recipe, vocabulary, kTera, {});
-}
-
-ModelSeconds unit_seconds(const Recipe& recipe, int64_t vocabulary) {
-  // Speedup over 1 TFLOP/s, undone below: no recipe then overflows the simulator's clock.
-  constexpr double kFast = 1e9;
-  ModelSeconds seconds;
-  for (const sim::StageCosts& costs : stage_costs(recipe, vocabulary, kTera * kFast, {})) {
-    seconds.microbatch += kFast * (costs.forward + costs.backward).seconds();
-    seconds.update += kFast * costs.update.seconds();
-  }
-  return seconds;
 }
 
 std::vector<sim::StageCosts> sim_costs(const Recipe& recipe, int64_t vocabulary) {

@@ -15,12 +15,4 @@ std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary
 // Costs of each stage on the workers of run.driver = "sim": sim.flops and sim.speeds.
 std::vector<sim::StageCosts> sim_costs(const Recipe& recipe, int64_t vocabulary);
 
-// Seconds for the whole model's microbatch and update on a 1 TFLOP/s machine, in doubles: they may
-// exceed the simulator's clock.
-struct ModelSeconds {
-  double microbatch = 0;
-  double update = 0;
-};
-ModelSeconds unit_seconds(const Recipe& recipe, int64_t vocabulary);
-
 }  // namespace leeway

@@ -102,7 +102,7 @@ PipelineTimes times_of(const PlanInputs& inputs, const Recipe& recipe, const Pla
     const size_t before = placement[replica * stages + s - 1];
     const double streams = stages > 2 ? 2 : 1;  // activations one way, gradients the other
     const double transfer = seconds_between(cluster, before, here, bytes, streams);
-    times.hop.transfer = std::max(times.hop.transfer, Nanos{std::llround(transfer * 1e9)});
+    times.hop.transfer = std::max(times.hop.transfer, Nanos::rounded(transfer * 1e9));
     times.hop.latency = std::max(times.hop.latency, latency_between(cluster, before, here));
   }
   return times;

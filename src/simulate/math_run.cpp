@@ -35,7 +35,6 @@ Status train_on(const Cluster& cluster, const MethodRequest& request, const Load
                 const Dataset& data, const Path& folder, const MathWatch& watch,
                 MethodResult& result) {
   const Recipe& recipe = trained.recipe;
-  LEEWAY_TRY(check_clock(cluster, request, recipe.run.updates));
   sim::SimulationOptions options =
       simulation_options(cluster, request.placement, request.recipe.recipe, request.vocabulary);
   if (recipe != request.recipe.recipe) keep_pace(request, recipe, data.vocabulary, options, result);

@@ -3,23 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
 
 #include "pipeline/schedule.h"
-#include "recipe/averaging_costs.h"
 #include "recipe/lane_options.h"
 #include "recipe/planned_memory.h"
-#include "recipe/stage_costs.h"
 #include "recipe/stage_options.h"
 #include "run/mesh_model.h"
 
 namespace leeway {
 namespace {
 
-constexpr double kSecondsMax = 3e9;          // a third of what the clock counts
 constexpr uint64_t kEventsMax = 20'000'000;  // per method: half a minute
 
 // Updates `first` to `last`: whole periods of everything that repeats, with full pipelines.
@@ -216,43 +212,6 @@ int64_t updates_period(const Recipe& recipe, bool evaluation) {
   return period;
 }
 
-Status check_clock(const Cluster& cluster, const MethodRequest& request, int64_t updates) {
-  const Recipe& recipe = request.recipe.recipe;
-  const auto microbatches = static_cast<double>(recipe.pipeline.update_every);
-  const double tokens = static_cast<double>(recipe.data.batch * recipe.model.context);
-  const ModelSeconds work = unit_seconds(recipe, request.vocabulary);
-  double compute = 0;
-  for (const size_t machine : request.placement) {
-    const Machine& at = cluster.machines[machine];
-    compute = std::max(compute,
-                       microbatches * work.microbatch / at.tflops + work.update / at.update_tflops);
-  }
-  double thinnest = 1e18;  // bytes per second
-  double longest = 0;
-  const auto look_at = [&](const sim::LinkOptions& link) {
-    if (link.bytes_per_second > 0) thinnest = std::min(thinnest, link.bytes_per_second);
-    longest = std::max(longest, (link.latency + link.jitter).seconds());
-  };
-  for (const sim::LinkOptions& link : cluster.between) look_at(link);
-  for (const MachineLink& link : cluster.exceptions) look_at(link.options);
-  for (const sim::LineOptions& line : cluster.lines) {
-    for (const double rate : {line.up_bytes_per_second, line.down_bytes_per_second})
-      if (rate > 0) thinnest = std::min(thinnest, rate);
-  }
-  const double activations = tokens * static_cast<double>(recipe.model.width) * 8;
-  const double averaging = averaging_traffic(recipe, request.vocabulary).allreduce_bytes;
-  const auto hops = static_cast<double>(recipe.mesh.stages);
-  // Doubled, for evaluations.
-  const double update = 2 * compute + (activations * 4 * hops + 2 * averaging) / thinnest +
-                        longest * hops * 4 * (microbatches + 2);
-  const double seconds = update * static_cast<double>(updates);
-  if (seconds < kSecondsMax) return {};
-  return usage_error(
-      fmt::format("{} could take {:.3g} years of simulated time: use faster machines or links, or "
-                  "fewer updates ({})",
-                  request.name, seconds / (365.25 * 86400), updates));
-}
-
 MethodResult described(const Cluster& cluster, const MethodRequest& request) {
   MethodResult result;
   result.name = request.name;
@@ -277,7 +236,6 @@ Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest
   result.updates = timed                 ? recipe.run.updates
                    : request.updates > 0 ? std::min(request.updates, recipe.run.updates)
                                          : usual;
-  LEEWAY_TRY(check_clock(cluster, request, result.updates));
   RunPlan plan =
       make_plan(recipe, request.vocabulary, evaluation_batches_of(recipe, request.evaluation));
   plan.last_update = result.updates;
@@ -292,6 +250,8 @@ Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest
     return !enough && (!request.progress || request.progress(timed ? time : share));
   });
   if (const Status status = simulation.run(workers, tally); !status.ok()) {
+    if (status.error().kind == ErrorKind::kUsage)
+      return usage_error(fmt::format("{}: {}", request.name, status.error().message));
     result.failure = fmt::format("stuck after {:.3g} s of simulated time: {}",
                                  simulation.span().length().seconds(), status.error().message);
     return result;

@@ -86,9 +86,6 @@ Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest
 // Updates after which the pattern of rounds, repairs and (if simulated) evaluations repeats.
 int64_t updates_period(const Recipe& recipe, bool evaluation);
 
-// Refuses what 64 bits of nanoseconds could not count.
-Status check_clock(const Cluster& cluster, const MethodRequest& request, int64_t updates);
-
 // The part of the result that follows from the recipe alone: memory, prices.
 MethodResult described(const Cluster& cluster, const MethodRequest& request);
 

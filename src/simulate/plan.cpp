@@ -8,8 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "recipe/stage_costs.h"
-
 namespace leeway {
 namespace {
 
@@ -144,22 +142,6 @@ Cluster without_events(Cluster cluster) {
   return cluster;
 }
 
-// The clock of the simulator counts a few centuries.
-Status check_pace(const PlanRequest& request, const Recipe& base) {
-  constexpr double kYear = 365.25 * 86400;
-  const ModelSeconds work = unit_seconds(base, request.vocabulary);
-  for (const Machine& machine : request.cluster.machines) {
-    const double seconds = kMicrobatchMax * work.microbatch / std::min(1.0, machine.tflops) +
-                           work.update / std::min(1.0, machine.update_tflops);
-    if (seconds > 10 * kYear)
-      return usage_error(
-          fmt::format("{}: an update of this model could take {:.3g} years on {}: use faster "
-                      "machines, or a smaller model",
-                      request.scenario.source_name, seconds / kYear, machine.name));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<Plan> plan_for(const PlanRequest& request) {
@@ -171,7 +153,6 @@ Result<Plan> plan_for(const PlanRequest& request) {
   LEEWAY_ASSIGN(const LoadedRecipe base,
                 request.scenario.recipe_with({"mesh.stages=1", "mesh.replicas=1", "data.batch=1",
                                               "pipeline.update_every=auto", "sim.speeds=[]"}));
-  LEEWAY_TRY(check_pace(request, base.recipe));
   Plan plan;
   std::vector<Candidate> candidates;
   std::optional<Refusal> nearest;

@@ -187,11 +187,15 @@ def test_overrides_without_effect_are_refused(place, command, set_, words):
     assert f"--set {set_}: " in sentence and words in sentence
 
 
-def test_a_model_that_no_clock_can_time_is_refused(place):
-    huge = place.sets(model__width=65536, model__layers=4096, model__heads=64)
-    sentence = place.refused(2, "simulate", scenario(place), *huge, *place.sets(mesh__stages=2))
-    assert "years of simulated time" in sentence
-    assert "years on m-1" in place.refused(2, "plan", scenario(place), *huge)
+def test_a_model_that_no_clock_can_time_is_told(place):
+    words = "simulated time ran out after 292 years"
+    huge = place.sets(model__width=65536, model__layers=4096, model__heads=64, mesh__stages=2)
+    assert words in place.refused(2, "simulate", scenario(place), *huge)
+    slow = MACHINES.replace("0.01", "1e-6").replace("memory_gb = 4", "memory_gb = 1000000")
+    large = place.sets(model__width=16384, model__layers=8, model__heads=64)
+    assert words in place.refused(2, "plan", scenario(place, machines=slow), *large)
+    slow_run = place.sets(run__driver="sim", sim__flops=1e-5)
+    assert words in place.refused(2, "train", "tiny.toml", "--out", "r", *slow_run)
 
 
 def test_the_last_method_is_checked_before_the_first_is_trained(place):

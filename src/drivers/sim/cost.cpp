@@ -1,7 +1,6 @@
 #include "drivers/sim/cost.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
 
@@ -15,12 +14,12 @@ constexpr double kBytesPerParameter = 12;  // in a checkpoint: weight and two mo
 constexpr double kUpdateFlopsPerParameter = 20;
 
 Nanos at_least_one(double nanos) {
-  LEEWAY_CHECK(nanos >= 0 && nanos < 9e18, "a duration fits the clock");
-  return {std::max<int64_t>(1, std::llround(nanos))};
+  LEEWAY_CHECK(nanos >= 0, "nothing ends before it begins");
+  return std::max(Nanos{1}, Nanos::rounded(nanos));
 }
 
 Nanos scaled(Nanos cost, double speed) {
-  if (cost.count == 0) return cost;
+  if (cost.count == 0 || cost == Nanos::max()) return cost;
   return at_least_one(static_cast<double>(cost.count) / speed);
 }
 

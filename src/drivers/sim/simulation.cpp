@@ -54,7 +54,12 @@ Status Simulation::run_until_nothing_is_left(Recorder& recorder) {
     start_touched();
     // Ignore deadlines nobody waits on.
     if (agenda_.empty() || (agenda_.size() == reminders_ && all_over())) break;
-    LEEWAY_CHECK(agenda_.earliest() >= clock_.now(), "time never runs backwards or overflows");
+    LEEWAY_CHECK(agenda_.earliest() >= clock_.now(), "time never runs backwards");
+    if (agenda_.earliest() == Nanos::max()) {
+      return usage_error(
+          "simulated time ran out after 292 years: raise the machines' flops or the links' "
+          "bandwidth, or lower run.updates");
+    }
     clock_.move_to(agenda_.earliest());
     while (!agenda_.empty() && agenda_.earliest() == clock_.now()) happen(agenda_.take(), recorder);
     if (recorder.abandoned()) return {};

@@ -52,8 +52,9 @@ class Simulation final : public Driver, private Outbox {
 
   // Call once. The workers are a complete mesh, replica after replica, stage after stage. If
   // nothing more can happen and a worker is not done, that is our bug: the program stops and says
-  // who waits, or returns an error where the options allow it. Replicas that have lost a worker for
-  // good are not waited for. Exceptions from a worker's compute pass through.
+  // who waits, or returns an error where the options allow it. The end of virtual time is a usage
+  // error. Replicas that have lost a worker for good are not waited for. Exceptions from a worker's
+  // compute pass through.
   Status run(const Workers& workers, Recorder& recorder) override;
   const Clock& clock() const override { return clock_; }
 

@@ -163,6 +163,31 @@ TEST(Simulation, AnAbandonedRunEndsAtOnce) {
   EXPECT_FALSE(workers[0]->done());
 }
 
+TEST(Simulation, EndsWithASentenceWhereTimeDoes) {
+  const RunPlan plan = plan_of({.stages = 2, .update_every = 2}, 50);
+  const LinkTrace trace({{.at = {0}, .bytes_per_second = 1e-7, .latency = {}},
+                         {.at = {1'000'000'000}, .bytes_per_second = 0, .latency = {}}});
+  StageCosts years = kCosts;
+  years.backward = {Nanos::max().count / 60};
+  StageCosts for_ever = kCosts;
+  for_ever.update = Nanos::max();
+  for (const SimulationOptions& options :
+       {SimulationOptions{.costs = equal_costs(2, years)},
+        SimulationOptions{.costs = equal_costs(2, for_ever)},
+        SimulationOptions{.costs = equal_costs(2, kCosts),
+        .links = {.all = {.bytes_per_second = 1e-12}}},
+        SimulationOptions{.costs = equal_costs(2, kCosts), .links = {.all = {.trace = &trace}}}}) {
+    const IdleWorkers workers = make_mesh(plan, 1);
+    Notebook recorder;
+    Simulation simulation(options);
+    const Status status = simulation.run(workers, recorder);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().kind, ErrorKind::kUsage);
+    EXPECT_EQ(status.error().message.find("simulated time ran out after 292 years: "), 0U);
+    EXPECT_LT(simulation.clock().now(), Nanos::max());
+  }
+}
+
 TEST(SimulationDeathTest, NamesTheWorkersThatWaitForever) {
   const RunPlan short_plan = plan_of({.stages = 2}, 1);
   const RunPlan long_plan = plan_of({.stages = 2}, 2);
