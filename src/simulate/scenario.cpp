@@ -164,12 +164,6 @@ std::vector<std::string> joined(const std::vector<std::vector<std::string>>& lis
 
 }  // namespace
 
-int64_t Scenario::machine_count() const {
-  int64_t count = 0;
-  for (const MachineGroup& group : machines) count += group.count;
-  return count;
-}
-
 int64_t Scenario::worker_count() const {
   int64_t count = 0;
   for (const MachineGroup& group : machines) count += group.count * group.workers;

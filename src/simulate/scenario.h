@@ -104,7 +104,6 @@ struct Scenario {
   std::vector<RecipeLayer> recipe;  // the file it names, and its own tables
   std::vector<std::string> sets;    // for the recipe, from the command line
 
-  int64_t machine_count() const;
   int64_t worker_count() const;  // room on all machines
   // The recipe with these overrides, then those of the command line.
   Result<LoadedRecipe> recipe_with(const std::vector<std::string>& overrides) const;

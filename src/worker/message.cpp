@@ -9,10 +9,6 @@
 namespace leeway {
 namespace {
 
-constexpr std::array<std::string_view, kMessageKinds> kKindWords = {
-    "activation", "gradient", "norms",        "total_norm", "evaluation", "evaluated",
-    "stop",       "flush_at", "contribution", "answer",     "deadline",   "ask_again"};
-
 constexpr uint32_t kMagic = 0x4c774d32;  // "2MwL" in memory: header format, version 2
 constexpr uint8_t kNoPayload = 0;
 constexpr size_t kDimensionsMax = 4;
@@ -74,10 +70,6 @@ Result<at::Tensor> payload_from(const Header& header, std::span<const std::byte>
 }
 
 }  // namespace
-
-std::string_view message_kind_word(MessageKind kind) {
-  return kKindWords[static_cast<size_t>(kind)];
-}
 
 std::vector<std::byte> to_bytes(const Message& message) {
   Header header;

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -30,7 +29,6 @@ enum class MessageKind : uint8_t {
   kAskAgain,      // to the owner: that answer has not arrived
 };
 inline constexpr int kMessageKinds = 12;
-std::string_view message_kind_word(MessageKind kind);
 
 struct Message {
   MessageKind kind = MessageKind::kActivation;

@@ -23,7 +23,6 @@ class BusyIntervals {
   Nanos total() const { return total_; }
   // Busy time inside the window.
   Nanos within(const Window& window) const;
-  Nanos first_begin() const { return intervals_.empty() ? Nanos{0} : intervals_.front().begin; }
   Nanos last_end() const { return intervals_.empty() ? Nanos{0} : intervals_.back().end; }
 
  private:

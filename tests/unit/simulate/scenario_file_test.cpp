@@ -27,7 +27,7 @@ TEST(Scenario, IsReadWithItsRecipe) {
       parse_scenario(std::string(kGood) + kLink + "[model]\nwidth = 64\n[data]\ntrain = \"x\"\n",
                      "s.toml", {"simulate.updates=7", "model.layers=6"});
   ASSERT_TRUE(scenario.ok()) << scenario.error().message;
-  EXPECT_EQ(scenario->machine_count(), 3);
+  EXPECT_EQ(scenario->worker_count(), 3);
   EXPECT_EQ(scenario->options.updates, 7);
   EXPECT_EQ(scenario->links[0].latency_ms, 3);
   const auto recipe = scenario->recipe_with({"model.layers=5", "model.heads=8"});

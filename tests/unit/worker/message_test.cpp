@@ -119,12 +119,5 @@ TEST(Message, ADamagedByteNeverCrashes) {
   }
 }
 
-TEST(Message, KindsHaveWords) {
-  EXPECT_EQ(message_kind_word(MessageKind::kActivation), "activation");
-  EXPECT_EQ(message_kind_word(MessageKind::kFlushAt), "flush_at");
-  EXPECT_EQ(message_kind_word(MessageKind::kContribution), "contribution");
-  EXPECT_EQ(message_kind_word(MessageKind::kAskAgain), "ask_again");
-}
-
 }  // namespace
 }  // namespace leeway
