@@ -41,9 +41,10 @@ int main() {
   plan.run_updates = kUpdates;
   plan.saves = false;
   plan.activation_bytes = 65'536;
+  plan.replicas = kReplicas;
 
   const auto start = std::chrono::steady_clock::now();
-  const auto workers = leeway::make_workers_without_compute(plan, kReplicas);
+  const auto workers = leeway::make_workers_without_compute(plan);
   leeway::sim::Simulation simulation(options());
   leeway::NoRecorder recorder;
   const leeway::Status status = simulation.run(workers, recorder);

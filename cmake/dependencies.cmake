@@ -26,8 +26,9 @@ find_path(LEEWAY_FMT_INCLUDE fmt/format-inl.h PATHS ${TORCH_INCLUDE_DIRS} NO_DEF
 leeway_header(fmt/format.h LEEWAY_FMT_INCLUDE)
 
 add_library(leeway_headers INTERFACE)
-set(header_folders ${LEEWAY_TOML_INCLUDE} ${LEEWAY_CLI11_INCLUDE} ${LEEWAY_JSON_INCLUDE}
-    ${LEEWAY_XXHASH_INCLUDE} ${LEEWAY_FMT_INCLUDE})
+# {fmt} first: the folder of another library may have an older one.
+set(header_folders ${LEEWAY_FMT_INCLUDE} ${LEEWAY_TOML_INCLUDE} ${LEEWAY_CLI11_INCLUDE}
+    ${LEEWAY_JSON_INCLUDE} ${LEEWAY_XXHASH_INCLUDE})
 list(REMOVE_DUPLICATES header_folders)
 list(REMOVE_ITEM header_folders /usr/include)
 target_include_directories(leeway_headers SYSTEM INTERFACE ${header_folders})

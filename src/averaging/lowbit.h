@@ -1,4 +1,4 @@
-// Averages the replicas' steps in few bits: DESIGN section 2, `lowbit`. What a lossy wire format
+// Averages the replicas' steps in few bits (docs/averaging.md, `lowbit`). What a lossy wire format
 // drops is kept and sent later (error feedback), at the sender and at the owner.
 //
 //   contribute  a = acc + steps; q = C(a); acc = a - q         (acc already includes the steps)

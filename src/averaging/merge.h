@@ -1,4 +1,4 @@
-// Merges a round's mean into the weights (DESIGN section 2, data axis). Pure arithmetic on one
+// Merges a round's mean into the weights (docs/averaging.md). Pure arithmetic on one
 // worker's own tensors, one whole chunk of a subset at a time.
 #pragma once
 

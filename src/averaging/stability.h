@@ -1,6 +1,6 @@
 // Whether merging late keeps replicas together. nu = lag * fraction / interval rounds of one
 // coordinate are in flight at once; above a limit each merge undoes more than the last one did, and
-// replicas drift apart without any gradient (DESIGN section 2).
+// replicas drift apart without any gradient.
 #pragma once
 
 #include <optional>

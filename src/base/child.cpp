@@ -16,7 +16,8 @@
 namespace leeway {
 namespace {
 
-constexpr int kNotStarted = 127;  // as in a shell
+constexpr int kNotStarted = 127;   // as in a shell
+constexpr int kNotReported = 126;  // and the parent was not told why
 
 bool put(int descriptor, int place) {
   if (descriptor < 0 || descriptor == place) return descriptor == place;
@@ -36,8 +37,8 @@ bool put(int descriptor, int place) {
     ::execv(program, words);
   }
   const int why = errno;
-  static_cast<void>(::write(report, &why, sizeof why));
-  ::_exit(kNotStarted);
+  const bool reported = ::write(report, &why, sizeof why) == sizeof why;
+  ::_exit(reported ? kNotStarted : kNotReported);
 }
 
 }  // namespace

@@ -13,3 +13,10 @@
 
 // For a loop that several such functions share: always inlined, however large.
 #define LEEWAY_SIMD_BODY [[gnu::always_inline]] inline
+
+// Before a loop whose iterations do not depend on each other, which the compiler cannot see.
+#if defined(__clang__)
+#define LEEWAY_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define LEEWAY_INDEPENDENT _Pragma("GCC ivdep")
+#endif

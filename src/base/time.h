@@ -8,7 +8,9 @@
 
 namespace leeway {
 
-// What would be more than max() stays there: the end of virtual time.
+inline constexpr double kNanosPerSecond = 1e9;
+
+// Saturates: what would be more than max() stays there, the end of virtual time.
 struct Nanos {
   int64_t count = 0;
   static constexpr Nanos max() { return {std::numeric_limits<int64_t>::max()}; }

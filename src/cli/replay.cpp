@@ -2,10 +2,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/hash.h"
@@ -15,95 +13,16 @@
 #include "config/load.h"
 #include "drivers/sim/replay.h"
 #include "drivers/threads/wall_clock.h"
-#include "events/event_log.h"
 #include "run/device.h"
 #include "run/drivers.h"
 #include "run/mesh_model.h"
+#include "run/recording.h"
 #include "run/training_run.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
 
 namespace leeway::cli {
 namespace {
-
-// What a run's log says about it.
-struct Recording {
-  std::vector<WorkRecord> work;
-  std::map<int64_t, double> losses;  // by update
-  std::vector<int64_t> flushes;      // updates at which the pipeline was empty for a checkpoint
-  int64_t updates = 0;
-  std::string data_hash;
-  std::string weights_hash;
-};
-
-Status check_version(const Event& event, const Path& run) {
-  const std::string recorded = event.text("version").value_or("an unknown version");
-  if (recorded == program_version()) return {};
-  return Error{fmt::format(
-      "{} was run by leeway {}, but this is leeway {}, which may give different bits; replay with "
-      "the version that ran it",
-      run.string(), recorded, program_version())};
-}
-
-Status note(const Event& event, const Path& run, Recording& recording) {
-  const std::string& kind = event.kind();
-  const int64_t update = event.integer("update").value_or(0);
-  if (kind == "started" || kind == "resumed") LEEWAY_TRY(check_version(event, run));
-  if (kind == "started") recording.data_hash = event.text("data_hash").value_or("");
-  if (kind == "update") recording.losses[update] = event.number("loss").value_or(0);
-  // A session killed right after its checkpoint may not have logged it; the next session did.
-  if (kind == "saved" || kind == "resumed") recording.flushes.push_back(update);
-  if (kind == "ended") recording.updates = update;
-  const std::string change = event.text("change").value_or("");
-  const bool only_flushes = change.starts_with("run.checkpoint_every ");  // which are recorded
-  if (kind == "changed" && !only_flushes) {
-    return Error{fmt::format(
-        "{} was resumed with a changed recipe at update {} ({}); only a run with one recipe can be "
-        "replayed",
-        run.string(), update, change)};
-  }
-  if (kind == kWorkEvent) {
-    LEEWAY_ASSIGN(WorkRecord record, work_of(event));
-    recording.work.push_back(std::move(record));
-  }
-  return {};
-}
-
-Result<std::string> recorded_hash(const Path& run) {
-  const Result<std::string> text = read_text(run / "summary.json");
-  if (!text) {
-    return Error{
-        fmt::format("{} has no summary.json: the run has not ended; resume it: leeway train "
-                    "--resume --out {}",
-                    run.string(), run.string())};
-  }
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  const bool has_hash = json.is_object() && json.contains("weights_hash");
-  if (!has_hash || !json["weights_hash"].is_string()) {
-    return Error{(run / "summary.json").string() +
-                 " has no weights_hash; another version wrote it"};
-  }
-  return json["weights_hash"].get<std::string>();
-}
-
-Result<Recording> read_recording(const Path& run) {
-  Recording recording;
-  LEEWAY_ASSIGN(recording.weights_hash, recorded_hash(run));
-  const Path path = run / "events.jsonl";
-  LEEWAY_ASSIGN(EventHistory history, read_events(path));
-  for (const Event& event : drop_superseded(std::move(history.events))) {
-    LEEWAY_TRY(note(event, run, recording));
-  }
-  std::sort(recording.flushes.begin(), recording.flushes.end());
-  if (recording.data_hash.empty() || history.cut || recording.updates == 0 ||
-      recording.work.empty()) {
-    return Error{
-        fmt::format("{} is cut off before the end of the run, so the end cannot be compared; "
-                    "restore the whole file",
-                    path.string())};
-  }
-  return recording;
-}
 
 // Compares each replayed update with the recorded one.
 class ReplayRecorder final : public Recorder {

@@ -26,6 +26,8 @@ template <class... Lambdas>
 struct Overloaded : Lambdas... {
   using Lambdas::operator()...;
 };
+template <class... Lambdas>
+Overloaded(Lambdas...) -> Overloaded<Lambdas...>;  // clang 16 does not deduce it
 
 // As TOML that parses back to the same value. Foreign values are described instead.
 std::string toml_text(const Value& value);

@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include "base/check.h"
-
 namespace leeway {
 
 std::string_view purpose_word(Purpose purpose) {
@@ -19,21 +17,9 @@ Purpose purpose_of(const Work& work) {
 }
 
 void PurposeBytes::add(const WorkRecord& record) {
-  switch (purpose_of(record.work)) {
-    case Purpose::kActivations:
-      activations += record.bytes_sent;
-      return;
-    case Purpose::kGradients:
-      gradients += record.bytes_sent;
-      return;
-    case Purpose::kAveraging:
-      averaging += record.bytes_sent;
-      return;
-    case Purpose::kEvaluation:
-      evaluation += record.bytes_sent;
-      return;
-  }
-  LEEWAY_UNREACHABLE("all purposes are above");
+  const std::array<int64_t*, kPurposes> by_purpose = {&activations, &gradients, &averaging,
+                                                      &evaluation};
+  *by_purpose[static_cast<size_t>(purpose_of(record.work))] += record.bytes_sent;
 }
 
 }  // namespace leeway

@@ -36,7 +36,7 @@ LEEWAY_SIMD void adam_block(const StepConstants& constants, const ElementBlock<S
   const Scalar* const gradients = block.gradients;
   Scalar* const momentum = block.momentum;
   Scalar* const variance = block.variance;
-#pragma GCC ivdep
+  LEEWAY_INDEPENDENT
   for (int64_t i = 0; i < block.count; ++i) {
     const Scalar g = gradients[i] * scale;
     const Scalar m = momentum[i] + momentum_share * (g - momentum[i]);
@@ -58,7 +58,7 @@ LEEWAY_SIMD void momentum_block(const StepConstants& constants, const ElementBlo
   Scalar* const weights = block.weights;
   const Scalar* const gradients = block.gradients;
   Scalar* const momentum = block.momentum;
-#pragma GCC ivdep
+  LEEWAY_INDEPENDENT
   for (int64_t i = 0; i < block.count; ++i) {
     const Scalar g = gradients[i] * scale;
     const Scalar m = momentum[i] + momentum_share * (g - momentum[i]);
@@ -77,7 +77,7 @@ LEEWAY_SIMD void direction_block(const StepConstants& constants,
   const Scalar* const gradients = block.gradients;
   Scalar* const momentum = block.momentum;
   Scalar* const direction = block.direction;
-#pragma GCC ivdep
+  LEEWAY_INDEPENDENT
   for (int64_t i = 0; i < block.count; ++i) {
     const Scalar g = gradients[i] * scale;
     const Scalar m = momentum[i] + momentum_share * (g - momentum[i]);
@@ -92,7 +92,7 @@ LEEWAY_SIMD void apply_block(double keep, double step, const ElementBlock<Scalar
   const Scalar step_size = static_cast<Scalar>(step);
   Scalar* const weights = block.weights;
   const Scalar* const direction = block.direction;
-#pragma GCC ivdep
+  LEEWAY_INDEPENDENT
   for (int64_t i = 0; i < block.count; ++i) {
     weights[i] = weights[i] * weight_keep - step_size * direction[i];
   }
@@ -100,7 +100,7 @@ LEEWAY_SIMD void apply_block(double keep, double step, const ElementBlock<Scalar
 
 template <class From, class To>
 LEEWAY_SIMD void copy_block(const From* from, int64_t count, To* to) {
-#pragma GCC ivdep
+  LEEWAY_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
     if constexpr (std::is_same_v<To, uint16_t>) {
       to[i] = bf16_bits(static_cast<float>(from[i]));

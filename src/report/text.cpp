@@ -16,7 +16,7 @@ struct TimeUnit {
 };
 
 // The largest unit that is not larger than the time.
-TimeUnit unit_for(double nanos) {
+TimeUnit time_unit_for(double nanos) {
   constexpr std::array<TimeUnit, 3> kUnits = {{{"s", 1e9}, {"ms", 1e6}, {"µs", 1e3}}};
   for (const TimeUnit& unit : kUnits) {
     if (nanos >= unit.nanos) return unit;
@@ -38,7 +38,7 @@ int64_t round_step(int64_t least) {
 std::string time_text(Nanos time) {
   if (time.count == 0) return "0 s";
   const double nanos = std::abs(static_cast<double>(time.count));
-  const TimeUnit unit = unit_for(nanos);
+  const TimeUnit unit = time_unit_for(nanos);
   const double value = static_cast<double>(time.count) / unit.nanos;
   const int before_point = static_cast<int>(std::floor(std::log10(nanos / unit.nanos))) + 1;
   const int decimals = unit.nanos == 1.0 ? 0 : std::clamp(3 - before_point, 0, 2);
@@ -78,7 +78,7 @@ std::string escaped(std::string_view text) {
 
 std::vector<Tick> ticks(const TimeSpan& span, int count) {
   const int64_t step = round_step((span.length().count + count - 1) / count);
-  const TimeUnit unit = unit_for(static_cast<double>(span.end.count));
+  const TimeUnit unit = time_unit_for(static_cast<double>(span.end.count));
   const double steps_per_unit = unit.nanos / static_cast<double>(step);
   const int decimals = std::max(0, static_cast<int>(std::ceil(std::log10(steps_per_unit) - 1e-9)));
   std::vector<Tick> found;

@@ -239,7 +239,7 @@ Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest
   RunPlan plan =
       make_plan(recipe, request.vocabulary, evaluation_batches_of(recipe, request.evaluation));
   plan.last_update = result.updates;
-  const Workers workers = make_workers_without_compute(plan, plan.replicas);
+  const Workers workers = make_workers_without_compute(plan);
   sim::Simulation simulation(
       simulation_options(cluster, request.placement, recipe, request.vocabulary));
   bool enough = false;

@@ -2,9 +2,9 @@
 
 namespace leeway {
 
-Workers make_workers_without_compute(const RunPlan& plan, int64_t replicas) {
+Workers make_workers_without_compute(const RunPlan& plan) {
   Workers workers;
-  for (int64_t i = 0; i < plan.shape.stages * replicas; ++i) {
+  for (int64_t i = 0; i < plan.shape.stages * plan.replicas; ++i) {
     const WorkerId id = {.replica = {i / plan.shape.stages}, .stage = {i % plan.shape.stages}};
     workers.push_back(std::make_unique<Worker>(id, plan, nullptr));
   }

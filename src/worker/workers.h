@@ -12,6 +12,6 @@ namespace leeway {
 using Workers = std::vector<std::unique_ptr<Worker>>;
 
 // Workers that do everything but the arithmetic; the plan outlives them.
-Workers make_workers_without_compute(const RunPlan& plan, int64_t replicas);
+Workers make_workers_without_compute(const RunPlan& plan);
 
 }  // namespace leeway

@@ -9,6 +9,7 @@
 #include "drivers/sim/replay.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
+#include "events/traffic.h"
 
 namespace leeway {
 namespace {
@@ -57,13 +58,13 @@ RunPlan busy_plan(const PipelineShape& shape) {
 }
 
 bool is_training(const WorkRecord& record) {
-  return record.work.kind != WorkKind::kEvaluate && record.work.kind != WorkKind::kSave;
+  return !is_evaluation(record.work) && record.work.kind != WorkKind::kSave;
 }
 
 TEST_P(Conformance, EverythingIsDoneOnce) {
   for (const PipelineShape& shape : kShapes) {
-    const RunPlan plan = busy_plan(shape);
-    const IdleWorkers workers = make_mesh(plan, /*replicas=*/2);
+    const RunPlan plan = with_replicas(busy_plan(shape), 2);
+    const IdleWorkers workers = make_mesh(plan);
     Notebook recorder;
     run(workers, shape.stages, recorder);
     for (const auto& worker : workers) {
@@ -72,7 +73,9 @@ TEST_P(Conformance, EverythingIsDoneOnce) {
       EXPECT_EQ(recorder.of(worker->id(), WorkKind::kForward).size(), microbatches);
       EXPECT_EQ(recorder.of(worker->id(), WorkKind::kBackward).size(), microbatches);
       EXPECT_EQ(recorder.of(worker->id(), WorkKind::kUpdate).size(), 12U);
-      EXPECT_EQ(recorder.of(worker->id(), WorkKind::kEvaluate).size(), 4U * 2U);
+      const bool evaluates = worker->id().replica.value == 0;
+      EXPECT_EQ(recorder.of(worker->id(), WorkKind::kEvaluate).size(), evaluates ? 4U * 2U : 0U);
+      EXPECT_EQ(recorder.of(worker->id(), WorkKind::kContribute).size(), 4U) << "copies";
       EXPECT_EQ(recorder.of(worker->id(), WorkKind::kSave).size(), 3U);
     }
   }
@@ -153,9 +156,8 @@ TEST_P(Conformance, TheRecordsCanBeReplayed) {
 
 TEST_P(Conformance, AStopRequestDrainsThePipeline) {
   for (const PipelineShape& shape : kShapes) {
-    RunPlan plan = plan_of(shape, 1'000'000);
-    plan.replicas = 2;
-    const IdleWorkers workers = make_mesh(plan, /*replicas=*/2);
+    const RunPlan plan = with_replicas(plan_of(shape, 1'000'000), 2);
+    const IdleWorkers workers = make_mesh(plan);
     Notebook recorder;
     recorder.stop_after(100);
     run(workers, shape.stages, recorder);

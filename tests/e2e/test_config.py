@@ -89,7 +89,7 @@ def test_check_says_when_no_depth_helps():
 
 def test_more_simulated_time_than_the_clock_counts_is_shown_as_its_end():
     done = leeway("check", QUICKSTART, *SIMULATED, "--set", "sim.flops=1e-5")
-    assert done.returncode == 0 and "stage takes 9.223e+09 s a microbatch" in done.stdout
+    assert done.returncode == 0 and "stage takes 9.223e+09 s per microbatch" in done.stdout
 
 
 def test_a_run_that_does_not_fit_is_refused_with_what_to_change():

@@ -192,7 +192,7 @@ def test_a_model_that_no_clock_can_time_is_told(place):
     huge = place.sets(model__width=65536, model__layers=4096, model__heads=64, mesh__stages=2)
     assert words in place.refused(2, "simulate", scenario(place), *huge)
     slow = MACHINES.replace("0.01", "1e-6").replace("memory_gb = 4", "memory_gb = 1000000")
-    large = place.sets(model__width=16384, model__layers=8, model__heads=64)
+    large = place.sets(model__width=16384, model__layers=8, model__heads=64, run__device="cuda")
     assert words in place.refused(2, "plan", scenario(place, machines=slow), *large)
     slow_run = place.sets(run__driver="sim", sim__flops=1e-5)
     assert words in place.refused(2, "train", "tiny.toml", "--out", "r", *slow_run)

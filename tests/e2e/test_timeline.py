@@ -17,7 +17,7 @@ from hand_made_run import (
 )
 
 SVG = "{http://www.w3.org/2000/svg}"
-BELOW = "bubbles: idle after warm-up, in the whole run; delay: updates, mean and max"
+BELOW = "bubbles: idle share after warm-up, whole run; delay: in updates, mean and max"
 
 
 def parse(path):

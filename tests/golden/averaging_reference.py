@@ -1,4 +1,4 @@
-"""Averaging among replicas from its equations (DESIGN section 2, data axis), deliberately simple:
+"""Averaging among replicas from its equations (docs/averaging.md), deliberately simple:
 every replica makes update n, then all of them merge what is due. No rounds, no messages, no chunks:
 what was sent at update n is in the list of past weights.
 

@@ -1,4 +1,4 @@
-"""The delayed method from its equations (DESIGN section 2), deliberately simple: a list of all past
+"""The delayed method from its equations, deliberately simple: a list of all past
 weights of every stage, no pipeline, no messages, one autograd graph per microbatch.
 
 Microbatch m, counted from the last flush point, meets stage s as it was after

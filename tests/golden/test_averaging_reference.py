@@ -20,7 +20,7 @@ EXACT = 1e-12
 
 
 def random_cut(case, parameters, rounds, seed=3):
-    """Subsets by DESIGN's rule, with another hash."""
+    """Subsets by the same rule, with another hash."""
     draw = random.Random(seed)
     parts, length = math.ceil(1 / case.fraction), case.granularity
     groups = math.ceil(parameters / length / parts)

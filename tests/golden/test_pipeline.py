@@ -181,7 +181,7 @@ def test_every_lookahead_is_another_method(watched, optimizer, every, without):
         assert error > 100 * TOLERANCE, f"{one} and {other} differ only by {error:.1e}"
 
 
-# DESIGN section 2: beta1, W_s, K, range of `matched`, its k and h, and the range of plain momentum
+# Known values: beta1, W_s, K, range of `matched`, its k and h, and the range of plain momentum
 # where the page has one.
 TABLE = [
     (0.9, 1, 1, 3.92, 0.078, 0.70, 1.00),

@@ -100,15 +100,4 @@ inline Workers idle_workers(const RunPlan& plan) {
   return workers;
 }
 
-// A recipe as load_recipe() would resolve it.
-inline Recipe mesh_recipe(int64_t stages, int64_t update_every) {
-  Recipe recipe = tiny_recipe();
-  recipe.model.layers = 4;
-  recipe.mesh.stages = stages;
-  recipe.pipeline.update_every = update_every;
-  recipe.pipeline.lookahead = Lookahead::kNone;
-  recipe.pipeline.refresh = 2;
-  return recipe;
-}
-
 }  // namespace leeway

@@ -49,13 +49,18 @@ class Notebook final : public Recorder {
   size_t abandon_after_ = SIZE_MAX;
 };
 
-// A run of `updates` updates that evaluates nothing and saves only at its end.
+// A run of `updates` updates that evaluates nothing and saves only at the end.
 inline RunPlan plan_of(const PipelineShape& shape, int64_t updates) {
   return {.shape = shape, .last_update = updates, .run_updates = updates};
 }
 
-inline IdleWorkers make_mesh(const RunPlan& plan, int64_t replicas = 1) {
-  return make_workers_without_compute(plan, replicas);
+// The same with several replicas, which have nothing to do with each other but for evaluations.
+inline RunPlan with_replicas(RunPlan plan, int64_t replicas) {
+  plan.replicas = replicas;
+  plan.evaluation.replicas = replicas;
+  return plan;
 }
+
+inline IdleWorkers make_mesh(const RunPlan& plan) { return make_workers_without_compute(plan); }
 
 }  // namespace leeway

@@ -7,7 +7,6 @@
 namespace leeway::sim {
 namespace {
 
-constexpr double kNanosPerSecond = 1e9;
 constexpr double kBytesPerParameter = 12;  // in a checkpoint: weight and two moments, fp32
 // A step reads four values per parameter and spends about this many operations on them. The caller
 // adds what an optimizer does with whole matrices.

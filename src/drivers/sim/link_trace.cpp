@@ -9,7 +9,6 @@
 namespace leeway::sim {
 namespace {
 
-constexpr double kNanosPerSecond = 1e9;
 constexpr Nanos kOnlyPoint = {3'600'000'000'000};  // any length will do: nothing changes
 
 }  // namespace

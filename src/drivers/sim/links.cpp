@@ -10,8 +10,6 @@
 namespace leeway::sim {
 namespace {
 
-constexpr double kNanosPerSecond = 1e9;
-
 Nanos time_on_link(int64_t bytes, double bytes_per_second) {
   if (bytes_per_second == 0) return {0};
   return Nanos::rounded(std::ceil(static_cast<double>(bytes) / bytes_per_second * kNanosPerSecond));

@@ -49,7 +49,7 @@ RC_GTEST_PROP(Cut, PartsDifferByAtMostOneRun, ()) {
   const CutOptions options = any_cut();
   const Cut cut(options);
   const int64_t first = any_round() / cut.parts() * cut.parts();
-  size_t fewest = options.parameters;
+  auto fewest = static_cast<size_t>(options.parameters);
   size_t most = 0;
   for (int64_t part = 0; part < cut.parts(); ++part) {
     const size_t runs = cut.subset(first + part).begins.size();

@@ -113,7 +113,7 @@ TEST(Safetensors, CutInsideTheHeader) {
   const TemporaryFolder folder;
   const Path path = folder / "a";
   ASSERT_TRUE(write_safetensors(path, example()).ok());
-  for (const uintmax_t size : {20, 8, 3, 0}) {
+  for (const uintmax_t size : {20U, 8U, 3U, 0U}) {
     std::filesystem::resize_file(path, size);
     const auto read = read_safetensors(path);
     ASSERT_FALSE(read.ok());

@@ -57,7 +57,7 @@ TEST(TypingDistance, CountsTypos) {
   EXPECT_EQ(typing_distance("wodth", "width"), 1);
   EXPECT_EQ(typing_distance("", "abc"), 3);
   EXPECT_EQ(typing_distance("abc", ""), 3);
-  EXPECT_EQ(typing_distance("kitten", "session"), 3);
+  EXPECT_EQ(typing_distance("kitten", "sitting"), 3);
 }
 
 TEST(Nearest, GivesUpWhenNothingIsClose) {

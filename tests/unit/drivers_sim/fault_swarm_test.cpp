@@ -98,7 +98,7 @@ FaultScenario random_scenario(uint64_t seed) {
 
 // When each replica finished its last update; none: it never did.
 std::vector<std::optional<Nanos>> ends_of(const RunPlan& plan, const SimulationOptions& options) {
-  const IdleWorkers workers = make_mesh(plan, plan.replicas);
+  const IdleWorkers workers = make_mesh(plan);
   Simulation simulation(options);
   Notebook recorder;
   EXPECT_TRUE(simulation.run(workers, recorder).ok());

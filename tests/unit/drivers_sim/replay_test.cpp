@@ -1,4 +1,5 @@
 #include "drivers/sim/replay.h"
+#include "events/traffic.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,8 +42,8 @@ TEST_F(Replay, RepeatsTheRecordedWork) {
   ASSERT_TRUE(replayed(recorded_).ok());
   std::vector<WorkRecord> training;
   for (const WorkRecord& record : recorded_) {
-    const WorkKind kind = record.work.kind;
-    if (kind != WorkKind::kEvaluate && kind != WorkKind::kSave) training.push_back(record);
+    const bool saves = record.work.kind == WorkKind::kSave;
+    if (!is_evaluation(record.work) && !saves) training.push_back(record);
   }
   ASSERT_EQ(recorder_.records().size(), training.size());
   for (size_t i = 0; i < training.size(); ++i) {

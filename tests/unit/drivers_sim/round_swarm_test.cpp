@@ -77,7 +77,7 @@ RoundScenario random_scenario(uint64_t seed) {
 class RoundSwarm : public SeededTest {
  protected:
   static uint64_t run(const RoundScenario& scenario) {
-    const IdleWorkers workers = make_mesh(scenario.plan, scenario.plan.replicas);
+    const IdleWorkers workers = make_mesh(scenario.plan);
     Simulation simulation(scenario.options);
     Notebook recorder;
     recorder.stop_after(scenario.stop_after);

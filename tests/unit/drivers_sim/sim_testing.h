@@ -26,7 +26,9 @@ inline std::vector<StageCosts> equal_costs(int64_t stages, const StageCosts& cos
 // A finished run and its results.
 struct Finished {
   Finished(const RunPlan& run_plan, SimulationOptions options, int64_t replicas = 1)
-      : plan(run_plan), workers(make_mesh(plan, replicas)), simulation(std::move(options)) {
+      : plan(with_replicas(run_plan, replicas)),
+        workers(make_mesh(plan)),
+        simulation(std::move(options)) {
     const Status status = simulation.run(workers, recorder);
     LEEWAY_CHECK(status.ok(), "a simulation without compute cannot fail");
   }

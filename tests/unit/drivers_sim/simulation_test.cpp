@@ -55,7 +55,9 @@ TEST(Simulation, EverythingHappensOnce) {
     EXPECT_EQ(run.recorder.of(stage(s), WorkKind::kSave).size(), 2U);
   }
   const auto links = run.simulation.links();
-  ASSERT_EQ(links.size(), 10U);  // two hops, two directions and the evaluations' answer, twice
+  // Two hops, two directions, twice; the evaluations' answer; and a copy from each stage of the
+  // second replica.
+  ASSERT_EQ(links.size(), 8U + 1U + 3U);
   EXPECT_EQ(links[0].messages, 12 + 9);
   EXPECT_EQ(links[0].payload_bytes, (12 + 9) * 1000);
   EXPECT_EQ(links[1].from, stage(1));
@@ -138,7 +140,7 @@ TEST(Simulation, AStopRequestDrainsThePipeline) {
   RunPlan plan = plan_of({.stages = 4, .extra_per_hop = 1}, 1000);
   for (const int64_t replicas : {1, 2}) {
     plan.replicas = replicas;
-    const IdleWorkers workers = make_mesh(plan, replicas);
+    const IdleWorkers workers = make_mesh(plan);
     Simulation simulation(jittery(1));
     Notebook recorder;
     recorder.stop_after(200);
@@ -177,7 +179,7 @@ TEST(Simulation, EndsWithASentenceWhereTimeDoes) {
         SimulationOptions{.costs = equal_costs(2, kCosts),
         .links = {.all = {.bytes_per_second = 1e-12}}},
         SimulationOptions{.costs = equal_costs(2, kCosts), .links = {.all = {.trace = &trace}}}}) {
-    const IdleWorkers workers = make_mesh(plan, 1);
+    const IdleWorkers workers = make_mesh(plan);
     Notebook recorder;
     Simulation simulation(options);
     const Status status = simulation.run(workers, recorder);

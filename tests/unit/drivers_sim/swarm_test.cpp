@@ -45,6 +45,7 @@ WorkerId random_worker(Dice& dice, const Scenario& scenario) {
 Scenario random_scenario(uint64_t seed) {
   Dice dice(seed);
   Scenario scenario = {.plan = random_plan(dice), .replicas = dice(1, 3), .options = {}};
+  scenario.plan = with_replicas(scenario.plan, scenario.replicas);
   const int64_t workers = scenario.replicas * scenario.plan.shape.stages;
   for (int64_t i = 0; i < workers; ++i) {
     scenario.options.costs.push_back({.forward = dice(0, 1000) * kMicrosecond,
@@ -95,7 +96,7 @@ Nanos longest_time(const Scenario& scenario, const Notebook& recorder,
 class Swarm : public SeededTest {
  protected:
   static uint64_t run(const Scenario& scenario) {
-    const IdleWorkers workers = make_mesh(scenario.plan, scenario.replicas);
+    const IdleWorkers workers = make_mesh(scenario.plan);
     Simulation simulation(scenario.options);
     Notebook recorder;
     recorder.stop_after(scenario.stop_after);

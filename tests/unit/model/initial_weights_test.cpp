@@ -86,10 +86,8 @@ TEST(InitialWeights, DifferBySeedAndByName) {
   const auto a = filled(small_llama(), 1, 1);
   const auto b = filled(small_llama(), 1, 2);
   EXPECT_FALSE(at::equal(a.at("head.weight"), b.at("head.weight")));
-  EXPECT_FALSE(
-      at::equal(a.at("layers.0.mlp.up.weight"), a.at("layers.1.mlp.up.weight")));
-  EXPECT_FALSE(
-      at::equal(a.at("layers.0.mlp.up.weight"), a.at("layers.0.mlp.gate.weight")));
+  EXPECT_FALSE(at::equal(a.at("layers.0.mlp.up.weight"), a.at("layers.1.mlp.up.weight")));
+  EXPECT_FALSE(at::equal(a.at("layers.0.mlp.up.weight"), a.at("layers.0.mlp.gate.weight")));
 }
 
 }  // namespace

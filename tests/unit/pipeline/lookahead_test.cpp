@@ -115,7 +115,7 @@ TEST(LookAhead, AnEvaluationSeesTheWeightsThemselves) {
   Stage stage(ahead);
   begin(stage);
   forward(stage, 2, /*delay=*/1);
-  const auto held = stage.hold();
+  const auto held = stage.hold_copy(stage.weights());
   EXPECT_TRUE(at::equal(held->views.flat, stage.weights()));
   const at::Tensor then = stage.weights().clone();
   stage.backward_from_loss({2}, 1.0);

@@ -54,7 +54,7 @@ TEST(Schedule, DepthGrowsWithDistanceFromTheEndAndWithExtra) {
   for (int64_t s = 0; s < 4; ++s) EXPECT_EQ(Schedule(shape, {s}).warmup(), 3 * (3 - s));
 }
 
-// DESIGN's formula equals the delay that the order of the work causes.
+// The closed formula equals the delay that the order of the work causes.
 TEST(Schedule, TheDelayOfAForwardMatchesTheFormula) {
   for (const PipelineSchedule order :
        {PipelineSchedule::kAsync, PipelineSchedule::k1f1b, PipelineSchedule::kGpipe}) {

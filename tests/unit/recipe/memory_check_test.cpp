@@ -93,11 +93,5 @@ TEST(CheckMemory, LeavesGpusAlone) {
   EXPECT_FALSE(check_memory(recipe_of({"data.batch=1000000", "model.context=1000000"}), 257).ok());
 }
 
-TEST(ShownBytes, OfAnySize) {
-  EXPECT_EQ(shown_bytes(0), "0 bytes");
-  EXPECT_EQ(shown_bytes(1.5e9), "1.5 GB");
-  EXPECT_EQ(shown_bytes(1e30), "more than 1,000,000 TB");
-}
-
 }  // namespace
 }  // namespace leeway

@@ -8,6 +8,7 @@
 #include "../../support/mesh_testing.h"
 #include "../../support/worker_testing.h"
 #include "base/rng.h"
+#include "inference/evaluation.h"
 
 namespace leeway {
 namespace {

@@ -23,7 +23,7 @@ RunPlan plan_of(PipelineSchedule order, int64_t stages, int64_t update_every, in
 
 // One stage's work as "F0 F1 B0 U1".
 std::string story(const MemoryRecorder& recorder, int64_t stage) {
-  const std::string letters = "FBUSE";
+  const std::string letters = "FBUSECR";  // contribute, reduce: copies for evaluation
   std::string text;
   for (const WorkRecord& record : recorder.records) {
     if (record.worker.stage.value != stage) continue;
@@ -199,7 +199,7 @@ TEST(Worker, ASessionMayBeginWithTheEvaluationThatIsDue) {
   for (const auto& worker : workers) worker->evaluate_first();
   MemoryRecorder recorder;
   EXPECT_TRUE(HandDriver(workers).run(recorder));
-  EXPECT_EQ(story(recorder, 1), "E0 E1 E2");
+  EXPECT_EQ(story(recorder, 1), "C4 R4 E0 E1 E2") << "through the same lane as many replicas";
 }
 
 TEST(Worker, EvaluationBatchesInFlightNeverOutnumberTheStages) {
@@ -240,7 +240,7 @@ TEST(Worker, TheOrderOfTurnsChangesNothing) {
       for (int64_t s = 0; s < 4; ++s) all.push_back(story(recorder, s));
       return all;
     };
-    for (const uint64_t seed : {2, 3, 4}) EXPECT_EQ(stories(1), stories(seed));
+    for (const uint64_t seed : {2U, 3U, 4U}) EXPECT_EQ(stories(1), stories(seed));
   }
 }
 

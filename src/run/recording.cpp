@@ -1,0 +1,85 @@
+#include "run/recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "events/event_log.h"
+#include "run/training_run.h"
+
+namespace leeway {
+namespace {
+
+Status check_version(const Event& event, const Path& run) {
+  const std::string recorded = event.text("version").value_or("an unknown version");
+  if (recorded == program_version()) return {};
+  return Error{fmt::format(
+      "{} was run by leeway {}, but this is leeway {}, which may give different bits; replay with "
+      "the version that ran it",
+      run.string(), recorded, program_version())};
+}
+
+Status note(const Event& event, const Path& run, Recording& recording) {
+  const std::string& kind = event.kind();
+  const int64_t update = event.integer("update").value_or(0);
+  if (kind == "started" || kind == "resumed") LEEWAY_TRY(check_version(event, run));
+  if (kind == "started") recording.data_hash = event.text("data_hash").value_or("");
+  if (kind == "update") recording.losses[update] = event.number("loss").value_or(0);
+  // A session killed right after its checkpoint may not have logged it; the next session did.
+  if (kind == "saved" || kind == "resumed") recording.flushes.push_back(update);
+  if (kind == "ended") recording.updates = update;
+  const std::string change = event.text("change").value_or("");
+  const bool only_flushes = change.starts_with("run.checkpoint_every ");  // which are recorded
+  if (kind == "changed" && !only_flushes) {
+    return Error{fmt::format(
+        "{} was resumed with a changed recipe at update {} ({}); only a run with one recipe can be "
+        "replayed",
+        run.string(), update, change)};
+  }
+  if (kind == kWorkEvent) {
+    LEEWAY_ASSIGN(WorkRecord record, work_of(event));
+    recording.work.push_back(std::move(record));
+  }
+  return {};
+}
+
+Result<std::string> recorded_hash(const Path& run) {
+  const Result<std::string> text = read_text(run / "summary.json");
+  if (!text) {
+    return Error{
+        fmt::format("{} has no summary.json: the run has not ended; resume it: leeway train "
+                    "--resume --out {}",
+                    run.string(), run.string())};
+  }
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const bool has_hash = json.is_object() && json.contains("weights_hash");
+  if (!has_hash || !json["weights_hash"].is_string()) {
+    return Error{(run / "summary.json").string() +
+                 " has no weights_hash; another version wrote it"};
+  }
+  return json["weights_hash"].get<std::string>();
+}
+
+}  // namespace
+
+Result<Recording> read_recording(const Path& run) {
+  Recording recording;
+  LEEWAY_ASSIGN(recording.weights_hash, recorded_hash(run));
+  const Path path = run / "events.jsonl";
+  LEEWAY_ASSIGN(EventHistory history, read_events(path));
+  for (const Event& event : drop_superseded(std::move(history.events))) {
+    LEEWAY_TRY(note(event, run, recording));
+  }
+  std::sort(recording.flushes.begin(), recording.flushes.end());
+  if (recording.data_hash.empty() || history.cut || recording.updates == 0 ||
+      recording.work.empty()) {
+    return Error{
+        fmt::format("{} is cut off before the end of the run, so the end cannot be compared; "
+                    "restore the whole file",
+                    path.string())};
+  }
+  return recording;
+}
+
+}  // namespace leeway

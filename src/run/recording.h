@@ -1,0 +1,27 @@
+// A finished run as its log tells it, for a replay to repeat and compare with.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/result.h"
+#include "events/work.h"
+
+namespace leeway {
+
+struct Recording {
+  std::vector<WorkRecord> work;
+  std::map<int64_t, double> losses;  // by update
+  std::vector<int64_t> flushes;      // updates at which the pipeline was empty for a checkpoint
+  int64_t updates = 0;
+  std::string data_hash;
+  std::string weights_hash;
+};
+
+// An error for a run that has not ended, was made by another version, or changed its recipe.
+Result<Recording> read_recording(const Path& run);
+
+}  // namespace leeway
