@@ -41,7 +41,7 @@ int main() {
   plan.run_updates = kUpdates;
   plan.saves = false;
   plan.activation_bytes = 65'536;
-  plan.replicas = kReplicas;
+  plan.replicas = plan.evaluation.replicas = kReplicas;
 
   const auto start = std::chrono::steady_clock::now();
   const auto workers = leeway::make_workers_without_compute(plan);

@@ -29,7 +29,7 @@ template <class Body>
 LEEWAY_SIMD_BODY void for_lanes(int64_t count, const Body& body) {
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-#pragma GCC ivdep
+    LEEWAY_INDEPENDENT
     for (int64_t lane = 0; lane < kLanes; ++lane) body(i + lane, static_cast<size_t>(lane));
   }
   for (int64_t lane = 0; i < count; ++i, ++lane) body(i, static_cast<size_t>(lane));
@@ -238,7 +238,7 @@ LEEWAY_SIMD void convert_runs(const RunRange& range, const From* from, To* to) {
     fetch_ahead(range, run, to);
     const From* const own = from + offset;
     To* const target = to + offset;
-#pragma GCC ivdep
+    LEEWAY_INDEPENDENT
     for (int64_t i = 0; i < length; ++i) target[i] = converted<To>(own[i]);
   });
 }
@@ -276,7 +276,7 @@ BlockSums merge_steps_block(const StepsConstants& constants, const StepsBlock<Sc
 template <class Scalar>
 LEEWAY_SIMD void add_difference(const Scalar* before, const Scalar* after, int64_t count,
                                 Scalar* sum) {
-#pragma GCC ivdep
+  LEEWAY_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) sum[i] += after[i] - before[i];
 }
 

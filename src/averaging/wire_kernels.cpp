@@ -125,7 +125,7 @@ template <class Scalar>
 LEEWAY_SIMD void encode_int8_block(const Scalar* values, int64_t count, uint8_t* encoded) {
   const Scalar inverse = write_scale(values, count, encoded);
   uint8_t* const codes = encoded + kScaleBytes;
-#pragma GCC ivdep
+  LEEWAY_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
     codes[i] = low_byte(clamped(values[i] * inverse) + kRounder<Scalar>);
   }
@@ -138,7 +138,7 @@ LEEWAY_SIMD void encode_int8_stochastic_block(const Scalar* values, int64_t coun
   const auto start = static_cast<uint32_t>(random);
   const auto step = static_cast<uint32_t>(random >> 32U) | 1U;
   uint8_t* const codes = encoded + kScaleBytes;
-#pragma GCC ivdep
+  LEEWAY_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
     const Scalar value = clamped(values[i] * inverse);
     const Scalar nearest = (value + kRounder<Scalar>)-kRounder<Scalar>;
@@ -155,7 +155,7 @@ template <class Scalar>
 LEEWAY_SIMD void decode_int8_block(const uint8_t* encoded, int64_t count, Scalar* values) {
   const Scalar scale = static_cast<Scalar>(scale_of(encoded));
   const uint8_t* const codes = encoded + kScaleBytes;
-#pragma GCC ivdep
+  LEEWAY_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
     values[i] = static_cast<Scalar>(static_cast<int8_t>(codes[i])) * scale;
   }
@@ -181,7 +181,7 @@ LEEWAY_SIMD void encode_ternary_block(const Scalar* values, int64_t count, uint8
   }
   const uint8_t* const d = digits.data();
   uint8_t* const codes = encoded + kScaleBytes;
-#pragma GCC ivdep
+  LEEWAY_INDEPENDENT
   for (int64_t k = 0; k < bytes; ++k) {
     codes[k] = static_cast<uint8_t>(d[k] + 3 * d[k + bytes] + 9 * d[k + 2 * bytes] +
                                     27 * d[k + 3 * bytes] + 81 * d[k + 4 * bytes]);
@@ -197,7 +197,7 @@ LEEWAY_SIMD void decode_ternary_block(const uint8_t* encoded, int64_t count, Sca
   for (int64_t begin = 0; begin < count; begin += bytes) {
     const int64_t length = std::min(bytes, count - begin);
     Scalar* const plane = values + begin;
-#pragma GCC ivdep
+    LEEWAY_INDEPENDENT
     for (int64_t k = 0; k < length; ++k) {
       const uint16_t code = rest[static_cast<size_t>(k)];
       const auto third = static_cast<uint16_t>((code * 171) >> 9);  // code / 3 for any byte

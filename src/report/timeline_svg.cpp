@@ -64,9 +64,9 @@ std::string style_of(const Work& work) {
 // Round, chunk, replicas and lag.
 std::string round_text(const Work& work) {
   if (work.lane == Lane::kEvaluation) {
-    return work.kind == WorkKind::kReduce
-               ? fmt::format("mean of replicas {} for evaluation", replicas_text(work.replicas))
-               : "a copy for evaluation";
+    const bool mean = work.kind == WorkKind::kReduce && work.replicas.size() > 1;
+    return mean ? fmt::format("mean of replicas {} for evaluation", replicas_text(work.replicas))
+                : "a copy for evaluation";
   }
   std::string text = fmt::format("round {}", work.index);
   if (work.lane == Lane::kRepair) text += " of repair";

@@ -79,7 +79,7 @@ void RunRecorder::worked(const WorkRecord& record) {
   statistics_.worked(record);
   rounds_.worked(record);
   count_bytes(record);
-  if (record.work.kind == WorkKind::kEvaluate) {
+  if (is_evaluation(record.work)) {
     const double seconds = (record.times.end - record.times.begin).seconds();
     evaluating_seconds_ += seconds / static_cast<double>(worker_count());
   }

@@ -11,8 +11,7 @@ constexpr double kFading = 0.98;  // decay of recent values, per merge
 
 RoundKeeper::RoundKeeper(const RunPlan& plan) {
   for (const LanePlan& lane : plan.lanes) {
-    const bool weights = lane.lane != Lane::kEvaluation && !lane.gradients && !lane.needs_every;
-    if (weights) weights_lane_ = lane.lane;
+    if (!lane.gradients && !lane.needs_every) weights_lane_ = lane.lane;
   }
 }
 

@@ -13,7 +13,7 @@ namespace leeway {
 
 // Trains all of `trained` in `folder` in simulated time and adds the losses to `result`. `trained`
 // is the request's own recipe or one with the same mesh. Costs and bytes are the request's, but
-// evaluating a stand-in is free, because it is not part of the run it stands for.
+// the validation forwards of a stand-in are free, because it is not part of the run it stands for.
 // `watch` gets the update and the loss, and returns whether to continue.
 using MathWatch = std::function<bool(int64_t update, double loss)>;
 Status train_on(const Cluster& cluster, const MethodRequest& request, const LoadedRecipe& trained,

@@ -37,6 +37,11 @@ void RoundMember::deliver(Message message) {
   }
 }
 
+const Message& RoundMember::answer(int64_t round, int64_t chunk) const {
+  LEEWAY_CHECK(has_answer(round, chunk), "a merge is of an answer that has arrived");
+  return answers_.at({round, chunk});
+}
+
 bool RoundMember::contributes_at(int64_t update) const {
   return update > last_update_ && update % (plan_.interval * stretch_) == 0;
 }
@@ -127,7 +132,8 @@ void RoundMember::check_bounds() const {
 
 void RoundMember::merged(int64_t round, int64_t chunk, int64_t lag) {
   constexpr double kFading = 0.9;
-  LEEWAY_CHECK(answers_.erase({round, chunk}) == 1, "a merge is of an answer that has arrived");
+  // While it was merged, answers that came in may have pushed it out.
+  answers_.erase({round, chunk});
   if (plan_.lag_limit > 0) {
     recent_lag_ = kFading * recent_lag_ + (1 - kFading) * static_cast<double>(lag);
     stretch_ = std::max<int64_t>(1, std::llround(std::ceil(recent_lag_ / plan_.lag_limit)));

@@ -27,6 +27,10 @@ class RoundMember {
   // Whether update `update` is one that a round belongs to, which has not begun.
   bool contributes_at(int64_t update) const;
   int64_t next_round() const;
+  // Whether a recorded contribution is possible at all: rounds and updates only go up.
+  bool can_contribute(int64_t round, int64_t update) const {
+    return round > last_round_ && update > last_update_;
+  }
   bool follows() const;  // the next round: takes part with weight zero
 
   struct Due {
@@ -39,7 +43,7 @@ class RoundMember {
   // The next merge at the boundary of an update; fixed lags wait for theirs. At a flush point all
   // that such a lag has under way is due at once.
   std::optional<Due> merge_due(int64_t updates_done, bool flush) const;
-  const Message& answer(int64_t round, int64_t chunk) const { return answers_.at({round, chunk}); }
+  const Message& answer(int64_t round, int64_t chunk) const;
   bool has_answer(int64_t round, int64_t chunk) const { return answers_.contains({round, chunk}); }
 
   // The round began at `update`; without `sent` this worker has no say in it. Rounds that were

@@ -33,6 +33,7 @@ Rounds::Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute)
     seats_.push_back({options, RoundOwner(options), RoundMember(options, updates, next_round)});
   }
   const LanePlan& copies = plan.evaluation;
+  LEEWAY_CHECK(copies.replicas == plan.replicas, "every replica sends its copy for evaluation");
   seats_.push_back({copies, RoundOwner(copies), RoundMember(copies, updates, 0)});
 }
 
@@ -275,6 +276,10 @@ bool Rounds::can_repeat(const Work& work) const {
   const Seat& lane = seat(work.lane);
   const RoundOwner::ChunkId id = {work.index, work.chunk};
   switch (work.kind) {
+    case WorkKind::kContribute: {
+      const int64_t update = work.update + (lane.plan.gradients ? 1 : 0);
+      return lane.member.can_contribute(work.index, update);
+    }
     case WorkKind::kReduce:
       return lane.owner.has(id, work.replicas);
     case WorkKind::kMerge:

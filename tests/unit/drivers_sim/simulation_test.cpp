@@ -137,9 +137,8 @@ TEST(Simulation, TheSameSeedGivesTheSameRun) {
 }
 
 TEST(Simulation, AStopRequestDrainsThePipeline) {
-  RunPlan plan = plan_of({.stages = 4, .extra_per_hop = 1}, 1000);
   for (const int64_t replicas : {1, 2}) {
-    plan.replicas = replicas;
+    const RunPlan plan = with_replicas(plan_of({.stages = 4, .extra_per_hop = 1}, 1000), replicas);
     const IdleWorkers workers = make_mesh(plan);
     Simulation simulation(jittery(1));
     Notebook recorder;

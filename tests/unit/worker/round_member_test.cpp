@@ -262,5 +262,31 @@ TEST(RoundMember, ALongLagStretchesTheInterval) {
   EXPECT_TRUE(member.contributes_at(62)) << "a lag of eight where four are allowed: every second";
 }
 
+// In the simulator messages arrive between the two ends of a merge: a worker that has stood still
+// for long has a full inbox, and the next answer pushes out the one that is being merged.
+TEST(RoundMember, AnAnswerMayBePushedOutWhileItIsMerged) {
+  RoundMember member(on_arrival(), 0, 0);
+  member.contributed(0, 1, true);
+  int64_t round = 0;
+  for (; member.missed() == 0; ++round) answer_all(member, round);
+  const auto due = member.merge_due(1, /*flush=*/false);
+  ASSERT_TRUE(due && due->arrived);
+  answer_all(member, round);
+  EXPECT_FALSE(member.has_answer(due->round, due->chunk));
+  member.merged(due->round, due->chunk, due->lag);
+  EXPECT_FALSE(merge_all(member, 2).empty());
+}
+
+TEST(RoundMemberDeathTest, AMergeNeedsItsAnswerAndIsMadeOnce) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  RoundMember member({.replicas = kChunks, .lag = 1}, 0, 0);
+  member.contributed(0, 1, true);
+  EXPECT_DEATH(member.answer(0, 0), "an answer that has arrived");
+  EXPECT_DEATH(member.contributed(0, 2, true), "takes part in each once");
+  answer_all(member, 0);
+  member.merged(0, 0, 1);
+  EXPECT_DEATH(member.merged(0, 0, 1), "merged once");
+}
+
 }  // namespace
 }  // namespace leeway
