@@ -6,8 +6,8 @@ SHELL := /bin/bash
 # packages: then only what needs nothing else is built.
 PRESET := $(if $(LEEWAY_TORCH),bare,release)
 JOBS := $(shell nproc 2>/dev/null || echo 2)
-# The warning about kineto, which the wheel does not ship and nobody here needs, would come first.
-CONFIGURE := cmake --log-level=ERROR $(if $(CI),-DLEEWAY_WERROR=ON)
+# Hides a warning about kineto, which the wheel does not ship and we do not need.
+CONFIGURE := cmake --log-level=ERROR -DLEEWAY_WERROR=$(if $(CI),ON,OFF)
 CTEST := ctest --output-on-failure -j2
 # The suites that CI runs under sanitizers: those where threads, lifetimes and bounds are subtle.
 SANITIZED := unit_worker unit_averaging unit_checkpoint unit_drivers_sim conformance_drivers
@@ -19,14 +19,15 @@ TSAN := OMP_THREAD_LIMIT=1 \
         TSAN_OPTIONS=suppressions=$(CURDIR)/tools/sanitizers/tsan.supp:halt_on_error=1
 SANITIZED_KINDS := '^(unit|property|conformance)$$'
 
-.PHONY: help setup build build-tests demo test test-long bench sanitize asan tsan lint format clean
+.PHONY: help setup needs-packages build build-tests demo test test-long bench sanitize asan tsan \
+        lint format clean
 
 help:
-	@echo 'make demo       train a small model asynchronously and synchronously, see it write'
-	@echo '                (first time: a minute of set-up, five of building, four of training)'
-	@echo 'make test       set up, build, run every test'
+	@echo 'make demo       train a small model asynchronously and synchronously, and sample from it'
+	@echo '                (first time: a minute of set-up, three of building, four of training)'
+	@echo 'make test       set up, build, run every test but the slow ones'
 	@echo 'make build      set up and build build/leeway'
-	@echo 'make test-long  the tests above, the slow ones, and the sanitizers over all of them'
+	@echo 'make test-long  every test, then make asan and make tsan'
 	@echo 'make bench      one table of speeds, beside PyTorch in the same run'
 	@echo 'make sanitize   the suites of worker, averaging, drivers and checkpoint under sanitizers'
 	@echo 'make asan       unit, property and conformance tests, address and undefined sanitizers'
@@ -39,12 +40,15 @@ help:
 setup:
 	@tools/setup
 
-# The program alone: nobody should wait for tests to compile before seeing a model train.
+needs-packages:
+	@test -z "$(LEEWAY_TORCH)" || { echo 'a build with LEEWAY_TORCH has no tests' >&2; exit 1; }
+
+# Only the program: seeing a model train must not wait for the tests to compile.
 build: setup
 	@$(CONFIGURE) --preset $(PRESET) -DLEEWAY_TESTS=OFF -DLEEWAY_BENCH=OFF
 	@cmake --build build -j $(JOBS) --target leeway
 
-build-tests:
+build-tests: needs-packages
 	@tools/setup tests
 	@$(CONFIGURE) --preset release -DLEEWAY_TESTS=ON -DLEEWAY_BENCH=ON
 	@cmake --build build -j $(JOBS)
@@ -60,7 +64,7 @@ demo: build
 	  --set averaging.merge=auto --set averaging.lag=auto
 	@echo
 	@echo 'The run is in out/demo: config.toml, events.jsonl, summary.json, checkpoints/, and'
-	@echo 'timeline.svg, a picture of who did what when. Charts of both runs, and the verdict:'
+	@echo 'timeline.svg, a picture of what each worker did and when. Charts of both, and the verdict:'
 	build/leeway report out/demo --against out/demo-synchronous --out out/demo/report.html
 
 test: build-tests
@@ -74,7 +78,7 @@ bench: build-tests
 	@cmake --build build --target bench
 
 # Only these suites and what they need are built.
-sanitize:
+sanitize: needs-packages
 	@tools/setup tests
 	@$(CONFIGURE) --preset asan
 	@cmake --build build-asan -j $(JOBS) --target $(SANITIZED)
@@ -83,23 +87,24 @@ sanitize:
 	@cmake --build build-tsan -j $(JOBS) --target $(SANITIZED)
 	$(TSAN) $(CTEST) --test-dir build-tsan -R '^($(subst $() ,|,$(SANITIZED)))$$'
 
-asan:
+asan: needs-packages
 	@tools/setup tests
 	@$(CONFIGURE) --preset asan
 	@cmake --build build-asan -j $(JOBS)
 	$(ASAN) $(CTEST) --test-dir build-asan -L $(SANITIZED_KINDS)
 
-tsan:
+tsan: needs-packages
 	@tools/setup tests
 	@$(CONFIGURE) --preset tsan
 	@cmake --build build-tsan -j $(JOBS)
 	$(TSAN) $(CTEST) --test-dir build-tsan -L $(SANITIZED_KINDS)
 
-lint:
+lint: needs-packages
 	@tools/setup tests
 	@tools/lint $(BASE)
 
 format:
+	@tools/setup tests
 	@git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | xargs clang-format -i
 
 clean:

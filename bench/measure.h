@@ -1,4 +1,4 @@
-// Measuring tools of the benchmarks.
+// Measuring tools for the benchmarks.
 #pragma once
 
 #include <ATen/ATen.h>

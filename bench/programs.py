@@ -1,4 +1,4 @@
-"""Helpers with which the rows of `make bench` call programs."""
+"""Helpers that the rows of `make bench` use to call programs."""
 
 import os
 import pathlib

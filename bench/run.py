@@ -309,7 +309,7 @@ def memory_note(optimizer, summary):
 
 
 def print_table(rows):
-    heads = ("what", "ours", "reference", "ratio", "asked", "peak MB", "its peak MB")
+    heads = ("what", "ours", "reference", "ratio", "target", "peak MB", "its peak MB")
     text = [[*row[:3], f"{row[3]:.2f}", *row[4:]] for row in rows]
     widths = [max(len(str(line[i])) for line in [heads, *text]) for i in range(len(heads))]
     rule = ["-" * width for width in widths]

@@ -1,5 +1,5 @@
 # cmake -DOUT=file.cpp -DFILES=name=path,... -P embed.cmake
-# Defines each file as a std::string_view of src/report/web_files.h; no path: an empty one.
+# Defines each file as a std::string_view of src/report/web_files.h; without a path it is empty.
 set(code "// Made by cmake/embed.cmake.\n#include \"report/web_files.h\"\n\nnamespace leeway {\n\n")
 string(REPLACE "," ";" pairs "${FILES}")
 foreach(pair ${pairs})

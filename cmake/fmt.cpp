@@ -1,4 +1,4 @@
-// {fmt}'s own functions, compiled once. Header-only, every file of ours that formats a text would
+// {fmt}'s own functions, compiled once. If it were header-only, every file that formats text would
 // compile them again, for about three seconds each.
 #include <fmt/format-inl.h>
 

@@ -5,9 +5,9 @@ if(LEEWAY_SANITIZE)
   add_link_options(-fsanitize=${LEEWAY_SANITIZE})
 endif()
 
-# Warnings are errors only where CI asks for it: another compiler may know a new one.
+# Warnings are errors only where CI asks for it: another compiler may have new ones.
 set(LEEWAY_WARNINGS -Wall -Wextra -Wshadow -Wconversion)
-# g++ 12 and 13 see overflows in std::string that are not there once its functions are inlined.
+# g++ 12 and 13 report overflows that do not exist once functions of std::string are inlined.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND LEEWAY_WARNINGS -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
        -Wno-restrict)
@@ -41,7 +41,7 @@ function(leeway_compile_options target)
   endif()
 endfunction()
 
-# The large headers are compiled once for everybody: with ATen (20 s) and without. A header also
+# The large headers are compiled once for all targets: with ATen (20 s) and without. A header also
 # costs where it is not used: json half a second in each file, and CLI11, whose functions are not
 # templates, six. So these two are left out.
 set(plain_headers <algorithm> <array> <cstdint> <functional> <map> <memory> <optional> <string>
@@ -56,14 +56,15 @@ target_precompile_headers(leeway_torch_header PRIVATE ${plain_headers} <ATen/ATe
                           <ATen/Parallel.h>)
 
 # leeway_library(folder [TORCH] [LIBRARIES folders...] [EXTERNAL targets...]): src/<folder>/*.cpp
-# Six files at a time are compiled as one, which shares what each would instantiate of json, CLI11
-# and ATen: a third of the time from nothing, and a changed file still compiles in under 30 s.
+# Six files at a time are compiled as one, so that they share their instantiations of json, CLI11
+# and ATen: a full build takes a third of the time, and a changed file still compiles in under 30 s.
 function(leeway_library folder)
   cmake_parse_arguments(arg "TORCH" "" "LIBRARIES;EXTERNAL" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp)
   add_library(leeway_${name} STATIC ${sources})
-  set_target_properties(leeway_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  set_target_properties(leeway_${name} PROPERTIES UNITY_BUILD ${LEEWAY_UNITY}
+                        UNITY_BUILD_BATCH_SIZE 6)
   if(arg_TORCH)
     leeway_compile_options(leeway_${name} TORCH)
   else()
@@ -78,7 +79,7 @@ function(leeway_library folder)
   endif()
 endfunction()
 
-# leeway_embed(target name=file...): embeds files in the program as strings, again when one changes.
+# leeway_embed(target name=file...): embeds files in the program as strings, anew when one changes.
 function(leeway_embed target)
   set(out ${CMAKE_BINARY_DIR}/${target}_files.cpp)
   set(pairs "")

@@ -161,8 +161,8 @@ const startTimeline = (root) => {
     const worker = rect.parentNode.dataset.worker;
     if (rect.dataset.several) {
       const busy = Math.round(rect.dataset.share * 100);
-      return `${rect.dataset.several}\n${worker}, busy ${busy} %\nzoom does not separate them; ` +
-        'draw fewer updates';
+      return `${rect.dataset.several}\n${worker}, busy ${busy} %\nzooming does not split them: ` +
+        '`leeway timeline --updates A:B` does';
     }
     const [index, update, version, delay, bytes, begin, took] =
       rect.dataset.w.split(' ').map(Number);

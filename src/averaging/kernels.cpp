@@ -15,8 +15,8 @@ namespace leeway {
 namespace {
 
 // Parallel sums, whatever the vector width: a fixed order that vectorizes.
-constexpr int64_t kLanes = 16;
-using Lanes = std::array<double, kLanes>;
+constexpr int64_t kSums = 16;
+using Lanes = std::array<double, kSums>;
 
 LEEWAY_SIMD_BODY double sum_of(const Lanes& lanes) {
   double sum = 0;
@@ -28,9 +28,9 @@ LEEWAY_SIMD_BODY double sum_of(const Lanes& lanes) {
 template <class Body>
 LEEWAY_SIMD_BODY void for_lanes(int64_t count, const Body& body) {
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
+  for (; i + kSums <= count; i += kSums) {
     LEEWAY_INDEPENDENT
-    for (int64_t lane = 0; lane < kLanes; ++lane) body(i + lane, static_cast<size_t>(lane));
+    for (int64_t lane = 0; lane < kSums; ++lane) body(i + lane, static_cast<size_t>(lane));
   }
   for (int64_t lane = 0; i < count; ++i, ++lane) body(i, static_cast<size_t>(lane));
 }
@@ -39,7 +39,7 @@ LEEWAY_SIMD_BODY void for_lanes(int64_t count, const Body& body) {
 template <class Element>
 LEEWAY_SIMD_BODY void copy_run(const Element* from, int64_t length, Element* to) {
   int64_t i = 0;
-  for (; i + kLanes <= length; i += kLanes) std::memcpy(to + i, from + i, kLanes * sizeof(Element));
+  for (; i + kSums <= length; i += kSums) std::memcpy(to + i, from + i, kSums * sizeof(Element));
   for (; i < length; ++i) to[i] = from[i];
 }
 

@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t kScaleBytes = 4;
 constexpr int64_t kTernaryMax = 512;
 constexpr int kPlanes = 5;  // values per byte
-constexpr int64_t kLanes = 16;
-using Lanes = std::array<double, kLanes>;
+constexpr int64_t kSums = 16;
+using Lanes = std::array<double, kSums>;
 
 template <class Scalar>
 using BitsOf = std::conditional_t<std::is_same_v<Scalar, float>, int32_t, int64_t>;
@@ -82,8 +82,8 @@ LEEWAY_SIMD_BODY uint32_t mixed(uint32_t x) {
 template <bool kSquares, class Scalar>
 LEEWAY_SIMD_BODY double lane_sum(const Scalar* values, int64_t padded) {
   Lanes lanes = {};
-  for (int64_t i = 0; i < padded; i += kLanes) {
-    for (int64_t lane = 0; lane < kLanes; ++lane) {
+  for (int64_t i = 0; i < padded; i += kSums) {
+    for (int64_t lane = 0; lane < kSums; ++lane) {
       const auto value = static_cast<double>(values[i + lane]);
       lanes[static_cast<size_t>(lane)] += kSquares ? value * value : value;
     }
@@ -104,7 +104,7 @@ LEEWAY_SIMD_BODY TernaryRule ternary_rule(const Scalar* values, int64_t padded, 
   const double threshold = 0.6 * std::sqrt(square);
   const auto compared = static_cast<Scalar>(threshold);
   // Separate from the sum: a conditional conversion to fp64 would be a branch.
-  std::array<Scalar, kTernaryMax + kLanes> kept;
+  std::array<Scalar, kTernaryMax + kSums> kept;
   BitsOf<Scalar> kept_count = 0;
   for (int64_t i = 0; i < padded; ++i) {
     const Scalar size = std::abs(values[i]);
@@ -164,8 +164,8 @@ LEEWAY_SIMD void decode_int8_block(const uint8_t* encoded, int64_t count, Scalar
 template <class Scalar>
 LEEWAY_SIMD void encode_ternary_block(const Scalar* values, int64_t count, uint8_t* encoded) {
   // Padded: to whole lanes for the sums, to whole bytes for the digits.
-  std::array<Scalar, kTernaryMax + kLanes> copy;
-  const int64_t padded = (count + kLanes - 1) / kLanes * kLanes;
+  std::array<Scalar, kTernaryMax + kSums> copy;
+  const int64_t padded = (count + kSums - 1) / kSums * kSums;
   const int64_t bytes = ternary_codes(count);
   std::copy_n(values, count, copy.begin());
   std::fill(copy.begin() + count, copy.begin() + std::max(padded, kPlanes * bytes), Scalar{0});
@@ -173,7 +173,7 @@ LEEWAY_SIMD void encode_ternary_block(const Scalar* values, int64_t count, uint8
   std::memcpy(encoded, &rule.scale, sizeof rule.scale);
 
   const auto threshold = static_cast<Scalar>(rule.threshold);
-  std::array<uint8_t, kTernaryMax + kLanes> digits;
+  std::array<uint8_t, kTernaryMax + kSums> digits;
   for (int64_t i = 0; i < kPlanes * bytes; ++i) {
     const Scalar value = copy[static_cast<size_t>(i)];
     digits[static_cast<size_t>(i)] =

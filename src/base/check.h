@@ -9,8 +9,8 @@
 
 namespace leeway {
 
-// Whose work a check belongs to: a failing one prints it, so that the run can be repeated up to
-// there. It holds for this thread as long as the scope lives.
+// Whose work a check belongs to. A failing check prints it, so that the run can be repeated up to
+// that point. It applies to this thread while the scope exists.
 struct CheckContext {
   WorkerId worker;
   int64_t update = 0;

@@ -10,7 +10,7 @@ namespace leeway {
 
 inline constexpr double kNanosPerSecond = 1e9;
 
-// Saturates: what would be more than max() stays there, the end of virtual time.
+// Saturates: a sum or product beyond max(), the end of virtual time, stays there.
 struct Nanos {
   int64_t count = 0;
   static constexpr Nanos max() { return {std::numeric_limits<int64_t>::max()}; }

@@ -163,7 +163,7 @@ void add_prepare(CLI::App& data, Action& chosen) {
       ->allow_extra_args(false);
   command
       ->add_option("--threads", options.threads,
-                   "Encoder threads, no more than 4 of which are used; 0: all cores")
+                   "Encoder threads, at most 4; 0: as many as there are cores, up to 4")
       ->capture_default_str();
   command->callback([arguments, &chosen] { chosen = [=] { return run_prepare(*arguments); }; });
 }

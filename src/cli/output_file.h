@@ -13,7 +13,7 @@ struct OutputKind {
   std::string_view ending;
   std::string_view opening;
 };
-inline constexpr OutputKind kReportPage = {".html", "<!doctype html>\n<html lang="};
+inline constexpr OutputKind kReportFile = {".html", "<!doctype html>\n<html lang="};
 inline constexpr OutputKind kTimelinePicture = {".svg", "<svg xmlns="};
 inline constexpr OutputKind kTrace = {".json", R"({"displayTimeUnit":)"};
 inline constexpr OutputKind kPlannedRecipe = {".toml", "# Proposed by `leeway plan`.\n"};

@@ -16,7 +16,7 @@
 #include "recipe/mesh_report.h"
 #include "recipe/stage_options.h"
 #include "recipe/vocabulary.h"
-#include "simulate/plan.h"
+#include "simulate/mesh_plan.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
 
@@ -33,7 +33,7 @@ bool averages(const Recipe& recipe) {
   return recipe.mesh.replicas > 1 && recipe.averaging.method == AveragingMethod::kSparse;
 }
 
-std::string candidates_table(const Plan& plan) {
+std::string candidates_table(const MeshPlan& plan) {
   std::vector<Row> rows;
   for (const Candidate& candidate : plan.candidates) {
     const Recipe& recipe = candidate.recipe.recipe;
@@ -54,7 +54,7 @@ std::string candidates_table(const Plan& plan) {
       rows);
 }
 
-std::string why(const Plan& plan, const Cluster& cluster) {
+std::string why(const MeshPlan& plan, const Cluster& cluster) {
   const Candidate& chosen = plan.candidates.front();
   const Recipe& recipe = chosen.recipe.recipe;
   const std::set<size_t> used(chosen.placement.begin(), chosen.placement.end());
@@ -65,7 +65,7 @@ std::string why(const Plan& plan, const Cluster& cluster) {
   if (recipe.pipeline.recompute) text += ", with recomputation";
   text += "\n";
   if (used.size() < cluster.machines.size())
-    text += "  the others are left out: too little memory, or links that everyone would wait for\n";
+    text += "  the others are left out: too little memory, or links that would slow all down\n";
   if (recipe.mesh.stages > 1) {
     text += fmt::format(
         "  depth: {} microbatches in flight hide a pipeline's links; no gradient is more than one "
@@ -77,7 +77,7 @@ std::string why(const Plan& plan, const Cluster& cluster) {
         "  averaging: {:g} of the weights every {} update{}, merged {:.1f} updates later on "
         "average\n",
         recipe.averaging.fraction, recipe.averaging.interval,
-        recipe.averaging.interval == 1 ? "" : "s", mean_of(plan.result.lags));
+        recipe.averaging.interval == 1 ? "" : "s", mean_value(plan.result.lags));
   }
   if (cluster.eventful_s > 0)
     text +=
@@ -128,7 +128,7 @@ Status run(const PlanArguments& arguments) {
   LEEWAY_ASSIGN(const int64_t vocabulary, scenario_vocabulary(scenario, base.recipe));
   const Result<int64_t> of_data = recipe_vocabulary(base.recipe.data);
   Progress progress(clock, "planning", 0);
-  LEEWAY_ASSIGN(const Plan plan,
+  LEEWAY_ASSIGN(const MeshPlan plan,
                 plan_for({.scenario = scenario,
                           .cluster = cluster,
                           .vocabulary = vocabulary,

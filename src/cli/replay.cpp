@@ -71,7 +71,7 @@ Status compare(const Recording& recording, const ReplayRecorder& recorder, const
   }
   if (hash != recording.weights_hash) {
     return Error{
-        fmt::format("different: the final weights hash to {}, recorded was {}; did the run use "
+        fmt::format("different: the final weights hash to {}, but {} was recorded; did the run use "
                     "another machine or another number of threads?",
                     hash, recording.weights_hash)};
   }

@@ -150,7 +150,7 @@ void print_text(const std::vector<RunData>& runs, const ReportArguments& argumen
 Status run(ReportArguments arguments) {
   if (!arguments.against.empty()) arguments.runs.push_back(arguments.against);
   const Path page = arguments.out.empty() ? default_page(arguments.runs) : Path(arguments.out);
-  if (!arguments.out.empty()) LEEWAY_TRY(check_output_file("--out", page, kReportPage));
+  if (!arguments.out.empty()) LEEWAY_TRY(check_output_file("--out", page, kReportFile));
   for (const auto& [option, folder] :
        {std::pair{"--csv", arguments.csv}, std::pair{"--tensorboard", arguments.tensorboard}}) {
     if (!folder.empty()) LEEWAY_TRY(check_output_folder(option, folder));

@@ -181,7 +181,7 @@ void add_simulate(CLI::App& app, Action& chosen) {
   add_scenario_arguments(*command, arguments->scenario);
   command->add_option("--out", arguments->out,
                       "Write results.json, and runs of simulate.math, to this folder [with "
-                      "simulate.math out/SCENARIO-simulated, else nothing is written]");
+                      "simulate.math out/SCENARIO-simulated; otherwise nothing is written]");
   command->add_flag("--json", arguments->json, "Print results.json to standard output");
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }

@@ -96,7 +96,7 @@ void print_averaging(const nlohmann::json& json) {
   fmt::print("averaging sent {}, gradient all-reduce would have sent {}: {:.1f} %\n",
              human_bytes(sent), human_bytes(usual),
              100 * static_cast<double>(sent) / static_cast<double>(usual));
-  std::string line = fmt::format("{} rounds", human_count(json["rounds"].get<uint64_t>()));
+  std::string line = counted(json["rounds"].get<uint64_t>(), "round");
   if (!json["lag_mean"].is_null()) {
     line += fmt::format(", merged {:.1f} updates after sending (at most {})",
                         json["lag_mean"].get<double>(), json["lag_max"].get<int64_t>());

@@ -1,5 +1,6 @@
 // leeway version
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <torch/version.h>
 
@@ -11,7 +12,7 @@ namespace leeway::cli {
 
 void add_version(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand(
-      "version", "Print the version of Leeway and LibTorch, and whether it has CUDA");
+      "version", "Print the versions of Leeway and LibTorch, and whether LibTorch has CUDA");
   command->footer("Example:\n  leeway version");
   command->callback([&chosen] {
     chosen = [] {

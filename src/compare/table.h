@@ -17,7 +17,7 @@ struct ComparisonResults {
   std::string command;  // that reproduces them
 };
 
-// What a page shows: {title, columns, rows, notes, fair}. A cell is a text, null, {text, value}
+// What a page shows: {title, columns, rows, notes, fair}. A cell is a string, null, {text, value}
 // with the number behind the text, or {failed} with the reason; `fair` is a sentence.
 nlohmann::ordered_json comparison_json(const ComparisonResults& results);
 

@@ -32,7 +32,7 @@ AveragingCompute::LaneState& AveragingCompute::at(Lane lane) {
 const AveragingCompute::LaneState& AveragingCompute::at(Lane lane) const {
   const auto found = std::find_if(lanes_.begin(), lanes_.end(),
                                   [&](const LaneState& l) { return l.options.lane == lane; });
-  LEEWAY_CHECK(found != lanes_.end(), "a lane of this run");
+  LEEWAY_CHECK(found != lanes_.end(), "the lane belongs to this run");
   return *found;
 }
 

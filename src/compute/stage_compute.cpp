@@ -128,7 +128,7 @@ EvaluationOptions StageCompute::evaluation_options() const {
 
 RoundNorms StageCompute::merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer,
                                bool contributed) {
-  norms_.reset();  // averaged gradients have other norms
+  norms_.reset();  // averaged gradients have different norms
   return averaging_.merge(lane, round, chunk, answer, contributed);
 }
 
@@ -138,7 +138,7 @@ bool StageCompute::fits(Lane lane, int64_t round, int64_t chunk, const at::Tenso
   return payload.sizes() == weights.sizes() && payload.scalar_type() == weights.scalar_type();
 }
 
-// The only replica's copy is held right behind this, before the weights change.
+// With one replica no clone is needed: hold_for_evaluation() copies the weights before they change.
 at::Tensor StageCompute::copy_for_evaluation() const {
   const bool alone = options_.sampler.replicas == 1;
   return alone ? stage_.weights() : stage_.weights().clone();

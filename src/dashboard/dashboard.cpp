@@ -64,14 +64,14 @@ Error bind_error(int number, const DashboardOptions& options) {
     return usage_error(port + ": the port is taken; choose another, or 0 for a free one");
   if (number == EACCES)
     return usage_error(port +
-                       ": this port is for the system alone; choose one from 1024 on, or 0 for a "
+                       ": ports below 1024 need root; choose 1024 or above, or 0 for a "
                        "free one");
   if (number == EADDRNOTAVAIL)
     return usage_error(
-        fmt::format("{} is no address of this machine; choose one that it has", options.host));
+        fmt::format("{} is not an address of this machine; choose one that it has", options.host));
   return usage_error(
-      fmt::format("cannot wait for connections on {} ({}); name an address of this machine, such "
-                  "as 0.0.0.0 for all of them",
+      fmt::format("cannot listen on {} ({}); name an address of this machine, such as 0.0.0.0 for "
+                  "all of them",
                   options.host, number == 0 ? "there is no such address" : std::strerror(number)));
 }
 

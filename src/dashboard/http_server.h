@@ -1,6 +1,6 @@
-// httplib's server, which limits each piece of a request: here a whole connection is limited in
-// bytes and time, and all of them can be ended at once. For dashboard.cpp alone: httplib is slow to
-// compile.
+// httplib's server with stricter limits: httplib limits each piece of a request; this limits a
+// whole connection in bytes and time, and can end all of them at once. Only dashboard.cpp includes
+// it: httplib is slow to compile.
 #pragma once
 
 #include <httplib.h>
@@ -30,7 +30,7 @@ class Connection final : public httplib::Stream {
       : socket_(socket), clock_(clock), read_until_(clock.now() + kReadTime) {}
 
   bool is_readable() const override { return ready(POLLIN, Nanos{}); }
-  // Not whether there is room, which write() waits for, but whether anybody is there.
+  // Whether the client is still there, not whether there is room: write() waits for that.
   bool is_writable() const override {
     char byte = 0;
     const ssize_t got = ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -38,7 +38,7 @@ class Connection final : public httplib::Stream {
   }
 
   ssize_t read(char* to, size_t size) override {
-    // The whole request has a time and a size, not each piece of it.
+    // Time and size are limited for the whole request, not for each piece of it.
     if (bytes_ >= kRequestBytesMax || !ready(POLLIN, read_until_ - clock_.now())) return -1;
     const ssize_t got = ::recv(socket_, to, std::min(size, kRequestBytesMax - bytes_), 0);
     bytes_ += static_cast<size_t>(std::max<ssize_t>(got, 0));
@@ -57,7 +57,8 @@ class Connection final : public httplib::Stream {
     return static_cast<ssize_t>(size);
   }
 
-  // Reads what a client still sends, for a moment: closing over it would take the answer away.
+  // Reads what the client still sends, for a moment: closing a socket with unread data resets the
+  // connection, and the client would lose the answer.
   void drain() {
     constexpr Nanos kMoment = {200'000'000};
     const Nanos until = clock_.now() + kMoment;
@@ -98,14 +99,15 @@ class HttpServer final : public httplib::Server {
       return HandlerResponse::Handled;
     });
     new_task_queue = [] { return new Pool; };
-    // A port whose last user has just ended is free; httplib's own options share one in use.
+    // Takes over a port whose last user has just ended. httplib's own options would also share a
+    // port that is in use.
     set_socket_options([](socket_t socket) {
       const int yes = 1;
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     });
   }
 
-  // The port, or -1 and a reason in errno; 0 there: the host has no address.
+  // The port; or -1, with the reason in errno (0: the host name has no address).
   int bind(const std::string& host, int port) {
     errno = 0;
     if (port == 0) return bind_to_any_port(host);
@@ -116,24 +118,24 @@ class HttpServer final : public httplib::Server {
     thread_ = std::thread([this] {
       ::pthread_setname_np(::pthread_self(), "dashboard");  // its pool's threads inherit it
       listen_after_bind();
-      svr_sock_ = INVALID_SOCKET;  // it is closed, and its number may be another's
+      svr_sock_ = INVALID_SOCKET;  // it is closed, and its number may be reused
     });
   }
 
   ~HttpServer() override {
     if (!thread_.joinable()) return;
-    ::shutdown(svr_sock_, SHUT_RDWR);  // not stop(), which does nothing before the thread listens
+    ::shutdown(svr_sock_, SHUT_RDWR);  // not stop(), which does nothing until the thread listens
     {
       const std::lock_guard lock(mutex_);
       ending_ = true;
-      for (const int socket : open_) ::shutdown(socket, SHUT_RDWR);  // whoever waits wakes up
+      for (const int socket : open_) ::shutdown(socket, SHUT_RDWR);  // wakes threads that wait
     }
     thread_.join();
   }
 
  private:
   static constexpr size_t kThreads = 16;
-  static constexpr int kAcceptedMax = 80;  // those beyond it wait in the system
+  static constexpr int kAcceptedMax = 80;  // more connections wait in the kernel's queue
 
   class Pool final : public httplib::ThreadPool {
    public:
@@ -155,7 +157,7 @@ class HttpServer final : public httplib::Server {
       Connection connection(socket, clock_);
       bool closed = false;
       process_request(connection, /*close_connection=*/true, closed, [](httplib::Request& request) {
-        request.headers.erase("Accept-Encoding");  // packing costs more than loopback
+        request.headers.erase("Accept-Encoding");  // compressing costs more than it saves here
         request.ranges.clear();
       });
       ::shutdown(socket, SHUT_WR);
@@ -175,8 +177,8 @@ class HttpServer final : public httplib::Server {
   }
 
   const Clock& clock_;
-  std::thread thread_;  // accepts
-  std::mutex mutex_;    // guards what follows
+  std::thread thread_;  // accepts connections
+  std::mutex mutex_;    // guards the members below
   bool ending_ = false;
   std::set<int> open_;
 };

@@ -17,8 +17,8 @@ uint64_t window_at(const SamplerOptions& options, MicrobatchId m, ReplicaId r, i
   LEEWAY_CHECK(m.value >= 0, "microbatches are counted from 0");
   LEEWAY_CHECK(r.value >= 0 && r.value < options.replicas, "a replica outside the mesh");
   LEEWAY_CHECK(i >= 0 && i < options.microbatch, "a sequence outside the microbatch");
-  // All replicas share one line of sequences, or each has its own; an epoch is `windows` sequences
-  // of it.
+  // All replicas share one stream of sequences, or each has its own; an epoch is `windows`
+  // sequences of it.
   const auto replicas = static_cast<uint64_t>(options.replicas);
   const auto replica = static_cast<uint64_t>(r.value);
   const uint64_t windows =

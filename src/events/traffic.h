@@ -1,4 +1,4 @@
-// What the bytes that workers send each other are for: every count of them follows this.
+// What the bytes that workers send each other are for. Every count of bytes uses these purposes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The loss of a model on held-out text. Validation during a run and `leeway eval` share it.
+// The loss of a trained model on held-out text, for `leeway eval`.
 #pragma once
 
 #include <ATen/ATen.h>

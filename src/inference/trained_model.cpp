@@ -10,8 +10,8 @@ Result<TrainedModel> TrainedModel::load(const Path& run, const at::Device& devic
   std::error_code code;
   const Path folder = std::filesystem::canonical(run, code);  // also strips a trailing slash
   if (code || !std::filesystem::is_directory(folder, code)) {
-    return usage_error(
-        fmt::format("{} is not a run folder; name one made by `leeway train --out`", run.string()));
+    return usage_error(fmt::format(
+        "{} is not a run folder; name one that `leeway train --out` wrote", run.string()));
   }
   TrainedModel trained;
   if (checkpoint_update(folder)) {

@@ -18,7 +18,7 @@ LEEWAY_SIMD_BODY uint16_t bf16_bits(float value) {
 
 }  // namespace
 
-// Pointers of a block never overlap; "ivdep" tells the compiler, which then omits its checks.
+// A block's pointers never overlap: LEEWAY_INDEPENDENT lets the compiler omit its checks.
 
 template <class Scalar>
 LEEWAY_SIMD void adam_block(const StepConstants& constants, const ElementBlock<Scalar>& block) {
@@ -113,11 +113,11 @@ LEEWAY_SIMD void copy_block(const From* from, int64_t count, To* to) {
 template <class Scalar>
 LEEWAY_SIMD double sum_of_squares(const Scalar* values, int64_t count) {
   // Sixteen parallel sums, whatever the vector width: a fixed order that vectorizes.
-  constexpr int64_t kLanes = 16;
-  double lanes[kLanes] = {};
+  constexpr int64_t kSums = 16;
+  double lanes[kSums] = {};
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int64_t lane = 0; lane < kLanes; ++lane) {
+  for (; i + kSums <= count; i += kSums) {
+    for (int64_t lane = 0; lane < kSums; ++lane) {
       const double value = static_cast<double>(values[i + lane]);
       lanes[lane] += value * value;
     }

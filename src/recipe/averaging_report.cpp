@@ -70,7 +70,7 @@ std::string merge_text(const AveragingOptions& averaging) {
   if (averaging.method == AveragingMethod::kAllreduce)
     return "waits for the mean before it updates";
   if (averaging.merge == MergePolicy::kOnArrival) {
-    return fmt::format("on arrival, without replicas that are {:g} ms late{}",
+    return fmt::format("on arrival, leaving out replicas more than {:g} ms late{}",
                        averaging.deadline_ms, rule_text(averaging));
   }
   if (averaging.lag == 0) return "waits for the mean right away" + rule_text(averaging);
@@ -90,7 +90,7 @@ std::string numbers_text(const Recipe& recipe, const AveragingTraffic& traffic) 
   const auto count = [](double numbers) {
     return human_count(static_cast<uint64_t>(numbers + 0.5));
   };
-  return fmt::format("{} numbers in {}; a worker sends {}", range(&StageTraffic::numbers, count),
+  return fmt::format("{} values in {}; a worker sends {}", range(&StageTraffic::numbers, count),
                      word_of(recipe.averaging.wire),
                      range(&StageTraffic::round_bytes, shown_bytes));
 }
@@ -107,7 +107,7 @@ std::string stability_text(const Recipe& recipe) {
   const auto limit = stability_limit(options);
   if (!limit) return "";
   return fmt::format(
-      "  in flight  {:.3g} rounds of each number (lag * fraction / interval); {} is stable up to "
+      "  in flight  {:.3g} rounds of each weight (lag * fraction / interval); {} is stable up to "
       "{:.3g}\n",
       rounds_in_flight(options), word_of(averaging.correction), *limit);
 }

@@ -123,7 +123,7 @@ std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
 LanePlan evaluation_lane(const Recipe& recipe, int64_t vocabulary) {
   LanePlan plan = common_plan(recipe, Lane::kEvaluation);
   plan.lag.reset();
-  if (recipe.mesh.replicas == 1) plan.deadline.reset();  // it waits for nobody but itself
+  if (recipe.mesh.replicas == 1) plan.deadline.reset();  // there is no other replica to wait for
   for (const StageOptions& stage : stage_options(recipe, vocabulary)) {
     const CutOptions whole = {.parameters = stage_parameters(stage)};
     plan.sizes.push_back({whole, WireFormat::kF32, stage.master});

@@ -198,7 +198,7 @@ void RunReader::evaluated(const Event& event) {
   if (!loss) return;
   Standing at = now_;
   at.update = event.integer("update").value_or(now_.update);
-  at.tokens = static_cast<int64_t>(static_cast<double>(at.update) * tokens_per_update_ + 0.5);
+  at.tokens = std::llround(static_cast<double>(at.update) * tokens_per_update_);
   at.seconds = event.number("seconds").value_or(now_.seconds);
   put(Curve::kValidLoss, at, *loss);
   data_.headline.valid_loss = *loss;

@@ -35,15 +35,15 @@ void put_double(std::string& out, int field, double value) {
   put_little_endian(out, std::bit_cast<uint64_t>(value));
 }
 void put_float(std::string& out, int field, float value) {
-  put_varint(out, static_cast<uint64_t>(field << 3 | 5));
+  put_varint(out, static_cast<uint64_t>(field) << 3 | 5);
   put_little_endian(out, std::bit_cast<uint32_t>(value));
 }
 void put_integer(std::string& out, int field, int64_t value) {
-  put_varint(out, static_cast<uint64_t>(field << 3));
+  put_varint(out, static_cast<uint64_t>(field) << 3);
   put_varint(out, static_cast<uint64_t>(value));
 }
 void put_bytes(std::string& out, int field, std::string_view bytes) {
-  put_varint(out, static_cast<uint64_t>(field << 3 | 2));
+  put_varint(out, static_cast<uint64_t>(field) << 3 | 2);
   put_varint(out, bytes.size());
   out += bytes;
 }

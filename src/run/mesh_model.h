@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "checkpoint/saved_run.h"
 #include "config/recipe.h"
-#include "recipe/run_plan.h"
+#include "recipe/make_plan.h"
 #include "worker/workers.h"
 
 namespace leeway {

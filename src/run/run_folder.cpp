@@ -16,7 +16,7 @@ Result<bool> check_run_folder(const Path& folder, ExistingRun existing) {
         fmt::format("{} has no run to resume; drop --resume to start one", folder.string()));
   }
   if (state == RunFolderState::kNone) {
-    std::error_code code;  // a missing folder is as good as an empty one
+    std::error_code code;  // a missing folder counts as empty
     if (!fs::is_directory(folder, code) || fs::is_empty(folder, code)) return false;
     return usage_error(
         fmt::format("{} contains other files; choose another --out", folder.string()));

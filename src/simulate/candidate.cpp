@@ -108,7 +108,7 @@ PipelineTimes times_of(const PlanInputs& inputs, const Recipe& recipe, const Pla
   return times;
 }
 
-// Bytes missing on the machine that is shortest of memory; 0 or less: it fits.
+// Bytes missing on the machine that lacks the most; 0 or less: it fits.
 struct Lack {
   double bytes = 0;
   std::string sentence = {};

@@ -34,7 +34,7 @@ struct Refusal {
   enum class Kind { kMemory, kTokens, kRecipe };
   Kind kind = Kind::kRecipe;
   std::string sentence = {};
-  double lacking = 0;  // for kMemory: bytes missing on the machine that is shortest of memory
+  double lacking = 0;  // for kMemory: bytes missing on the machine that lacks the most
 };
 
 struct PlanInputs {

@@ -165,7 +165,7 @@ void note_stability(MethodResult& result) {
   if (result.lags.empty() ||
       (method != AveragingMethod::kSparse && method != AveragingMethod::kDiloco))
     return;
-  if (const auto warning = stability_warning(stability_options(recipe, mean_of(result.lags))))
+  if (const auto warning = stability_warning(stability_options(recipe, mean_value(result.lags))))
     result.notes.push_back(*warning);
 }
 

@@ -21,7 +21,7 @@ Json stages_json(const MethodResult& result) {
     const StageResult& stage = result.stages[s];
     json.push_back({{"stage", s},
                     {"busy", stage.busy},
-                    {"delay_mean", mean_of(stage.delays)},
+                    {"delay_mean", mean_value(stage.delays)},
                     {"delays", histogram_json(stage.delays)},
                     {"memory_bytes", stage.memory_bytes}});
   }
@@ -54,7 +54,7 @@ Json method_json(const Cluster& cluster, const MethodResult& result) {
   json["bytes_averaging"] = result.bytes.averaging;
   json["bytes_evaluation"] = result.bytes.evaluation;
   json["rounds"] = result.rounds;
-  json["lag_mean"] = result.lags.empty() ? Json(nullptr) : Json(mean_of(result.lags));
+  json["lag_mean"] = result.lags.empty() ? Json(nullptr) : Json(mean_value(result.lags));
   json["lags"] = histogram_json(result.lags);
   json["by_stage"] = stages_json(result);
   json["by_site"] = Json::array();

@@ -37,7 +37,7 @@ std::string distribution(const ValueCounts& histogram) {
   for (const auto& [value, count] : often)
     parts.push_back(fmt::format("{} {:.0f} %", value, 100 * static_cast<double>(count) / all));
   std::string text =
-      fmt::format("{:.3g} on average: {}", mean_of(histogram), fmt::join(parts, ", "));
+      fmt::format("{:.3g} on average: {}", mean_value(histogram), fmt::join(parts, ", "));
   if (often.size() < histogram.size()) text += fmt::format(", up to {}", largest_of(histogram));
   return text;
 }
@@ -180,7 +180,7 @@ std::string simulation_report(const Scenario& scenario, const Cluster& cluster,
   text += by_stage("delay, by stage", results, [](const StageResult& stage) {
     return stage.delays.empty()
                ? std::string("-")
-               : fmt::format("{:.2f} ({})", mean_of(stage.delays), largest_of(stage.delays));
+               : fmt::format("{:.2f} ({})", mean_value(stage.delays), largest_of(stage.delays));
   });
   text += by_stage("memory, by stage", results,
                    [](const StageResult& stage) { return shown_bytes(stage.memory_bytes); });

@@ -5,7 +5,7 @@
 
 namespace leeway {
 
-double mean_of(const ValueCounts& histogram) {
+double mean_value(const ValueCounts& histogram) {
   double sum = 0, count = 0;
   for (const auto& [value, times] : histogram) {
     sum += static_cast<double>(value) * static_cast<double>(times);

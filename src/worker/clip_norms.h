@@ -25,19 +25,19 @@ class ClipNorms {
   void deliver_norms(int64_t update, StageId from, at::Tensor norms);
   void deliver_total(int64_t update, at::Tensor total);
 
-  // This stage's own, of the update that is next; undefined: not known (no compute).
+  // This stage's own norms for the next update; undefined without compute.
   void set_own(at::Tensor norms) { own_ = std::move(norms); }
   const at::Tensor& own() const { return own_; }
 
   // Whether everything that this stage waits for before `update` has arrived.
   bool arrived(int64_t update) const;
-  // The squared norm of the model's gradients, or nothing where it is not shared.
+  // The squared norm of the model's gradients; nothing if norms are not shared.
   std::optional<double> total(int64_t update) const;
   void updated(int64_t update);  // what was sent for it is no longer needed
 
  private:
   StageId stage_;
-  int64_t stages_ = 1;  // that share their norms
+  int64_t stages_ = 1;  // stages that share their norms
   at::Tensor own_;
   std::map<int64_t, std::map<StageId, at::Tensor>> norms_;  // stage 0: by update and stage
   std::map<int64_t, at::Tensor> totals_;                    // other stages: by update

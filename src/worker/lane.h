@@ -38,11 +38,11 @@ struct LanePlan {
   double lag_limit = 0;                // guard: above this lag rounds are less frequent; 0: none
   bool gradients = false;    // rounds come before the update, and the update waits for them
   bool needs_every = false;  // rounds of steps: a missing answer is asked for again
-  bool rotates = true;       // owners move on from round to round
+  bool rotates = true;       // chunks change owners from round to round
   std::vector<ChunkSizes> sizes = {};  // by stage
 
   int64_t chunks() const { return lane == Lane::kEvaluation ? 1 : std::min(replicas, kOwnersMax); }
-  // Who sums a chunk. Depends on the recipe's replicas, never on which ones are alive.
+  // The replica that averages a chunk. Depends on the recipe's replicas, not on which are alive.
   ReplicaId owner(int64_t round, int64_t chunk) const {
     if (lane == Lane::kEvaluation) return {0};
     return {(chunk + (rotates ? round % replicas : 0)) % replicas};

@@ -21,8 +21,9 @@ enum class MessageKind : uint8_t {
   kTotalNorm,     // the whole model's squared gradient norm for update `index`, from stage 0
   kEvaluation,    // activations of validation batch `index` of update `update`, to the next stage
   kEvaluated,     // batch `index` is done, from the last stage to stage 0
-  kStop,          // from the driver to stage 0: end at the next possible flush point
-  kFlushAt,       // from stage 0: the run ends with update `index`
+  kStop,          // from the driver to stage 0: end at the next possible flush point; from another
+                  // replica to all stages: end with update `index`
+  kFlushAt,       // from stage 0: the session ends with update `index`
   kContribution,  // chunk `chunk` of round `index`, to its owner; without a payload: weight zero
   kAnswer,        // the mean of that chunk over `replicas`, from its owner to all replicas
   kDeadline,      // from the driver: stop waiting for parts of that chunk

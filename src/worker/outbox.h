@@ -1,5 +1,5 @@
-// A worker's two ways out: messages to other workers, and reports to whoever keeps the run's
-// recorder. A driver stands behind both.
+// A worker's two ways out: messages to other workers, and reports to the run's recorder. A driver
+// stands behind both.
 #pragma once
 
 #include "base/time.h"
@@ -13,11 +13,11 @@ class Outbox {
  public:
   virtual ~Outbox() = default;
   virtual void send(Message message) = 0;
-  // Delivers the message to its own sender once so much time has passed.
+  // Delivers the message to its own sender after this much time.
   virtual void remind(Message message, Nanos after) = 0;
 };
 
-// Keeps the recorder of a run. One call at a time: the driver sees to it.
+// Records a run. The driver makes one call at a time.
 class Recorder {
  public:
   virtual ~Recorder() = default;
@@ -27,9 +27,9 @@ class Recorder {
   virtual void evaluated(const StageEvaluation& evaluation) = 0;
   virtual void saved(StageState state) = 0;
 
-  // The run cannot go on (it diverged, the disk is full): the driver stops without draining.
+  // The run cannot continue (it diverged, the disk is full): the driver stops without draining.
   virtual bool abandoned() const = 0;
-  // A person wants an end: the driver tells stage 0, and the pipeline drains.
+  // The user wants to stop: the driver tells stage 0, and the pipeline drains.
   virtual bool stop_wanted() const = 0;
 };
 

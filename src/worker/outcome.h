@@ -1,5 +1,5 @@
-// What run() made of a piece of work, for finish() to send and report. A field is set only by the
-// work that it belongs to, and never by a worker without compute.
+// What run() computed for a piece of work, for finish() to send and report. A field is set only by
+// the work that it belongs to, and never by a worker without compute.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@
 namespace leeway {
 
 struct Outcome {
-  WorkTimes times = {};        // the driver's
+  WorkTimes times = {};        // set by the driver
   at::Tensor payload = {};     // forward, backward, evaluate: for the neighbour; reduce: the answer
   at::Tensor clip_norms = {};  // squared gradient norms of an update, once they are complete
   std::optional<double> total_norm = {};  // update: squared, of the whole model

@@ -16,8 +16,8 @@ RoundMember::RoundMember(const LanePlan& plan, int64_t updates_done, int64_t nex
 
 void RoundMember::heard_of(int64_t round) { newest_heard_ = std::max(newest_heard_, round); }
 
-// Whether an answer is dropped depends on what this worker itself has done, not on what it has
-// heard: a replay, which hears of everything earlier, drops nothing that the run did not.
+// Whether an answer is dropped depends on what this worker has done, not on what it has heard: a
+// replay hears of everything earlier, and must drop the same answers as the run.
 void RoundMember::deliver(Message message) {
   const int64_t round = message.index;
   heard_of(round);
@@ -25,7 +25,7 @@ void RoundMember::deliver(Message message) {
   const auto flight = flights_.find(round);
   const bool known = flight != flights_.end();
   const bool given_up = round < wanted_from_ || round <= last_round_ - kFlightsMax;
-  // Where every answer counts, those that are still wanted have a flight.
+  // If every answer is needed, those still wanted belong to a flight.
   const bool done_with = plan_.needs_every && round <= last_round_;
   if (!known && (given_up || done_with)) return;
   if (known && flight->second.merged[static_cast<size_t>(message.chunk)]) return;
@@ -48,13 +48,13 @@ bool RoundMember::contributes_at(int64_t update) const {
 
 int64_t RoundMember::next_round() const {
   const int64_t own = last_round_ + 1;
-  if (!plan_.deadline) return own;  // everybody is waited for: nobody falls behind
+  if (!plan_.deadline) return own;  // every replica is waited for, so none falls behind
   if (answered_ >= own) return std::max(answered_ + 1, newest_heard_);
   return newest_heard_ > own + kSlack ? newest_heard_ : own;
 }
 
-// Who has just followed for a cycle counts again, however far the fleet has got meanwhile: else one
-// that is slower by more than a cycle a round would follow for ever.
+// A worker that has just followed for a cycle counts again, however far ahead the others are by
+// then. Otherwise one that loses more than a cycle per round would follow forever.
 bool RoundMember::follows() const {
   const int64_t next = next_round();
   if (last_round_ < follow_until_) return next < follow_until_;
@@ -94,15 +94,15 @@ bool RoundMember::was_merged_ahead(int64_t round, int64_t chunk) const {
 void RoundMember::open(int64_t round, int64_t update, bool sent) {
   LEEWAY_CHECK(!flights_.contains(round), "a round is opened once");
   std::vector<bool> merged(static_cast<size_t>(plan_.chunks()), false);
-  // What was answered before it was asked for is merged by now, or waits in answers_.
+  // Chunks answered before this worker got here are merged already, or wait in answers_.
   if (const auto ahead = merged_ahead_.extract(round); ahead) merged = ahead.mapped();
   if (std::find(merged.begin(), merged.end(), false) == merged.end()) return;
   flights_[round] = {.update = update, .sent = sent, .merged = merged, .asked_at = round};
 }
 
 void RoundMember::contributed(int64_t round, int64_t update, bool sent) {
-  LEEWAY_CHECK(round > last_round_, "rounds go up: a worker takes part in each once");
-  LEEWAY_CHECK(update > last_update_, "one round of a lane at each update");
+  LEEWAY_CHECK(round > last_round_, "rounds ascend: a worker takes part in each once");
+  LEEWAY_CHECK(update > last_update_, "at most one round of a lane per update");
   if (!sent && round >= follow_until_) follow_until_ = round + plan_.cycle;
   if (plan_.needs_every) {
     const int64_t first = std::max(last_round_ + 1, round - kFlightsMax + 1);
@@ -114,20 +114,20 @@ void RoundMember::contributed(int64_t round, int64_t update, bool sent) {
   last_round_ = round;
   last_update_ = update;
   heard_of(round);
-  // What came in meanwhile of rounds that are long past would take the weights back to them.
+  // Answers from rounds that are long past would pull the weights back.
   const auto recent = answers_.lower_bound({round - kFlightsMax + 1, 0});
   missed_ += std::distance(answers_.begin(), recent);
   answers_.erase(answers_.begin(), recent);
   check_bounds();
 }
 
-// Flights and answers are dropped as they get old: a worker that nobody answers keeps few of both.
+// Old flights and answers are dropped, so even a worker that gets no answers keeps few of both.
 void RoundMember::check_bounds() const {
   const auto chunks = static_cast<size_t>(plan_.chunks());
   LEEWAY_CHECK(plan_.lag || flights_.size() <= kFlightsMax, "old flights were given up");
   LEEWAY_CHECK(answers_.size() <= kAnswersMax * chunks, "old answers were dropped");
   LEEWAY_CHECK(merged_ahead_.empty() || merged_ahead_.begin()->first > last_round_,
-               "what was merged ahead is of rounds to come");
+               "only rounds still to come were merged ahead");
 }
 
 void RoundMember::merged(int64_t round, int64_t chunk, int64_t lag) {
@@ -168,7 +168,7 @@ std::vector<std::pair<int64_t, int64_t>> RoundMember::take_missed(int64_t newest
 
 std::vector<int64_t> RoundMember::stale(int64_t next_round) const {
   std::vector<int64_t> stale;
-  if (plan_.lag) return stale;  // waits for its answers: nothing gets old
+  if (plan_.lag) return stale;  // with a fixed lag it waits for its answers
   for (const auto& [round, flight] : flights_) {
     if (round <= next_round - kFlightsMax) stale.push_back(round);
   }
@@ -186,7 +186,7 @@ void RoundMember::forget(int64_t round) {
   LEEWAY_CHECK(!node.empty(), "a round in flight is forgotten once");
   const std::vector<bool>& merged = node.mapped().merged;
   missed_ += std::count(merged.begin(), merged.end(), false);
-  // An answer that came in just now is too late as well: the part that it answers is forgotten.
+  // An answer that has just arrived is too late as well: the part it answers is forgotten.
   answers_.erase(answers_.lower_bound({round, 0}), answers_.lower_bound({round + 1, 0}));
 }
 
@@ -194,8 +194,8 @@ void RoundMember::flush() {
   dropped_ += static_cast<int64_t>(flights_.size());
   flights_.clear();
   wanted_from_ = last_round_ + 1;
-  // Later rounds, of who is ahead, are not in flight here: whether they have come by now must not
-  // matter, for a replay hears of them earlier.
+  // Answers of later rounds, from replicas that are ahead, stay. Whether they have arrived yet must
+  // not matter, because a replay hears of them earlier.
   answers_.erase(answers_.begin(), answers_.lower_bound({wanted_from_, 0}));
 }
 

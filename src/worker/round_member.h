@@ -1,7 +1,7 @@
-// A contributor's side of rounds: which one is next, what is due to be merged, and what to do about
-// answers that do not come. Round numbers are the fleet's: who has fallen behind goes on with the
-// newest that it has heard of, and who has fallen behind by a whole cycle follows for one cycle: it
-// takes over the means without a say in them, and then counts again.
+// A member's side of rounds: which round is next, which merges are due, and what to do about
+// answers that do not come. Round numbers are common to all replicas. A worker that has fallen
+// behind joins the newest round it has heard of; one that is a whole cycle behind follows for a
+// cycle: it merges means without contributing to them, and then counts again.
 #pragma once
 
 #include <cstdint>
@@ -19,47 +19,47 @@ class RoundMember {
  public:
   RoundMember(const LanePlan& plan, int64_t updates_done, int64_t next_round);
 
-  // An answer. What is of no use any more is counted and dropped.
+  // An answer; one that is no longer needed is dropped.
   void deliver(Message message);
-  // Somebody has taken part in this round.
+  // Some worker has taken part in this round.
   void heard_of(int64_t round);
 
-  // Whether update `update` is one that a round belongs to, which has not begun.
+  // Whether a round that has not begun yet belongs to update `update`.
   bool contributes_at(int64_t update) const;
   int64_t next_round() const;
   // Whether a recorded contribution is possible at all: rounds and updates only go up.
   bool can_contribute(int64_t round, int64_t update) const {
     return round > last_round_ && update > last_update_;
   }
-  bool follows() const;  // the next round: takes part with weight zero
+  bool follows() const;  // takes part in the next round with weight zero
 
   struct Due {
     int64_t round = 0;
     int64_t chunk = 0;
-    int64_t lag = 0;    // updates since this worker's part was sent; 0 where none was
-    bool sent = false;  // this worker's part
+    int64_t lag = 0;    // updates since this worker's part was sent; 0 if none was sent
+    bool sent = false;  // whether this worker sent its part
     bool arrived = false;
   };
-  // The next merge at the boundary of an update; fixed lags wait for theirs. At a flush point all
-  // that such a lag has under way is due at once.
+  // The next merge at the boundary of an update. With a fixed lag a round is due that many updates
+  // after it was sent; at a flush point every round in flight is due.
   std::optional<Due> merge_due(int64_t updates_done, bool flush) const;
   const Message& answer(int64_t round, int64_t chunk) const;
   bool has_answer(int64_t round, int64_t chunk) const { return answers_.contains({round, chunk}); }
 
-  // The round began at `update`; without `sent` this worker has no say in it. Rounds that were
-  // skipped are awaited where every answer counts.
+  // The round began at `update`; without `sent` this worker's part has no weight. If every answer
+  // is needed, those of skipped rounds are awaited too.
   void contributed(int64_t round, int64_t update, bool sent);
   void merged(int64_t round, int64_t chunk, int64_t lag);
-  // Answers to ask for again after a merge, each from its owner.
+  // (round, chunk) of the answers to ask their owners for again, after a merge.
   std::vector<std::pair<int64_t, int64_t>> take_missed(int64_t newest_round);
 
-  // Rounds to give up: those in flight for too long when `next_round` begins, or all of them.
+  // The rounds to give up because they are too old when `next_round` begins; all rounds in flight.
   std::vector<int64_t> stale(int64_t next_round) const;
   std::vector<int64_t> in_flight() const;
   void forget(int64_t round);
-  void flush();  // answers to what has been sent so far are no longer wanted, if any are missing
+  void flush();  // drops all rounds in flight: their answers are no longer wanted
 
-  // For a checkpoint: the round after the last that this worker took part in.
+  // For a checkpoint: the round after the last one that this worker took part in.
   int64_t rounds_begun() const { return last_round_ + 1; }
   // Chunks whose answer never came, or came too late; rounds that a flush point cut off.
   int64_t missed() const { return missed_; }
@@ -76,8 +76,8 @@ class RoundMember {
   bool was_merged_ahead(int64_t round, int64_t chunk) const;
   void check_bounds() const;
 
-  // Memory is bounded: a flight older than this many rounds is given up, and so many rounds'
-  // answers wait for a worker that stands still.
+  // Limits on memory: rounds this old are given up, and answers of at most this many rounds are
+  // kept for a worker that stands still.
   static constexpr int64_t kFlightsMax = 64;
   static constexpr int64_t kAnswersMax = 256;
   static constexpr int64_t kAskAfter = 16;  // rounds
@@ -85,18 +85,18 @@ class RoundMember {
   static constexpr int64_t kSlack = 2;
 
   LanePlan plan_;
-  int64_t last_update_;        // that a round began at
-  int64_t last_round_;         // that this worker took part in
-  int64_t newest_heard_;       // of
-  int64_t answered_ = -1;      // the newest round that is closed
+  int64_t last_update_;        // at which a round began
+  int64_t last_round_;         // in which this worker took part
+  int64_t newest_heard_;       // the newest round it has heard of
+  int64_t answered_ = -1;      // the newest round with an answer
   int64_t wanted_from_ = 0;    // answers of earlier rounds are dropped
-  int64_t follow_until_ = -1;  // before this round it follows
+  int64_t follow_until_ = -1;  // follows in rounds before this one
   double recent_lag_ = 0;
-  int64_t stretch_ = 1;                                     // of the interval
+  int64_t stretch_ = 1;                                     // factor on the interval (guard)
   std::map<int64_t, Flight> flights_;                       // by round
   std::map<std::pair<int64_t, int64_t>, Message> answers_;  // by round and chunk
-  // Where every answer counts: chunks merged of rounds that this worker has not got to. It may skip
-  // them, and must not ask for those again.
+  // If every answer is needed: chunks merged from rounds that this worker has not reached. It may
+  // skip those rounds, and must not ask for these chunks again.
   std::map<int64_t, std::vector<bool>> merged_ahead_;
   int64_t missed_ = 0;
   int64_t dropped_ = 0;

@@ -10,7 +10,7 @@ RoundOwner::RoundOwner(const LanePlan& plan)
     : plan_(plan), newest_from_(static_cast<size_t>(plan.replicas), -1) {}
 
 // Rounds up to this one can be forgotten: their parts are no longer accepted. Evaluations are
-// numbered by updates and may be far apart: they are over when their one owner has moved past them.
+// numbered by updates and may be far apart: they are over once their only owner has passed them.
 int64_t RoundOwner::newest_over() const {
   if (plan_.lane == Lane::kEvaluation) return newest_from_[0] - 1;
   return newest_closed_ - kRememberedRounds;
@@ -52,8 +52,8 @@ void RoundOwner::deliver(Message message) {
 bool RoundOwner::closable(const ChunkId& id, const Chunk& chunk) const {
   if (chunk.expired) return true;
   for (int64_t r = 0; r < plan_.replicas; ++r) {
-    const bool gone_on = plan_.deadline && newest_from_[static_cast<size_t>(r)] > id.round;
-    if (!chunk.arrived.contains({r}) && !gone_on) return false;
+    const bool moved_on = plan_.deadline && newest_from_[static_cast<size_t>(r)] > id.round;
+    if (!chunk.arrived.contains({r}) && !moved_on) return false;
   }
   return true;
 }
@@ -100,13 +100,13 @@ void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas, const at
   const auto node = chunks_.extract(id);
   LEEWAY_CHECK(!node.empty(), "a chunk is closed once");
   for (const ReplicaId replica : replicas.members()) {
-    LEEWAY_CHECK(node.mapped().weighted.contains(replica), "a mean is of parts that have arrived");
+    LEEWAY_CHECK(node.mapped().weighted.contains(replica), "only parts that arrived are averaged");
   }
   // Parts that arrived after the mean was made came too late.
   const int64_t overtaken = node.mapped().weighted.size() - replicas.size();
   late_ += overtaken;
   missing_ += plan_.replicas - node.mapped().arrived.size() + overtaken;
-  // Only steps are asked for again; for other answers only the fact is remembered.
+  // Only steps are asked for again; for other rounds it is enough to know that there was an answer.
   answers_[id] = {replicas, plan_.needs_every ? answer : at::Tensor()};
   newest_closed_ = std::max(newest_closed_, id.round);
   const int64_t over = newest_over();

@@ -1,4 +1,4 @@
-// An owner's side of rounds: who has sent their part of which chunk, and when to close a chunk.
+// An owner's side of rounds: which replicas have sent their part of a chunk, and when to close it.
 // Counters and an inbox; the mean itself is computed elsewhere.
 #pragma once
 
@@ -40,7 +40,7 @@ class RoundOwner {
   std::optional<Repeat> to_repeat() const;
 
   ReplicaSet contributors(const ChunkId& id) const { return chunks_.at(id).weighted; }
-  // Whether all of `replicas` have sent their parts; and those parts, in order of replica.
+  // Whether all of `replicas` have sent their parts, and those parts in ascending order of replica.
   bool has(const ChunkId& id, const ReplicaSet& replicas) const;
   std::vector<at::Tensor> contributions(const ChunkId& id, const ReplicaSet& replicas) const;
 
@@ -54,11 +54,11 @@ class RoundOwner {
   // Null: not closed yet, or closed too long ago.
   const Answer* answer(const ChunkId& id) const;
   void repeated(const ChunkId& id, ReplicaId replica);
-  // Parts are no longer accepted: the chunk is answered, or too old.
+  // Whether parts are no longer accepted: the chunk is answered, or too old.
   bool closed(const ChunkId& id) const;
 
   int64_t late() const { return late_; }        // parts that arrived after their chunk was closed
-  int64_t missing() const { return missing_; }  // parts not there when their chunk was closed
+  int64_t missing() const { return missing_; }  // parts still missing when their chunk was closed
   size_t open_count() const { return chunks_.size(); }
 
  private:

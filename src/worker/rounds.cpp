@@ -45,7 +45,7 @@ const Rounds::Seat* Rounds::find(Lane lane) const {
 
 const Rounds::Seat& Rounds::seat(Lane lane) const {
   const Seat* const found = find(lane);
-  LEEWAY_CHECK(found != nullptr, "a lane of this run");
+  LEEWAY_CHECK(found != nullptr, "the lane belongs to this run");
   return *found;
 }
 
@@ -208,7 +208,7 @@ void Rounds::finish_reduction(const Work& work, const Outcome& outcome,
   Seat& lane = seat(work.lane);
   lane.owner.reduced({work.index, work.chunk}, work.replicas, outcome.payload);
   if (work.lane == Lane::kEvaluation) return;  // the mean stays here
-  if (work.replicas.empty()) return;           // all of them follow: there is nobody to follow
+  if (work.replicas.empty()) return;           // every member follows: there is no mean
   for (int64_t replica = 0; replica < plan_.replicas; ++replica) {
     post(message(MessageKind::kAnswer, work, {replica}, outcome.payload), sent);
   }
@@ -238,7 +238,7 @@ void Rounds::finish_repetition(const Work& work, std::vector<Message>& sent) {
   }
 }
 
-// Without a payload its size is still counted: the simulator sends sizes alone.
+// Counts the size even without a payload: the simulator sends only sizes.
 Message Rounds::message(MessageKind kind, const Work& work, ReplicaId to,
                         const at::Tensor& payload) const {
   const bool carries = kind == MessageKind::kContribution || kind == MessageKind::kAnswer;

@@ -1,6 +1,6 @@
-// A worker's part in the rounds of all lanes. Each lane has two sides: the owner's (parts of others
+// A worker's part in the rounds of all lanes. Each lane has two sides: the owner's (others' parts
 // come in, a mean goes out) and the member's (own parts go out, means come in and are merged). This
-// decides what is due, files what arrives, and says what to send; the arithmetic is compute's.
+// decides what is due, files what arrives, and says what to send; compute/ has the arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace leeway {
 
-// Due without work: what it needs has not arrived, and nothing else may come before it.
+// `due` without `work`: it waits for a message, and nothing else may come before it.
 struct Turn {
   bool due = false;
   std::optional<Work> work = {};
@@ -24,22 +24,23 @@ struct Turn {
 
 class Rounds {
  public:
-  // The plan outlives this. `compute` null: nothing is computed, and payloads are not checked.
+  // The plan must outlive this object. `compute` null: nothing is computed, and payloads are not
+  // checked.
   Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute);
 
-  // A message of a round. What cannot be of this run is left alone: a message is input.
+  // A message about a round. Ignores one that cannot belong to this run: messages are not trusted.
   void deliver(Message message);
 
-  // An owner's duties, which others wait for. `updates`: that this worker has done.
+  // An owner's duties, which others wait for. `updates`: how many this worker has done.
   std::optional<Work> duty(int64_t updates) const;
 
-  // Rounds come before an update (they average its gradients) or behind it (weights, steps).
+  // Rounds come before an update (they average its gradients) or after it (weights, steps).
   enum class When { kBeforeUpdate, kAfterUpdate };
   struct Boundary {
     When when = When::kAfterUpdate;
-    int64_t update = 0;    // that it belongs to
-    int64_t updates = 0;   // that this worker has done
-    bool flushes = false;  // nothing may be left under way
+    int64_t update = 0;    // the one it belongs to
+    int64_t updates = 0;   // how many this worker has done
+    bool flushes = false;  // no round may stay in flight
   };
   // Merges that are due, then contributions to new rounds.
   Turn turn(const Boundary& boundary) const;
@@ -56,14 +57,14 @@ class Rounds {
   // Whether a recorded piece of work can be done now.
   bool can_repeat(const Work& work) const;
 
-  // Before a save: rounds in flight no longer count for the state that is saved...
+  // Call before a save, so that rounds in flight do not count in the saved state.
   void forget_in_compute();
-  // ...and behind it: their answers are not wanted any more.
+  // Call after a save: answers to those rounds are no longer wanted.
   void flush();
   std::vector<int64_t> rounds_begun() const;  // by lane, for a checkpoint
 
   struct Counts {
-    int64_t late = 0;     // parts of others that came after their chunk was closed
+    int64_t late = 0;     // parts from others that came after their chunk was closed
     int64_t missing = 0;  // parts that a mean had to do without
     int64_t missed = 0;   // answers that this worker never merged
     int64_t dropped = 0;  // rounds that a flush point cut off

@@ -1,5 +1,6 @@
-// Where a worker's session ends: at the update that the plan names, or earlier when somebody asks
-// to stop. Stage 0 of a replica hears of the wish and names the flush point; the others are told.
+// Where a worker's session ends: at the update that the plan names, or earlier if the user asks to
+// stop. Stage 0 of a replica hears of the request and names the flush point; the other stages are
+// told.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +17,8 @@ class SessionEnd {
 
   int64_t last_update() const { return last_update_; }
   bool stop_wanted() const { return wanted_; }
-  bool stop_named() const { return named_; }  // the last update is settled
-  // Named by another replica, to which this one has to keep.
+  bool stop_named() const { return named_; }  // the last update is decided
+  // The last update that another replica has named, which this one must keep to.
   std::optional<int64_t> named_elsewhere() const { return named_elsewhere_; }
 
   void want_stop() { wanted_ = true; }

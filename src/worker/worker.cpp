@@ -23,7 +23,7 @@ Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> c
 
 void Worker::evaluate_first() {
   LEEWAY_CHECK(counts_.forwards == counts_.updates * schedule_.update_every(),
-               "before the first piece of work");
+               "evaluate_first() comes before the first piece of work");
   at_boundary_ = true;
   evaluations_.want_copy(counts_.updates);
 }
@@ -44,7 +44,7 @@ void Worker::deliver(Message message) {
                                        std::move(message.payload));
     case MessageKind::kTotalNorm:
       return clip_norms_.deliver_total(message.index, std::move(message.payload));
-    case MessageKind::kStop:  // from the driver, or from a replica that has named an update
+    case MessageKind::kStop:  // from the driver, or from a replica that has named its last update
       return message.from == id_ ? end_.want_stop() : end_.hear_of_stop(message.index);
     case MessageKind::kFlushAt:
       return end_.stop_at(message.index);
@@ -67,9 +67,9 @@ std::optional<Work> Worker::next() const {
   return pipeline_turn();
 }
 
-// Everything but the update that changes weights happens at the boundary behind it: merges that are
-// due, contributions to new rounds, their merges if there is no lag, and the copy for evaluation.
-// Gradients are averaged before it.
+// Everything that changes or sends weights, other than the update itself, happens at the boundary
+// after it: merges that are due, contributions to new rounds, their merges if there is no lag, and
+// the copy for evaluation. Gradients are averaged before the update.
 Turn Worker::boundary_turn() const {
   const bool before = schedule_.update_due(counts_);
   if (!before && !at_boundary_) return {};
@@ -82,15 +82,15 @@ Turn Worker::boundary_turn() const {
   return {.due = true, .work = rounds_.copy_for_evaluation(*evaluations_.copy_due())};
 }
 
-// Forward or backward is decided by counters alone; what has not arrived is waited for, never
-// overtaken: so the arithmetic does not depend on timing.
+// Counters alone decide between forward and backward. What has not arrived is waited for, never
+// overtaken, so the arithmetic does not depend on timing.
 std::optional<Work> Worker::pipeline_turn() const {
   constexpr auto kIdle = std::nullopt;
   if (done()) return kIdle;
 
   if (schedule_.update_due(counts_)) {
     const bool crowded =
-        plan_.evaluates(counts_.updates + 1) && evaluations_.full() && !waits_for_nobody();
+        plan_.evaluates(counts_.updates + 1) && evaluations_.full() && !gives_up_evaluations();
     if (crowded && evaluation_arrived()) return evaluation();
     if (crowded || !clip_norms_.arrived(counts_.updates + 1)) return kIdle;
     return boundary(WorkKind::kUpdate, counts_.updates + 1);
@@ -112,12 +112,12 @@ std::optional<Work> Worker::pipeline_turn() const {
 }
 
 bool Worker::done() const {
-  const bool evaluated = evaluations_.empty() || end_.stop_named() || waits_for_nobody();
+  const bool evaluated = evaluations_.empty() || end_.stop_named() || gives_up_evaluations();
   return trained() && !boundary_turn().due && !save_due() && evaluated;
 }
 
-// Where other replicas have stopped, copies that an evaluation waits for may never come.
-bool Worker::waits_for_nobody() const {
+// If other replicas have stopped, the copies that an evaluation waits for may never come.
+bool Worker::gives_up_evaluations() const {
   return plan_.replicas > 1 && (end_.stop_named() || end_.stop_wanted());
 }
 

@@ -27,7 +27,8 @@ namespace leeway {
 
 class Worker {
  public:
-  // `compute` null: the worker does everything but the arithmetic. The plan outlives the worker.
+  // `compute` null: the worker does everything but the arithmetic. The plan must outlive the
+  // worker.
   Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> compute);
 
   // The session begins with an evaluation of the weights as they are now.
@@ -38,11 +39,11 @@ class Worker {
   Outcome run(const Work& work);
   void finish(const Work& work, Outcome outcome, Outbox& outbox, Recorder& recorder);
 
-  // Nothing is left to do in this session but to answer others, until all are done.
+  // Nothing is left to do in this session except to answer others until all are done.
   bool done() const;
 
-  // For a replay, which knows what was done: whether this can be done now. Rounds go by what has
-  // arrived, and are done as they were; everything else must be what is next.
+  // For a replay: whether this recorded work can be done now. A piece of a round only needs what it
+  // uses to have arrived; everything else must be what is next.
   bool can_repeat(const Work& work) const;
   // A replay's flush point, in place of a save.
   void drop_rounds();
@@ -59,7 +60,7 @@ class Worker {
   bool is_last() const { return id_.stage.value == plan_.shape.stages - 1; }
   UpdateId flush() const { return plan_.next_flush(counts_.updates, end_.last_update()); }
   bool trained() const { return counts_.updates == end_.last_update(); }
-  bool waits_for_nobody() const;
+  bool gives_up_evaluations() const;
   bool save_due() const;
   bool evaluation_arrived() const;
 
@@ -103,7 +104,7 @@ class Worker {
   ClipNorms clip_norms_;
   Evaluations evaluations_;
   Rounds rounds_;
-  std::vector<Message> outgoing_;  // of the work that is being finished
+  std::vector<Message> outgoing_;  // from the work that is being finished
 };
 
 }  // namespace leeway

@@ -36,7 +36,7 @@ Outcome Worker::run(const Work& work) {
     case WorkKind::kAwait:
     case WorkKind::kRepeat:
       rounds_.run(work, outcome);
-      // An average of gradients has other norms than its parts.
+      // Averaged gradients have different norms from this worker's own.
       if (clip_norms_.shared() && rounds_.completes_gradients(work)) {
         outcome.clip_norms = compute_->gradient_norms();
       }
@@ -97,7 +97,7 @@ void Worker::finish(const Work& work, Outcome outcome, Outbox& outbox, Recorder&
       finish_round(work, outcome, outbox);
       break;
   }
-  // Written down before anybody can act on it: the log's order is one that the run can have had.
+  // Recorded before any other worker can act on it, so that the log is in a causal order.
   WorkRecord record = {.worker = id_,
                        .work = work,
                        .times = outcome.times,
@@ -114,7 +114,7 @@ void Worker::finish_forward(const Work& work, const Outcome& outcome) {
   inbox_.activations.drop(work.index);
   versions_.push_back(counts_.updates);
   ++counts_.forwards;
-  LEEWAY_CHECK(std::ssize(versions_) == counts_.in_flight(), "a version for each in flight");
+  LEEWAY_CHECK(std::ssize(versions_) == counts_.in_flight(), "a version per microbatch in flight");
   LEEWAY_CHECK(counts_.in_flight() <= schedule_.warmup() + 1, "no more than the schedule allows");
   at_boundary_ = false;
   evaluations_.forwarded();
@@ -138,7 +138,7 @@ void Worker::finish_backward(const Work& work, Outcome& outcome) {
   send_norms_if_complete(outcome);
 }
 
-// After the last backward of an update, and where gradients are averaged after the last merge.
+// Called after the last backward of an update and, if gradients are averaged, after the last merge.
 void Worker::send_norms_if_complete(Outcome& outcome) {
   if (!clip_norms_.shared() || !schedule_.update_due(counts_)) return;
   if (outcome.clip_norms.defined()) clip_norms_.set_own(std::move(outcome.clip_norms));
@@ -175,13 +175,13 @@ void Worker::finish_save(Outcome& outcome, Recorder& recorder) {
   LEEWAY_CHECK(counts_.in_flight() == 0, "a checkpoint is a flush point");
   saved_update_ = counts_.updates;
   rounds_.flush();
-  at_boundary_ = false;  // the weights stand as they are saved
+  at_boundary_ = false;  // no merge may change the weights after they are saved
   if (outcome.state) recorder.saved(std::move(*outcome.state));
 }
 
-// Everything that is on its way becomes part of an update; nothing new begins after it. Replicas
-// that wait for each other must end together: the first to hear of it names an update that no other
-// can have passed, as far ahead as rounds let them be apart. Otherwise each ends where it can.
+// Ends at the first update that includes every microbatch in flight. Replicas that wait for each
+// other must end together: the first to hear of the stop names an update that none can have passed,
+// as far ahead as rounds let them be apart. Otherwise each replica ends where it can.
 void Worker::stop_at_next_flush() {
   const int64_t every = schedule_.update_every();
   int64_t last = (counts_.forwards + every - 1) / every;
@@ -191,12 +191,12 @@ void Worker::stop_at_next_flush() {
     apart = std::min(apart.value_or(plan_.run_updates), *lane.lag + lane.interval);
   }
   if (apart) {
-    const int64_t nobody_passed = counts_.updates + *apart + schedule_.delay_max() + 2;
-    last = std::max(last, end_.named_elsewhere().value_or(nobody_passed));
+    const int64_t none_passed = counts_.updates + *apart + schedule_.delay_max() + 2;
+    last = std::max(last, end_.named_elsewhere().value_or(none_passed));
   }
   end_.stop_at(last);
   if (plan_.replicas > 1 && !end_.named_elsewhere()) {
-    // To all stages: those that are trained and wait for others' copies hear of it no other way.
+    // To all stages: one that is trained and waits for copies would not hear of it otherwise.
     for (int64_t i = 0; i < plan_.replicas * plan_.shape.stages; ++i) {
       const int64_t replica = i / plan_.shape.stages;
       if (replica == id_.replica.value) continue;
@@ -232,7 +232,7 @@ void Worker::finish_round(const Work& work, Outcome& outcome, Outbox& outbox) {
   if (work.lane != Lane::kEvaluation) return;
   if (work.kind == WorkKind::kContribute) {
     evaluations_.copied();
-    at_boundary_ = false;  // what is validated is what forwards use
+    at_boundary_ = false;  // no merge may come between the copy and the next forward
   }
   if (work.kind == WorkKind::kReduce) evaluations_.averaged(work.index);
 }
@@ -244,7 +244,7 @@ Message Worker::message(MessageKind kind, int64_t to_stage, int64_t index) const
           .index = index};
 }
 
-// Only these are counted as traffic: what clipping and stopping say is a few numbers an update.
+// Clipping and stopping do not count as traffic: they send a few numbers per update.
 Message Worker::activation_message(MessageKind kind, int64_t to_stage, int64_t index,
                                    const at::Tensor& payload) const {
   Message activation = message(kind, to_stage, index);

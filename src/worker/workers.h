@@ -11,7 +11,7 @@ namespace leeway {
 
 using Workers = std::vector<std::unique_ptr<Worker>>;
 
-// Workers that do everything but the arithmetic; the plan outlives them.
+// Workers that do everything but the arithmetic; the plan must outlive them.
 Workers make_workers_without_compute(const RunPlan& plan);
 
 }  // namespace leeway

@@ -88,7 +88,7 @@ def place(tmp_path):
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     if CHROMIUM is None:
-        pytest.skip("chromium is not installed: tools/setup would")
+        pytest.skip("chromium is not installed: `tools/setup tests` installs it")
     found = Browser(tmp_path_factory.mktemp("chromium"))
     yield found
     found.close()

@@ -76,7 +76,7 @@ def test_check_plans_what_is_sent(place):
     assert "  mesh   2 stages, 2 replicas, " in done.stdout
     assert "sparse, another 1/4 of the weights every update, all of them in 4 rounds" in done.stdout
     assert ", 25 % of the " in done.stdout and "an all-reduce of fp32 gradients" in done.stdout
-    assert "0.25 rounds of each number (lag * fraction / interval)" in done.stdout
+    assert "0.25 rounds of each weight (lag * fraction / interval)" in done.stdout
     memory = next(line for line in done.stdout.splitlines() if line.startswith("  memory"))
     assert "  averaging  " in memory
     alone = place.ok("config", "check", "tiny.toml").stdout

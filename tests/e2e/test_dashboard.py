@@ -195,7 +195,7 @@ def test_dashboard_errors_come_before_training(place):
     assert "token has no valid token" in sentence
     (place.folder / "token").write_text(TOKEN)
     elsewhere = [*free, "--dashboard-token-file", "token", "--dashboard-host"]
-    assert "no address of this machine" in place.refused(2, *elsewhere, "192.0.2.1")
+    assert "not an address of this machine" in place.refused(2, *elsewhere, "192.0.2.1")
     assert "is not a run folder" in place.refused(2, "dashboard", "corpus")
     assert not (place.folder / "r").exists()
 

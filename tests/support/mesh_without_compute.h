@@ -54,7 +54,7 @@ inline RunPlan plan_of(const PipelineShape& shape, int64_t updates) {
   return {.shape = shape, .last_update = updates, .run_updates = updates};
 }
 
-// The same with several replicas, which have nothing to do with each other but for evaluations.
+// The same with several replicas, which interact only for evaluations.
 inline RunPlan with_replicas(RunPlan plan, int64_t replicas) {
   plan.replicas = replicas;
   plan.evaluation.replicas = replicas;

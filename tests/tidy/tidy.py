@@ -8,7 +8,7 @@ ARCHITECTURE = "docs/architecture.md"
 COLUMNS_MAX = 100
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
-FOLDERS = "src web tests bench cmake docs examples recipes tools .ci".split()
+FOLDERS = "src web tests bench cmake docs recipes tools .ci".split()
 
 # Start of an #include <...> -> its word in the table's column "libraries".
 LIBRARIES = {

@@ -52,7 +52,7 @@ void Simulation::prepare(const Workers& workers) {
 Status Simulation::run_until_nothing_is_left(Recorder& recorder) {
   while (true) {
     start_touched();
-    // Ignore deadlines nobody waits on.
+    // Deadlines that no worker waits for do not count.
     if (agenda_.empty() || (agenda_.size() == reminders_ && all_over())) break;
     LEEWAY_CHECK(agenda_.earliest() >= clock_.now(), "time never runs backwards");
     if (agenda_.earliest() == Nanos::max()) {

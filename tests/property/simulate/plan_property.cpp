@@ -10,7 +10,7 @@
 #include "config/print.h"
 #include "recipe/lane_options.h"
 #include "recipe/planned_memory.h"
-#include "simulate/plan.h"
+#include "simulate/mesh_plan.h"
 
 namespace leeway {
 namespace {

@@ -43,8 +43,8 @@ TEST(AveragingReport, SaysWhatARoundIsAndWhatItSends) {
       "rounds\n"
       "  merge      10 updates after sending, waits for all replicas, correction ema, outer rate "
       "1 and momentum 0.5\n"
-      "  a round    6,160 to 6,163 numbers in f32; a worker sends 24.6 kB to 24.7 kB\n"
-      "  in flight  0.5 rounds of each number (lag * fraction / interval); ema is stable up to "
+      "  a round    6,160 to 6,163 values in f32; a worker sends 24.6 kB to 24.7 kB\n"
+      "  in flight  0.5 rounds of each weight (lag * fraction / interval); ema is stable up to "
       "2.5\n"
       "  an update  98.6 kB over all replicas, 5.0 % of the 2.0 MB of an all-reduce of fp32 "
       "gradients\n"
@@ -52,7 +52,7 @@ TEST(AveragingReport, SaysWhatARoundIsAndWhatItSends) {
 }
 
 TEST(AveragingReport, KnowsEveryMethodMergeAndWire) {
-  EXPECT_THAT(report_of({}), HasSubstr("on arrival, without replicas that are 1000 ms late"));
+  EXPECT_THAT(report_of({}), HasSubstr("on arrival, leaving out replicas more than 1000 ms late"));
   EXPECT_THAT(report_of({}), Not(HasSubstr("in flight")));  // the lag is unknown
   EXPECT_THAT(report_of({"averaging.wire=bf16"}), HasSubstr(", 2.5 % of the "));
   EXPECT_THAT(report_of({"averaging.fraction=1", "averaging.interval=3"}),
@@ -60,7 +60,7 @@ TEST(AveragingReport, KnowsEveryMethodMergeAndWire) {
   EXPECT_THAT(report_of({"averaging.method=lowbit"}),
               HasSubstr("lowbit, all steps every update, and 1/20 of the weights every 50 "
                         "updates\n"));
-  EXPECT_THAT(report_of({"averaging.method=lowbit"}), HasSubstr("numbers in ternary"));
+  EXPECT_THAT(report_of({"averaging.method=lowbit"}), HasSubstr("values in ternary"));
   EXPECT_THAT(report_of({"averaging.method=allreduce"}),
               HasSubstr("  merge      waits for the mean before it updates\n"));
   EXPECT_THAT(report_of({"averaging.method=allreduce"}), HasSubstr(", 100 % of the "));

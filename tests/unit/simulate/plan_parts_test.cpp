@@ -1,6 +1,6 @@
 // What plans and calibration rely on: the costs of an update, and the averaged fraction.
 #include "recipe/stage_costs.h"
-#include "simulate/plan.h"
+#include "simulate/mesh_plan.h"
 #include "simulate_testing.h"
 
 namespace leeway {
@@ -64,16 +64,16 @@ TEST(StageCosts, AMachineHasItsOwnSpeedForUpdates) {
   EXPECT_EQ(on("tflops = 0.5\nupdate_tflops = 0.25").backward.count, 4000);
 }
 
-Plan plan_of(const std::string& text) {
+MeshPlan plan_of(const std::string& text) {
   const Scenario scenario = scenario_of(text);
   const Cluster cluster = cluster_of(scenario);
   const auto plan = plan_for({.scenario = scenario, .cluster = cluster, .vocabulary = 257});
   EXPECT_TRUE(plan.ok()) << plan.error().message;
-  return plan.ok() ? *plan : Plan{};
+  return plan.ok() ? *plan : MeshPlan{};
 }
 
 double planned_fraction(const std::string& site, const std::string& recipe = "") {
-  const Plan plan = plan_of(scenario_text(site) + recipe);
+  const MeshPlan plan = plan_of(scenario_text(site) + recipe);
   const Recipe& chosen = plan.candidates.front().recipe.recipe;
   EXPECT_EQ(chosen.mesh.replicas, 8);
   EXPECT_EQ(chosen.averaging.interval, 1);
@@ -92,7 +92,7 @@ TEST(Plan, AveragesMoreIfLinesAllowUnlessTheRecipeSetsIt) {
 
 // Seven slow machines at one site, a fast one elsewhere behind a thin link.
 TEST(Plan, MayUseASingleMachine) {
-  const Plan plan =
+  const MeshPlan plan =
       plan_of(scenario_text("bandwidth_mbit = 0.001", "tflops = 0.00001") +
               "[[site]]\nname = \"t\"\n[[link]]\nbetween = [\"s\", \"t\"]\nbandwidth_mbit = 0.001\n"
               "[[machine]]\nname = \"fast\"\nsite = \"t\"\nmemory_gb = 100\ntflops = 1\n");
@@ -102,7 +102,7 @@ TEST(Plan, MayUseASingleMachine) {
 }
 
 TEST(Plan, AccountsForWaitingInAnAllreduce) {
-  const Plan plan =
+  const MeshPlan plan =
       plan_of(scenario_text("uplink_mbit = 0.05") + "[averaging]\nmethod = \"allreduce\"\n");
   int64_t held_back = 0;
   for (const Candidate& candidate : plan.candidates) {

@@ -20,7 +20,7 @@ struct PlanRequest {
   std::function<bool(size_t done, size_t total)> progress = {};
 };
 
-struct Plan {
+struct MeshPlan {
   std::vector<Candidate> candidates;  // the chosen one first, then by estimate
   MethodResult result;                // of the chosen one
   size_t tried = 0;                   // meshes considered
@@ -28,6 +28,6 @@ struct Plan {
 };
 
 // An error if no mesh fits; it says what came closest.
-Result<Plan> plan_for(const PlanRequest& request);
+Result<MeshPlan> plan_for(const PlanRequest& request);
 
 }  // namespace leeway

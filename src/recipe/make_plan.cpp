@@ -1,4 +1,4 @@
-#include "recipe/run_plan.h"
+#include "recipe/make_plan.h"
 
 #include "compute/evaluation_batches.h"
 #include "recipe/lane_options.h"

@@ -1,4 +1,4 @@
-#include "simulate/plan.h"
+#include "simulate/mesh_plan.h"
 
 #include <fmt/format.h>
 
@@ -144,7 +144,7 @@ Cluster without_events(Cluster cluster) {
 
 }  // namespace
 
-Result<Plan> plan_for(const PlanRequest& request) {
+Result<MeshPlan> plan_for(const PlanRequest& request) {
   const Cluster calm = without_events(request.cluster);
   const PlanInputs inputs = {.scenario = request.scenario,
                              .cluster = calm,
@@ -153,7 +153,7 @@ Result<Plan> plan_for(const PlanRequest& request) {
   LEEWAY_ASSIGN(const LoadedRecipe base,
                 request.scenario.recipe_with({"mesh.stages=1", "mesh.replicas=1", "data.batch=1",
                                               "pipeline.update_every=auto", "sim.speeds=[]"}));
-  Plan plan;
+  MeshPlan plan;
   std::vector<Candidate> candidates;
   std::optional<Refusal> nearest;
   for (const MeshChoice& choice :
