@@ -105,6 +105,7 @@ void Worker::finish(const Work& work, Outcome outcome, Outbox& outbox, Recorder&
                        .norms = outcome.round_norms};
   for (const Message& message : outgoing_) record.bytes_sent += message.payload_bytes;
   if (work.kind != WorkKind::kAwait) recorder.worked(record);
+  outcome = {};  // a tensor that was sent belongs to its receiver alone
   for (Message& message : outgoing_) outbox.send(std::move(message));
   outgoing_.clear();
 }
