@@ -89,15 +89,4 @@ class HandDriver : public Outbox {
   std::deque<Message> reminders_;
 };
 
-// A mesh without compute.
-inline Workers idle_workers(const RunPlan& plan) {
-  Workers workers;
-  for (int64_t r = 0; r < plan.replicas; ++r) {
-    for (int64_t s = 0; s < plan.shape.stages; ++s) {
-      workers.push_back(std::make_unique<Worker>(WorkerId{{r}, {s}}, plan, nullptr));
-    }
-  }
-  return workers;
-}
-
 }  // namespace leeway

@@ -8,7 +8,7 @@ namespace leeway {
 namespace {
 
 StageStatistics statistics_of(const RunPlan& plan, int64_t stage) {
-  const Workers workers = idle_workers(plan);
+  const Workers workers = make_workers_without_compute(plan);
   MemoryRecorder recorder;
   EXPECT_TRUE(HandDriver(workers).run(recorder));
   StatisticsKeeper keeper(plan);

@@ -36,7 +36,7 @@ std::string story(const MemoryRecorder& recorder, int64_t stage) {
 
 TEST(Worker, DoesTheWorkOfOneStageInOrder) {
   const RunPlan plan = plan_of(PipelineSchedule::kAsync, 1, 2, 2);
-  const Workers workers = idle_workers(plan);
+  const Workers workers = make_workers_without_compute(plan);
   MemoryRecorder recorder;
   EXPECT_TRUE(HandDriver(workers).run(recorder));
   EXPECT_EQ(story(recorder, 0), "F0 B0 F1 B1 U1 F2 B2 F3 B3 U2");
@@ -44,7 +44,7 @@ TEST(Worker, DoesTheWorkOfOneStageInOrder) {
 
 TEST(Worker, AsynchronousStagesRunAheadAndNeverDrain) {
   const RunPlan plan = plan_of(PipelineSchedule::kAsync, 3, 1, 4);
-  const Workers workers = idle_workers(plan);
+  const Workers workers = make_workers_without_compute(plan);
   MemoryRecorder recorder;
   EXPECT_TRUE(HandDriver(workers).run(recorder));
   EXPECT_EQ(story(recorder, 0), "F0 F1 F2 B0 U1 F3 B1 U2 B2 U3 B3 U4");
@@ -60,7 +60,7 @@ TEST(Worker, AsynchronousStagesRunAheadAndNeverDrain) {
 
 TEST(Worker, TheUpdateComesAfterTheGradientHasLeft) {
   const RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 1);
-  const Workers workers = idle_workers(plan);
+  const Workers workers = make_workers_without_compute(plan);
   MemoryRecorder recorder;
   HandDriver hand(workers);
   Worker& first = *workers[0];
@@ -79,7 +79,7 @@ TEST(Worker, TheUpdateComesAfterTheGradientHasLeft) {
 
 TEST(Worker, WaitsForWhatHasNotArrived) {
   const RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 1);
-  const Workers workers = idle_workers(plan);
+  const Workers workers = make_workers_without_compute(plan);
   EXPECT_FALSE(workers[1]->next().has_value());
   Message other = {
       .kind = MessageKind::kActivation, .from = {{0}, {0}}, .to = {{0}, {1}}, .index = 5};
@@ -90,7 +90,7 @@ TEST(Worker, WaitsForWhatHasNotArrived) {
 
 TEST(Worker, ASynchronousUpdateWaitsForTheNormOfTheWholeModel) {
   const RunPlan plan = plan_of(PipelineSchedule::k1f1b, 2, 1, 2);
-  const Workers workers = idle_workers(plan);
+  const Workers workers = make_workers_without_compute(plan);
   MemoryRecorder recorder;
   EXPECT_TRUE(HandDriver(workers).run(recorder));
   std::vector<int64_t> order;
@@ -104,7 +104,7 @@ TEST(Worker, ACheckpointIsAFlushPoint) {
   RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 4);
   plan.saves = true;
   plan.checkpoint_every = 2;
-  const Workers workers = idle_workers(plan);
+  const Workers workers = make_workers_without_compute(plan);
   MemoryRecorder recorder;
   EXPECT_TRUE(HandDriver(workers).run(recorder));
   EXPECT_EQ(story(recorder, 0), "F0 F1 B0 U1 B1 U2 S2 F2 F3 B2 U3 B3 U4 S4");
@@ -113,7 +113,7 @@ TEST(Worker, ACheckpointIsAFlushPoint) {
 TEST(Worker, FlushPointsOfARecordingAreKept) {
   RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 4);
   plan.flushes = {1, 3};
-  const Workers workers = idle_workers(plan);
+  const Workers workers = make_workers_without_compute(plan);
   MemoryRecorder recorder;
   EXPECT_TRUE(HandDriver(workers).run(recorder));
   EXPECT_EQ(story(recorder, 0), "F0 B0 U1 F1 F2 B1 U2 B2 U3 F3 B3 U4");
@@ -122,7 +122,7 @@ TEST(Worker, FlushPointsOfARecordingAreKept) {
 TEST(Worker, AStopDrainsThePipeline) {
   RunPlan plan = plan_of(PipelineSchedule::kAsync, 3, 1, 100);
   plan.saves = true;
-  const Workers workers = idle_workers(plan);
+  const Workers workers = make_workers_without_compute(plan);
   MemoryRecorder recorder;
   HandDriver hand(workers);
   bool told = false;
@@ -146,7 +146,7 @@ TEST(Worker, EvaluatesAtMostOneBatchPerTrainingForward) {
   RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 2, 6);
   plan.evaluate_every = 3;
   plan.evaluation_batches = 4;
-  const Workers workers = idle_workers(plan);
+  const Workers workers = make_workers_without_compute(plan);
   MemoryRecorder recorder;
   EXPECT_TRUE(HandDriver(workers).run(recorder));
   for (const int64_t stage : {0, 1}) {
@@ -170,7 +170,7 @@ TEST(Worker, WaitsIfEvaluationsCannotKeepUp) {
   RunPlan plan = plan_of(PipelineSchedule::kAsync, 3, 1, 8);
   plan.evaluate_every = 1;
   plan.evaluation_batches = 5;
-  const Workers workers = idle_workers(plan);
+  const Workers workers = make_workers_without_compute(plan);
   MemoryRecorder recorder;
   EXPECT_TRUE(HandDriver(workers).run(recorder)) << "stuck";
   std::vector<int64_t> done;
@@ -185,7 +185,7 @@ TEST(Worker, ASessionThatIsOverHasNothingToDo) {
   RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 4);
   plan.first_update = 4;
   plan.saves = true;
-  for (const auto& worker : idle_workers(plan)) {
+  for (const auto& worker : make_workers_without_compute(plan)) {
     EXPECT_FALSE(worker->next().has_value());
     EXPECT_TRUE(worker->done()) << "its initial state is already on disk";
   }
@@ -195,7 +195,7 @@ TEST(Worker, ASessionMayBeginWithTheEvaluationThatIsDue) {
   RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 4);
   plan.first_update = 4;  // the run was cut off between its last update and its evaluation
   plan.evaluation_batches = 3;
-  const Workers workers = idle_workers(plan);
+  const Workers workers = make_workers_without_compute(plan);
   for (const auto& worker : workers) worker->evaluate_first();
   MemoryRecorder recorder;
   EXPECT_TRUE(HandDriver(workers).run(recorder));
@@ -205,7 +205,7 @@ TEST(Worker, ASessionMayBeginWithTheEvaluationThatIsDue) {
 TEST(Worker, EvaluationBatchesInFlightNeverOutnumberTheStages) {
   RunPlan plan = plan_of(PipelineSchedule::kAsync, 3, 1, 2);
   plan.evaluation_batches = 20;
-  const Workers workers = idle_workers(plan);
+  const Workers workers = make_workers_without_compute(plan);
   MemoryRecorder recorder;
   int64_t ahead = 0, most = 0;
   const auto watch = [&](const Work&) {
@@ -231,7 +231,7 @@ TEST(Worker, TheOrderOfTurnsChangesNothing) {
     RunPlan plan = plan_of(order, 4, 3, 5);
     plan.checkpoint_every = 2;
     const auto stories = [&](uint64_t seed) {
-      const Workers workers = idle_workers(plan);
+      const Workers workers = make_workers_without_compute(plan);
       MemoryRecorder recorder;
       EXPECT_TRUE(HandDriver(workers).run(recorder, [&](size_t turn, size_t ready) {
         return random_bits({seed, Stream::kSampler, 0}, turn) % ready;
