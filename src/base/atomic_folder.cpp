@@ -56,7 +56,7 @@ void remove_leftovers(const Path& folder) {
     const int lock = try_lock(entry.path(), 0);
     const bool unlocked = lock < 0 && !fs::exists(entry.path() / kLockName, ignored);
     if (lock >= 0 || (unlocked && !maker_lives(name, infix))) {
-      fs::remove_all(entry.path(), ignored);
+      static_cast<void>(remove_tree(entry.path()));
     }
     if (lock >= 0) ::close(lock);
   }
@@ -78,10 +78,7 @@ AtomicFolder::AtomicFolder(AtomicFolder&& other) noexcept
       lock_(std::exchange(other.lock_, -1)) {}
 
 AtomicFolder::~AtomicFolder() {
-  if (!work_.empty()) {
-    std::error_code ignored;
-    fs::remove_all(work_, ignored);
-  }
+  if (!work_.empty()) static_cast<void>(remove_tree(work_));
   if (lock_ >= 0) ::close(lock_);
 }
 
@@ -98,7 +95,7 @@ Result<AtomicFolder> AtomicFolder::create(const Path& target) {
   const int lock = try_lock(work, O_CREAT);
   if (lock < 0) {
     const int error_number = errno;
-    fs::remove_all(work, code);
+    static_cast<void>(remove_tree(work));
     return file_error("lock", work, error_number);
   }
   return AtomicFolder(std::move(real), std::move(work), lock);
@@ -128,7 +125,7 @@ Status AtomicFolder::commit() {
     work_.clear();
   }
   fs::remove(target_ / kLockName, code);
-  if (!work_.empty()) fs::remove_all(work_, code);  // By now the old folder.
+  if (!work_.empty()) static_cast<void>(remove_tree(work_));  // By now the old folder.
   work_.clear();
   return sync_folder(target_.parent_path());
 }
@@ -137,9 +134,8 @@ Status remove_folder(const Path& path) {
   const Path doomed = work_path(path);
   std::error_code code;
   fs::rename(path, doomed, code);
-  if (!code) fs::remove_all(doomed, code);
   if (code) return file_error("remove", path, code.value());
-  return {};
+  return remove_tree(doomed);
 }
 
 }  // namespace leeway

@@ -1,5 +1,6 @@
 #include "base/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -61,9 +62,19 @@ Path temporary_for(const Path& path) {
 
 }  // namespace
 
+Path named_path(const Path& path) {
+  const std::string text = path.string();
+  constexpr std::string_view kHandles = "/proc/self/fd/";
+  if (!text.starts_with(kHandles)) return path;
+  const size_t end = std::min(text.find('/', kHandles.size()), text.size());
+  std::error_code code;
+  const Path folder = std::filesystem::read_symlink(text.substr(0, end), code);
+  return code ? path : Path(folder.string() + text.substr(end));
+}
+
 Error file_error(std::string_view verb, const Path& path, int error_number) {
   std::string message = "cannot ";
-  message.append(verb).append(" ").append(path.string());
+  message.append(verb).append(" ").append(named_path(path).string());
   message.append(": ").append(std::strerror(error_number));
   message.append(" (").append(advice(error_number)).append(")");
   return Error{std::move(message)};
@@ -96,6 +107,39 @@ Status make_folder(const Path& path) {
   std::error_code code;
   std::filesystem::create_directories(path, code);
   if (code) return file_error("create the folder", path, code.value());
+  return {};
+}
+
+namespace {
+
+// Returns 0 or an error number.
+int remove_entry(int folder, const char* name) {  // NOLINT(misc-no-recursion): folders nest
+  if (::unlinkat(folder, name, 0) == 0 || errno == ENOENT) return 0;
+  if (errno != EISDIR && errno != EPERM) return errno;
+  const int inner = ::openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (inner < 0) return errno;
+  DIR* const entries = ::fdopendir(inner);  // closes `inner` with it
+  if (entries == nullptr) {
+    const int error_number = errno;
+    ::close(inner);
+    return error_number;
+  }
+  int failed = 0;
+  while (const dirent* entry = ::readdir(entries)) {
+    const std::string_view entry_name = entry->d_name;
+    if (entry_name == "." || entry_name == "..") continue;
+    if (const int error_number = remove_entry(inner, entry->d_name)) failed = error_number;
+  }
+  ::closedir(entries);
+  if (failed != 0) return failed;
+  return ::unlinkat(folder, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : errno;
+}
+
+}  // namespace
+
+Status remove_tree(const Path& path) {
+  const int error_number = remove_entry(AT_FDCWD, path.c_str());
+  if (error_number != 0) return file_error("remove", path, error_number);
   return {};
 }
 

@@ -14,6 +14,9 @@ namespace leeway {
 
 using Path = std::filesystem::path;
 
+// A path through a folder's handle (held_folder.h) as people know it; others as they are.
+Path named_path(const Path& path);
+
 // "cannot VERB PATH: REASON (what to do)", from errno.
 Error file_error(std::string_view verb, const Path& path, int error_number);
 
@@ -25,6 +28,10 @@ Result<std::string> read_text(const Path& path);
 Status write_atomically(const Path& path, std::string_view content);
 
 Status make_folder(const Path& path);
+
+// Removes a folder with everything in it, or a file; what is not there counts as removed. Not
+// std::filesystem::remove_all(): LibTorch exports an older copy of it, which crashes under g++ 13.
+Status remove_tree(const Path& path);
 
 // Syncs the folder's list of entries to disk, so that a rename in it survives a power cut.
 Status sync_folder(const Path& path);

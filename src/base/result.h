@@ -12,8 +12,8 @@
 namespace leeway {
 
 // kFailed: a file, disk or network failed, exit status 1. kUsage: the user's mistake, exit
-// status 2.
-enum class ErrorKind { kFailed, kUsage };
+// status 2. kInterrupted: a signal ended the work early, exit status 128 plus its number.
+enum class ErrorKind { kFailed, kUsage, kInterrupted };
 
 struct Error {
   std::string message;
@@ -22,6 +22,10 @@ struct Error {
 
 inline Error usage_error(std::string message) {
   return Error{std::move(message), ErrorKind::kUsage};
+}
+
+inline Error stopped_error(std::string message) {
+  return Error{std::move(message), ErrorKind::kInterrupted};
 }
 
 template <class T>

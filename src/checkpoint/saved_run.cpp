@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -38,6 +40,24 @@ std::string counters_text(const SavedRun& run) {
   return json.dump(2) + "\n";
 }
 
+// Numbers that a run of this program can have; a forged update would train past the end of the run.
+bool plausible(const SavedRun& run) {
+  constexpr int64_t kUpdatesMax = 1'000'000'000;  // as run.updates
+  const auto counts = [](int64_t updates) { return updates >= 0 && updates <= kUpdatesMax; };
+  const RunCounters& counters = run.counters;
+  const bool sound = counts(counters.update) && counters.seconds >= 0 &&
+                     counters.seconds_updating >= 0 && counters.bytes_activations >= 0 &&
+                     counters.bytes_gradients >= 0 && counters.bytes_evaluation >= 0 &&
+                     counters.bytes_averaging >= 0 && !run.state.replicas.empty();
+  return sound && std::ranges::all_of(run.state.replicas, [&](const ReplicaState& replica) {
+           const bool rounds = std::ranges::all_of(replica.rounds, [&](const auto& lanes) {
+             return std::ranges::all_of(lanes, counts);
+           });
+           return rounds && counts(replica.optimizer.updates) &&
+                  std::isfinite(replica.optimizer.momentum_product);
+         });
+}
+
 Status parse_counters(const Path& path, SavedRun& run) {
   LEEWAY_ASSIGN(const std::string text, read_text(path));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -63,11 +83,10 @@ Status parse_counters(const Path& path, SavedRun& run) {
       state.optimizer.momentum_product = replica.at("momentum_product").get<double>();
       state.rounds = replica.at("rounds").get<std::vector<std::vector<int64_t>>>();
     }
-    if (run.state.replicas.empty()) return wrong;
   } catch (const std::exception&) {  // a missing or malformed member
     return wrong;
   }
-  return {};
+  return plausible(run) ? Status() : Status(wrong);
 }
 
 Result<at::Tensor> read_weights(const Path& path, const ModelShape& shape) {

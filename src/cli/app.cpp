@@ -11,14 +11,17 @@
 
 #include "cli/commands.h"
 #include "config/nearest.h"
+#include "terminal/interrupt.h"
 #include "terminal/progress.h"
+#include "terminal/say.h"
 
 namespace leeway::cli {
 namespace {
 
 constexpr const char* kDescription =
     "Leeway trains language models on machines that are far apart.\n"
-    "Exit codes: 0 success, 1 failure, 2 invalid command line or recipe.";
+    "Exit codes: 0 success, 1 failure, 2 invalid command line or recipe, 130 and 143 stopped by\n"
+    "Ctrl-C and SIGTERM with everything saved.";
 
 constexpr const char* kFooter =
     "Example:\n"
@@ -48,8 +51,9 @@ std::optional<Error> unknown_command(const CLI::App& app) {
 
 int report(const Error& error) {
   const bool color = colors_wanted();
-  fmt::print(stderr, "{}leeway: {}{}\n", color ? "\033[31m" : "", error.message,
-             color ? "\033[0m" : "");
+  print_error(fmt::format("{}leeway: {}{}\n", color ? "\033[31m" : "", error.message,
+                          color ? "\033[0m" : ""));
+  if (error.kind == ErrorKind::kInterrupted) return 128 + interrupting_signal();
   return error.kind == ErrorKind::kUsage ? 2 : 1;
 }
 
@@ -61,6 +65,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   Action chosen;
   add_train(app, chosen);
+  add_resume(app, chosen);
   add_eval(app, chosen);
   add_generate(app, chosen);
   add_replay(app, chosen);

@@ -15,6 +15,7 @@ namespace leeway::cli {
 using Action = std::function<Status()>;
 
 void add_train(CLI::App& app, Action& chosen);
+void add_resume(CLI::App& app, Action& chosen);
 void add_eval(CLI::App& app, Action& chosen);
 void add_generate(CLI::App& app, Action& chosen);
 void add_replay(CLI::App& app, Action& chosen);

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdio>
 
 #include "dashboard/access.h"
+#include "terminal/say.h"
 
 namespace leeway::cli {
 namespace {
@@ -65,8 +65,9 @@ Result<std::unique_ptr<Dashboard>> open_dashboard(const DashboardArguments& argu
         host_option, options.host, token_option));
   }
   LEEWAY_ASSIGN(auto dashboard, Dashboard::open(options, clock));
-  fmt::print(stderr, "dashboard: {}{}\n", dashboard->address(),
-             options.token.empty() ? "" : fmt::format("?token=... (see {})", arguments.token_file));
+  say(fmt::format(
+      "dashboard: {}{}\n", dashboard->address(),
+      options.token.empty() ? "" : fmt::format("?token=... (see {})", arguments.token_file)));
   return dashboard;
 }
 

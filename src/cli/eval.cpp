@@ -8,13 +8,13 @@
 
 #include "base/human.h"
 #include "cli/commands.h"
+#include "cli/recipe_data.h"
 #include "cli/validators.h"
 #include "data/dataset.h"
 #include "drivers/threads/wall_clock.h"
 #include "inference/evaluation.h"
 #include "inference/trained_model.h"
 #include "run/device.h"
-#include "run/run_folder.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
 
@@ -91,7 +91,7 @@ Status run(const EvalArguments& arguments) {
                  progress.show(static_cast<uint64_t>(done), "");
                  return !interrupted();
                });
-  if (!evaluation) return Error{"stopped before the last window"};
+  if (!evaluation) return stopped_error("stopped before the last window");
   progress.finish(fmt::format("{} windows", evaluation->windows));
   print(arguments, model, tokens, *evaluation);
   return {};

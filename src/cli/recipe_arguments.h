@@ -18,5 +18,6 @@ struct RecipeArguments {
 
 // Returns RECIPE, so the caller can make it required; `arguments` must outlive the parsing.
 CLI::Option& add_recipe_arguments(CLI::App& command, RecipeArguments& arguments);
+void add_set_option(CLI::App& command, RecipeArguments& arguments);  // --set alone
 
 }  // namespace leeway::cli

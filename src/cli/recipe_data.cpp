@@ -1,10 +1,14 @@
 #include "cli/recipe_data.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
 
 #include "base/human.h"
+#include "base/names.h"
 #include "data/sampler.h"
-#include "run/run_folder.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
 
@@ -20,7 +24,26 @@ Status check_parts(const TokenFile& train, const Recipe& recipe) {
                   train.path().string(), windows, recipe.model.context, recipe.mesh.replicas)};
 }
 
+bool can_write_in(Path folder) {
+  std::error_code code;
+  while (!folder.empty() && !std::filesystem::exists(folder, code)) folder = folder.parent_path();
+  return ::access(folder.empty() ? "." : folder.c_str(), W_OK) == 0;
+}
+
+Path user_cache() {
+  for (const auto& [variable, rest] : {std::pair{"XDG_CACHE_HOME", ""}, {"HOME", ".cache"}}) {
+    const char* const value = std::getenv(variable);
+    if (value != nullptr && *value != '\0') return Path(value) / rest / "leeway";
+  }
+  return "/tmp/leeway";
+}
+
 }  // namespace
+
+Path text_cache(const Path& run_folder) {
+  const Path beside = without_slash(run_folder).parent_path() / ".text";
+  return can_write_in(beside) ? beside : user_cache() / "text";
+}
 
 Result<Dataset> read_data(const Recipe& recipe, const Path& folder, const Clock& clock) {
   Progress progress(clock, "reading text", 0);

@@ -15,4 +15,9 @@ Result<Dataset> read_data(const Recipe& recipe, const Path& folder, const Clock&
 // read_data(), then checks that there is enough data for the recipe.
 Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock& clock);
 
+// Where a recipe's text is prepared: next to the runs, so that runs on the same text share it, or
+// in the user's cache if nothing can be written there. It is safe to remove; the text is then
+// prepared again.
+Path text_cache(const Path& run_folder);
+
 }  // namespace leeway::cli

@@ -17,6 +17,7 @@
 #include "run/drivers.h"
 #include "run/mesh_model.h"
 #include "run/recording.h"
+#include "run/run_folder.h"
 #include "run/training_run.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
@@ -95,7 +96,7 @@ Status run(const Path& folder) {
   const bool flash = recipe.run.precision == Precision::kBf16;
   set_up_compute(threads_per_worker(recipe), flash ? Repeatable::kInsist : Repeatable::kPrefer);
   watch_for_interrupt();
-  LEEWAY_ASSIGN(const Dataset data, open_data(recipe, folder, clock));
+  LEEWAY_ASSIGN(const Dataset data, open_data(with_data_found(recipe, folder), folder, clock));
   if (hash_hex(data.train.info().content_hash) != recording.data_hash) {
     return Error{fmt::format("the training data is not what {} was trained on; restore that data",
                              folder.string())};
@@ -111,7 +112,7 @@ Status run(const Path& folder) {
   Progress progress(clock, "replaying", static_cast<uint64_t>(recording.updates));
   ReplayRecorder recorder(recording, recipe.mesh.replicas, progress);
   LEEWAY_TRY(sim::replay(workers, recording.work, recorder));
-  if (interrupted()) return Error{"stopped; the run folder is unchanged"};
+  if (interrupted()) return stopped_error("stopped; the run folder is unchanged");
   progress.finish(fmt::format("{} updates", recording.updates));
   return compare(recording, recorder, workers);
 }

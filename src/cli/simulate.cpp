@@ -63,13 +63,13 @@ Status add_math(const SimulateArguments& arguments, const Cluster& cluster,
   if (recipe.run.device != "cpu")
     return usage_error("simulate.math runs on the CPU only: set run.device to \"cpu\"");
   const Path folder = arguments.folder() / folder_name(request.name);
-  LEEWAY_ASSIGN(const bool earlier, check_run_folder(folder, ExistingRun::kFresh));
-  if (earlier) LEEWAY_TRY(move_run_aside(folder));
+  LEEWAY_ASSIGN(auto earlier, hold_existing_run(folder, ExistingRun::kFresh));
   LEEWAY_ASSIGN(const Dataset data, open_data(recipe, folder, clock));
   LEEWAY_TRY(check_memory(recipe, data.vocabulary));
+  LEEWAY_ASSIGN(const NewRun run, begin_run(folder, std::move(earlier)));
   Progress progress(clock, request.name, static_cast<uint64_t>(recipe.run.updates));
   return train_on(
-      cluster, request, trained, data, folder,
+      cluster, request, trained, data, run.folder,
       [&](int64_t update, double loss) {
         progress.show(static_cast<uint64_t>(update), fmt::format("loss {:.4f}", loss));
         return !interrupted();

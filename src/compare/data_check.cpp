@@ -31,7 +31,7 @@ Status check_data_unchanged(const ComparisonPlan& plan, const Path& folder,
     if (added) {
       const Result<Dataset> data = read_data(recipe, run_folder(folder, run));
       if (interrupted())
-        return Error{"stopped before anything ran; run the same command to continue"};
+        return stopped_error("stopped before anything ran; run the same command to continue");
       if (data.ok()) now->second = hash_of(*data);
     }
     const std::string read = outcomes[i] ? outcomes[i]->data_hash : "";

@@ -52,6 +52,11 @@ int64_t last_update(const Path& run) {
   return event ? event->integer("update").value_or(0) : 0;
 }
 
+// The signal that killed a run, or that made it save and exit; 0: none.
+int signal_of(const Child::End& end) {
+  return end.signal != 0 ? end.signal : std::max(0, end.status - 128);
+}
+
 // The program's last error message, or how else it ended.
 std::string why_it_failed(const Path& run, const Path& log, const Child::End& end) {
   if (const auto diverged = last_event(run, "diverged"))
@@ -62,7 +67,7 @@ std::string why_it_failed(const Path& run, const Path& log, const Child::End& en
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with(kMark)) sentence = line.substr(kMark.size());
   }
-  if (end.signal != 0) return fmt::format("killed by signal {}", end.signal);
+  if (const int signal = signal_of(end)) return fmt::format("stopped by signal {}", signal);
   if (!sentence.empty()) return sentence;
   return fmt::format("exited with status {}; see {}", end.status, log.string());
 }
@@ -171,8 +176,8 @@ class Runs {
       outcomes_[index] = read_outcome(folder_, run, plan_.comparison.target_loss);
     if (!outcomes_[index]) {
       const std::string why = why_it_failed(run_folder(folder_, run), run_log(folder_, run), end);
-      // Being killed may not happen again; the program's own failure would.
-      if (end.signal == 0) LEEWAY_TRY(write_atomically(run_failure(folder_, run), why));
+      // Being stopped may not happen again; the program's own failure would.
+      if (signal_of(end) == 0) LEEWAY_TRY(write_atomically(run_failure(folder_, run), why));
       outcomes_[index] = RunOutcome{.loss = {}, .why = why};
     }
     const RunOutcome& outcome = *outcomes_[index];
@@ -185,8 +190,8 @@ class Runs {
   Status stop() {
     for (Running& run : running_) run.child.ask_to_end();
     while (!running_.empty()) LEEWAY_TRY(wait());
-    return Error{
-        fmt::format("stopped with {} done; run the same command to continue", done_of_all())};
+    return stopped_error(
+        fmt::format("stopped with {} done; run the same command to continue", done_of_all()));
   }
 
   const ComparisonPlan& plan_;

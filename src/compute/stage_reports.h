@@ -43,6 +43,8 @@ struct StageEvaluation {
 struct StageState {
   WorkerId worker;
   int64_t update = 0;
+  int64_t checkpoint = 0;  // the checkpoint it is for: the same for all workers, where `update` of
+                           // replicas that do not wait for each other may differ
   at::Tensor weights;
   Optimizer::State optimizer;        // including averaging's buffers
   std::vector<int64_t> rounds = {};  // the next one, by lane

@@ -132,7 +132,8 @@ const Key kKeys[] = {
     {"run.evaluate_windows", whole<kRun, &RunOptions::evaluate_windows>(0, kBillion),
      "Windows of the validation data that an evaluation reads; 0: all of them."},
     {"run.checkpoint_every", whole<kRun, &RunOptions::checkpoint_every>(0, kBillion),
-     "Updates between two checkpoints; 0: only at the end."},
+     "Updates between two checkpoints; 0: only at the end.",
+     "about two minutes of work, estimated from the size of the model and of an update"},
     {"run.keep", whole<kRun, &RunOptions::keep>(1, kMillion),
      "How many of the newest checkpoints to keep."},
 

@@ -1,5 +1,7 @@
 #include "config/resolve.h"
 
+#include <algorithm>
+
 #include "config/averaging_rules.h"
 #include "config/keys.h"
 
@@ -40,6 +42,37 @@ double automatic_beta1(UpdateRule name) {
       return 0.9;
   }
   return 0.0;
+}
+
+// Operations of one update of one replica, roughly: forward and backward take 6 per weight and
+// token, attention 12 per layer, unit of width and position.
+double update_flops(const Recipe& recipe) {
+  constexpr double kByteVocabulary = 257, kLargeVocabulary = 50'257;
+  const ModelOptions& model = recipe.model;
+  const auto width = static_cast<double>(model.width);
+  const double matrices = model.architecture == Architecture::kLlama ? 3 : 2;
+  const double block = 4 * width * width + matrices * width * static_cast<double>(model.hidden);
+  const double head =
+      width * (recipe.data.tokenizer == "bytes" ? kByteVocabulary : kLargeVocabulary);
+  const auto layers = static_cast<double>(model.layers);
+  const double per_token =
+      6 * (layers * block + head) + 12 * layers * width * static_cast<double>(model.context);
+  return per_token * static_cast<double>(recipe.data.batch) * static_cast<double>(model.context);
+}
+
+// From the recipe alone, so that the same recipe has the same flush points on every machine: two
+// minutes of a modest machine, rounded down to 1, 2 or 5 times a power of ten. At least 10, because
+// a pipeline drains at each.
+int64_t automatic_checkpoint_every(const Recipe& recipe) {
+  constexpr double kSeconds = 120, kCpuFlops = 4e10, kGpuFlops = 4e13, kMost = 1e6;
+  const double flops = recipe.run.device == "cpu" ? kCpuFlops : kGpuFlops;
+  const double wanted = std::min(kSeconds * flops / update_flops(recipe), kMost);
+  int64_t every = 10;
+  for (int64_t power = 10; static_cast<double>(power) <= wanted; power *= 10) {
+    for (const int64_t times : {1, 2, 5})
+      if (static_cast<double>(times * power) <= wanted) every = times * power;
+  }
+  return every;
 }
 
 void resolve_model(const LoadedRecipe& loaded, ModelOptions& model) {
@@ -108,6 +141,8 @@ void resolve(LoadedRecipe& loaded) {
   const bool both_given = loaded.is_given("run.updates") && loaded.is_given("run.tokens");
   if (recipe.run.tokens > 0 && !both_given)
     recipe.run.updates = divide_up(recipe.run.tokens, tokens_per_update);
+  if (!loaded.is_given("run.checkpoint_every"))
+    recipe.run.checkpoint_every = automatic_checkpoint_every(recipe);
   resolve_lookahead(loaded, recipe);  // needs the run's length; the optimizer needs the look-ahead
   resolve_optimizer(loaded, recipe);
   resolve_averaging(loaded, recipe);

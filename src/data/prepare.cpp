@@ -144,7 +144,7 @@ Status Preparation::open_writers(const Path& folder) {
 
 Status Preparation::tell(uint64_t done) {
   if (!progress_ || progress_(done, bytes_total_)) return {};
-  return Error{"stopped before the end; nothing was written"};
+  return stopped_error("stopped before the end; nothing was written");
 }
 
 void Preparation::submit(TextPiece piece) {

@@ -34,6 +34,7 @@ RunRecorder::RunRecorder(const RunRecorderOptions& options, EventLog log, RunCou
       start_(options.clock.now()),
       seconds_before_(counters_.seconds),
       updating_since_(seconds_before_),
+      writer_(options.folder, options.recipe.run.keep, options.clock),
       statistics_(options.plan),
       rounds_(options.plan),
       valid_(valid) {}
@@ -139,6 +140,7 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
     options_.observer.updated(report, static_cast<double>(tokens) / update_seconds_);
   }
   watch_stability();
+  if (writer_.again_due()) static_cast<void>(save_again());
 }
 
 // The lag of a run that merges on arrival is not known in advance.
@@ -191,13 +193,13 @@ void RunRecorder::evaluated(const StageEvaluation& evaluation) {
 }
 
 void RunRecorder::saved(StageState state) {
-  const int64_t update = state.update;
-  std::vector<StageState>& states = states_[update];
+  const int64_t checkpoint = state.checkpoint;
+  std::vector<StageState>& states = states_[checkpoint];
   states.push_back(std::move(state));
   if (static_cast<int64_t>(states.size()) < worker_count()) return;
   write_checkpoint(std::move(states));
   // Older states that are still incomplete are no longer needed.
-  states_.erase(states_.begin(), states_.upper_bound(update));
+  states_.erase(states_.begin(), states_.upper_bound(checkpoint));
 }
 
 void RunRecorder::save_what_is_left() {
@@ -216,25 +218,44 @@ void RunRecorder::write_checkpoint(std::vector<StageState> states) {
   std::sort(states.begin(), states.end(),
             [](const StageState& a, const StageState& b) { return a.worker < b.worker; });
   const double before = seconds_now();
-  const Status status = save(states);
-  updating_since_ += seconds_now() - before;  // time spent writing does not count
-  if (!status) failure_ = status.error();
-}
-
-Status RunRecorder::save(const std::vector<StageState>& states) {
   flush_log();         // the log is written before the checkpoint that relies on it
   int64_t newest = 0;  // replicas may have stopped at different updates
   for (const StageState& state : states) newest = std::max(newest, state.update);
-  LEEWAY_ASSIGN(checkpoint_, save_run(options_.checkpoints,
-                                      {.counters = counters(newest),
-                                       .shape = options_.shape,
-                                       .state = join(states, options_.plan.shape.stages)},
-                                      options_.recipe.run.keep));
-  saved_update_ = counters_.update;
-  log(Event("saved").add("update", counters_.update).add("checkpoint", checkpoint_.string()));
-  flush_log();
-  if (options_.observer.saved) options_.observer.saved(checkpoint_);
+  const RunCounters counted = counters(newest);
+  const Result<Path> written = writer_.write({.counters = counted,
+                                              .shape = options_.shape,
+                                              .state = join(states, options_.plan.shape.stages)});
+  if (written.ok()) {
+    note_saved(counted.update, *written);
+  } else {
+    const auto kept = list_checkpoints(options_.folder.at("checkpoints"));
+    warn(fmt::format("update {} is not saved: {}; training goes on and tries again; {}",
+                     counted.update, written.error().message,
+                     kept.empty() ? std::string("there is no checkpoint yet")
+                                  : fmt::format("the newest checkpoint is {}",
+                                                kept.back().filename().string())));
+    log(Event("save_failed").add("update", counted.update).add("reason", written.error().message));
+  }
+  updating_since_ += seconds_now() - before;  // time spent writing does not count
+}
+
+Status RunRecorder::save_again() {
+  if (!has_unsaved()) return Error{"no checkpoint waits to be written"};
+  const double before = seconds_now();
+  const int64_t update = writer_.waiting()->counters.update;
+  const Result<Path> written = writer_.try_again();
+  updating_since_ += seconds_now() - before;
+  if (!written.ok()) return written.error();
+  note_saved(update, *written);
   return {};
+}
+
+void RunRecorder::note_saved(int64_t update, const Path& checkpoint) {
+  saved_update_ = update;
+  checkpoint_ = checkpoint;
+  log(Event("saved").add("update", update).add("checkpoint", checkpoint.string()));
+  flush_log();
+  if (options_.observer.saved) options_.observer.saved(checkpoint);
 }
 
 void RunRecorder::diverge(const StageUpdate& update) {
@@ -247,11 +268,12 @@ void RunRecorder::diverge(const StageUpdate& update) {
   log(event);
   flush_log();
   drop_bad_checkpoint();
-  const auto kept = list_checkpoints(options_.checkpoints);
+  const auto kept = list_checkpoints(options_.folder.at("checkpoints"));
   const std::string way_out =
       kept.empty()
           ? std::string("there is no checkpoint yet: start again with --fresh and")
-          : fmt::format("the last good checkpoint is {}: use --resume with", kept.back().string());
+          : fmt::format("the last good checkpoint is {}: use --resume with",
+                        (options_.folder.path() / "checkpoints" / kept.back().filename()).string());
   const std::string symptom = update.loss
                                   ? fmt::format("the loss is {:.4g} and the gradient norm {:.4g}",
                                                 *update.loss, std::abs(norm))
@@ -266,10 +288,11 @@ void RunRecorder::diverge(const StageUpdate& update) {
 // A checkpoint of the weights that just diverged would only bring --resume back to the same place.
 // Remove it if there is an earlier one to return to.
 void RunRecorder::drop_bad_checkpoint() {
-  if (saved_update_ != counters_.update || list_checkpoints(options_.checkpoints).size() < 2) {
-    return;
-  }
-  if (const Status status = remove_folder(checkpoint_); !status) warn(status.error().message);
+  writer_.give_up();
+  const Path checkpoints = options_.folder.at("checkpoints");
+  if (saved_update_ != counters_.update || list_checkpoints(checkpoints).size() < 2) return;
+  const Status status = remove_folder(checkpoints / checkpoint_.filename());
+  if (!status) warn(status.error().message);
 }
 
 }  // namespace leeway

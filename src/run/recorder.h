@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/files.h"
+#include "base/held_folder.h"
 #include "checkpoint/saved_run.h"
 #include "config/recipe.h"
 #include "events/event_log.h"
 #include "events/traffic.h"
+#include "run/checkpoint_writer.h"
 #include "run/round_statistics.h"
 #include "run/stage_statistics.h"
 #include "worker/outbox.h"
@@ -43,14 +44,17 @@ struct TrainingObserver {
   std::function<void(const Evaluated&)> evaluated;
   std::function<void(const Path& checkpoint)> saved;
   std::function<void(const std::string& warning)> warned;
-  std::function<bool()> stop_wanted;  // asked after every update
+  std::function<bool()> stop_wanted;      // asked after every update
+  std::function<int64_t()> saves_wanted;  // checkpoints asked for so far; asked after every update
+  // The last checkpoint cannot be written: waits a moment, and says whether to try again.
+  std::function<bool(const Error&)> wait_to_save;
 };
 
 struct RunRecorderOptions {
   const Recipe& recipe;
   const RunPlan& plan;
   ModelShape shape;
-  Path checkpoints;
+  const HeldFolder& folder;
   const Clock& clock;
   const TrainingObserver& observer;
 };
@@ -70,6 +74,9 @@ class RunRecorder final : public Recorder {
   bool stop_wanted() const override {
     return options_.observer.stop_wanted && options_.observer.stop_wanted();
   }
+  int64_t saves_wanted() const override {
+    return options_.observer.saves_wanted ? options_.observer.saves_wanted() : 0;
+  }
 
   void log(const Event& event);
   void flush_log();
@@ -85,6 +92,9 @@ class RunRecorder final : public Recorder {
   // Call after the last piece of work: writes a checkpoint of what every worker saved last, if
   // replicas stopped at different updates.
   void save_what_is_left();
+  // Tries a checkpoint again that could not be written; an error if it still cannot, or none waits.
+  Status save_again();
+  bool has_unsaved() const { return writer_.waiting().has_value(); }
 
  private:
   // An update that not all stages have made yet.
@@ -103,7 +113,7 @@ class RunRecorder final : public Recorder {
   void diverge(const StageUpdate& update);
   void drop_bad_checkpoint();
   void write_checkpoint(std::vector<StageState> states);
-  Status save(const std::vector<StageState>& states);
+  void note_saved(int64_t update, const Path& checkpoint);
   void warn(const std::string& message) const;
 
   RunRecorderOptions options_;
@@ -115,7 +125,8 @@ class RunRecorder final : public Recorder {
   double evaluating_seconds_ = 0;       // since then, averaged over the workers
   double update_seconds_ = 0;           // time per update, smoothed
   std::map<int64_t, Pending> pending_;  // by update
-  std::map<int64_t, std::vector<StageState>> states_;  // by update
+  std::map<int64_t, std::vector<StageState>> states_;  // by checkpoint
+  CheckpointWriter writer_;
   StatisticsKeeper statistics_;
   RoundKeeper rounds_;
   bool warned_of_lag_ = false;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "base/names.h"
 #include "events/event_log.h"
 #include "run/training_run.h"
 
@@ -26,8 +28,6 @@ Status note(const Event& event, const Path& run, Recording& recording) {
   if (kind == "started" || kind == "resumed") LEEWAY_TRY(check_version(event, run));
   if (kind == "started") recording.data_hash = event.text("data_hash").value_or("");
   if (kind == "update") recording.losses[update] = event.number("loss").value_or(0);
-  // A session killed right after its checkpoint may not have logged it; the next session did.
-  if (kind == "saved" || kind == "resumed") recording.flushes.push_back(update);
   if (kind == "ended") recording.updates = update;
   const std::string change = event.text("change").value_or("");
   const bool only_flushes = change.starts_with("run.checkpoint_every ");  // which are recorded
@@ -44,13 +44,35 @@ Status note(const Event& event, const Path& run, Recording& recording) {
   return {};
 }
 
+// A session that was killed right after its checkpoint may not have logged that all its workers had
+// saved; the next session did.
+std::vector<std::vector<int64_t>> flushes_of(const std::vector<Event>& events,
+                                             const std::vector<WorkRecord>& work) {
+  std::vector<std::set<int64_t>> found;
+  for (const WorkRecord& record : work) {
+    const auto replica = static_cast<size_t>(record.worker.replica.value);
+    found.resize(std::max(found.size(), replica + 1));
+    if (record.work.kind == WorkKind::kSave) found[replica].insert(record.work.update);
+  }
+  for (const Event& event : events) {
+    if (event.kind() != "resumed") continue;
+    for (size_t r = 0; r < found.size(); ++r) {
+      const auto own = event.integer(fmt::format("update_{}", r));
+      found[r].insert(own.value_or(event.integer("update").value_or(0)));
+    }
+  }
+  std::vector<std::vector<int64_t>> flushes;
+  for (const std::set<int64_t>& replica : found)
+    flushes.emplace_back(replica.begin(), replica.end());
+  return flushes;
+}
+
 Result<std::string> recorded_hash(const Path& run) {
   const Result<std::string> text = read_text(run / "summary.json");
   if (!text) {
     return Error{
-        fmt::format("{} has no summary.json: the run has not ended; resume it: leeway train "
-                    "--resume --out {}",
-                    run.string(), run.string())};
+        fmt::format("{} has no summary.json: the run has not ended; resume it: leeway resume {}",
+                    run.string(), shell_word(run.string()))};
   }
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   const bool has_hash = json.is_object() && json.contains("weights_hash");
@@ -68,10 +90,9 @@ Result<Recording> read_recording(const Path& run) {
   LEEWAY_ASSIGN(recording.weights_hash, recorded_hash(run));
   const Path path = run / "events.jsonl";
   LEEWAY_ASSIGN(EventHistory history, read_events(path));
-  for (const Event& event : drop_superseded(std::move(history.events))) {
-    LEEWAY_TRY(note(event, run, recording));
-  }
-  std::sort(recording.flushes.begin(), recording.flushes.end());
+  const std::vector<Event> events = drop_superseded(std::move(history.events));
+  for (const Event& event : events) LEEWAY_TRY(note(event, run, recording));
+  recording.flushes = flushes_of(events, recording.work);
   if (recording.data_hash.empty() || history.cut || recording.updates == 0 ||
       recording.work.empty()) {
     return Error{

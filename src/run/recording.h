@@ -15,7 +15,8 @@ namespace leeway {
 struct Recording {
   std::vector<WorkRecord> work;
   std::map<int64_t, double> losses;  // by update
-  std::vector<int64_t> flushes;      // updates at which the pipeline was empty for a checkpoint
+  // Updates at which a replica's pipeline was empty for a checkpoint, written or not; ascending.
+  std::vector<std::vector<int64_t>> flushes;
   int64_t updates = 0;
   std::string data_hash;
   std::string weights_hash;

@@ -13,6 +13,12 @@ RoundKeeper::RoundKeeper(const RunPlan& plan) {
   for (const LanePlan& lane : plan.lanes) {
     if (!lane.gradients && !lane.needs_every) weights_lane_ = lane.lane;
   }
+  const auto main = std::ranges::find(plan.lanes, Lane::kMain, &LanePlan::lane);
+  const auto at = static_cast<size_t>(main - plan.lanes.begin());
+  for (const ReplicaStart& start : plan.starts) {
+    for (const auto& lanes : start.rounds)
+      if (at < plan.lanes.size()) statistics_.rounds = std::max(statistics_.rounds, lanes[at]);
+  }
 }
 
 void RoundKeeper::worked(const WorkRecord& record) {

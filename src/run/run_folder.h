@@ -1,24 +1,40 @@
-// Which folder a run writes to, and what happens to a run already there. Nothing is ever
-// overwritten.
+// Which folder a run writes to, who may write there, and what happens to a run already there.
+// Nothing is ever overwritten.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "base/files.h"
+#include "base/held_folder.h"
 #include "base/result.h"
+#include "config/recipe.h"
 
 namespace leeway {
 
+// Whether `folder` has a run, and whether that run is finished.
+enum class RunFolderState { kNone, kUnfinished, kFinished };
+Result<RunFolderState> run_folder_state(const Path& folder);
+
 enum class ExistingRun { kAsk, kResume, kFresh };
 
-// kAsk: a finished run may be moved aside; an unfinished one is an error that names both options.
-// kFresh: either may be moved. kResume: there must be a run. Returns whether there is a run to
-// move; nothing is touched yet.
-Result<bool> check_run_folder(const Path& folder, ExistingRun existing);
+// The run in `folder`, held for this process; none if there is no run yet. kAsk: an unfinished run
+// is an error that names both options. kResume: there must be a run. Nothing in the folder changes.
+Result<std::optional<HeldFolder>> hold_existing_run(const Path& folder, ExistingRun existing);
 
-// out/r1 -> out/r1.1, or the next free number; returns the new name.
-Result<Path> move_run_aside(const Path& folder);
+// An empty folder for a new run, held for this process. The earlier run in it, if any, is moved
+// aside first: out/r1 -> out/r1.1, or the next free number.
+struct NewRun {
+  HeldFolder folder;
+  std::optional<Path> aside = {};
+};
+Result<NewRun> begin_run(const Path& folder, std::optional<HeldFolder> earlier);
 
-// Where a recipe's text is prepared: next to the runs, so that runs on the same text share it. It
-// is safe to remove; the text is then prepared again.
-Path text_cache(const Path& run_folder);
+// The way from a run folder to the current one, for its `started` event.
+std::string way_to_start(const Path& run_folder);
+
+// The recipe of a run that goes on, perhaps from another folder: a relative path to data that leads
+// nowhere from here is taken from the folder where the run was started.
+Recipe with_data_found(Recipe recipe, const Path& run_folder);
 
 }  // namespace leeway

@@ -13,6 +13,7 @@
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
 #include "run/mesh_model.h"
+#include "run/run_folder.h"
 #include "run/summary.h"
 
 namespace leeway {
@@ -113,6 +114,50 @@ Status check_replicas(const Start& start, const Recipe& recipe, const RunPlan& p
   return {};
 }
 
+// What is done cannot be undone: a run that is past the end it is given is not touched.
+Status check_goes_on(const Start& start, const TrainingRequest& request) {
+  int64_t done = start.saved.counters.update;
+  for (const ReplicaState& replica : start.saved.state.replicas)
+    done = std::max(done, replica.optimizer.updates);
+  const std::string folder = request.folder.path().string();
+  if (done > request.recipe.run.updates) {
+    return usage_error(fmt::format(
+        "{} has done {} updates already, but run.updates is {}; set it to {} or more to train "
+        "further, or start a new run in another --out",
+        folder, done, request.recipe.run.updates, done));
+  }
+  if (request.stop_at > 0 && done > request.stop_at) {
+    return usage_error(fmt::format("{} has done {} updates already: it cannot stop at update {}",
+                                   folder, done, request.stop_at));
+  }
+  return {};
+}
+
+Result<std::string> check_room_for(const Recipe& recipe, const Workers& workers,
+                                   const HeldFolder& folder) {
+  const int64_t value = recipe.run.precision == Precision::kFp64 ? 8 : 4;
+  return check_room(
+      {.free_bytes = folder.free_bytes(),
+       .checkpoint_bytes = checkpoint_bytes(parameters_of(workers), value, recipe.mesh.replicas,
+                                            buffer_count(workers)),
+       .keep = recipe.run.keep,
+       .there_already = std::ssize(list_checkpoints(folder.at("checkpoints")))},
+      folder.path());
+}
+
+// Nothing is lost while this process lives, and a full disk can be freed.
+Status save_at_last(RunRecorder& recorder, const TrainingObserver& observer, const Path& folder) {
+  if (!recorder.has_unsaved()) return {};
+  Status saved = recorder.save_again();
+  while (!saved.ok() && observer.wait_to_save && observer.wait_to_save(saved.error()))
+    saved = recorder.save_again();
+  if (saved.ok()) return {};
+  const auto kept = list_checkpoints(checkpoints_of(folder));
+  return Error{fmt::format("the last checkpoint is not saved: {}; {}", saved.error().message,
+                           kept.empty() ? std::string("nothing is kept of this run")
+                                        : "the run can be resumed from " + kept.back().string())};
+}
+
 RunCounters fresh_counters(const Dataset& data) {
   RunCounters counters;
   // A foreign token file does not know its tokenizer; the recipe may.
@@ -123,9 +168,10 @@ RunCounters fresh_counters(const Dataset& data) {
 }
 
 void log_start(RunRecorder& recorder, const Dataset& data, const RunCounters& counters,
-               int64_t parameters) {
+               int64_t parameters, const Path& folder) {
   recorder.log(Event("started")
                    .add("version", program_version())
+                   .add("start", way_to_start(folder))
                    .add("parameters", parameters)
                    .add("train_tokens", data.train.info().count)
                    .add("data_hash", hash_hex(counters.data_hash))
@@ -231,7 +277,7 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
                     .allreduce_bytes = usual_bytes(recipe, workers)});
   recorder.log(Event("ended").add("update", counters.update).add("finished", finished));
   recorder.flush_log();
-  LEEWAY_TRY(write_atomically(request.folder / "summary.json", json));
+  LEEWAY_TRY(write_atomically(request.folder.at("summary.json"), json));
   return TrainingSummary{json, finished, counters.update};
 }
 
@@ -241,36 +287,16 @@ std::string program_version() {
   return fmt::format("{}, LibTorch {}", LEEWAY_VERSION, TORCH_VERSION);
 }
 
-Result<RunFolderState> run_folder_state(const Path& folder) {
-  std::error_code code;
-  const bool began = std::filesystem::exists(folder / "config.toml", code);
-  // If part of the path is a file, make_folder() reports it.
-  if (code && code != std::errc::not_a_directory) {
-    return file_error("read", folder, code.value());
-  }
-  if (!began) return RunFolderState::kNone;
-  const Result<std::string> text = read_text(folder / "summary.json");
-  if (!text) return RunFolderState::kUnfinished;
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  const bool finished = json.is_object() && json.value("finished", false);
-  return finished ? RunFolderState::kFinished : RunFolderState::kUnfinished;
-}
-
 Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& data, Driver& driver,
                               const TrainingObserver& observer) {
   const Recipe& recipe = request.recipe;
-  LEEWAY_TRY(make_folder(request.folder));
-  if (!request.resume && data.tokenizer) {
-    LEEWAY_TRY(make_folder(request.folder / "tokenizer"));
-    LEEWAY_TRY(data.tokenizer->save(request.folder / "tokenizer"));
-  }
-  LEEWAY_ASSIGN(EventLog log, EventLog::open(request.folder / "events.jsonl", request.resume));
-
+  const HeldFolder& folder = request.folder;
   RunCounters counters = fresh_counters(data);
   std::optional<Start> start;
   if (request.resume) {
-    LEEWAY_ASSIGN(start, load_newest(request.folder));
-    take_over_summary(request.folder, *start);
+    LEEWAY_ASSIGN(start, load_newest(folder.path()));
+    LEEWAY_TRY(check_goes_on(*start, request));
+    take_over_summary(folder.path(), *start);
     if (observer.warned) std::ranges::for_each(start->damaged, observer.warned);
   }
   const MeshData mesh = {.train = data.train,
@@ -286,7 +312,7 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
   plan.last_update = std::max(plan.first_update, plan.last_update);
   const Workers workers = make_workers(recipe, mesh, plan);
   if (start) {
-    LEEWAY_TRY(check_fits(*start, counters, workers, request.folder));
+    LEEWAY_TRY(check_fits(*start, counters, workers, folder.path()));
     LEEWAY_TRY(restore(workers, start->saved.state));
     counters = start->saved.counters;
     if (plan.evaluates(plan.first_update) && !start->valid) {
@@ -294,25 +320,34 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
     }
   }
 
+  LEEWAY_ASSIGN(const std::string crowded, check_room_for(recipe, workers, folder));
+  if (!crowded.empty() && observer.warned) observer.warned(crowded);
+
+  // Only now is it certain that this session takes place. Until it ends, the run is unfinished.
+  if (!request.resume && data.tokenizer) {
+    LEEWAY_TRY(make_folder(folder.at("tokenizer")));
+    LEEWAY_TRY(data.tokenizer->save(folder.at("tokenizer")));
+  }
+  LEEWAY_ASSIGN(EventLog log, EventLog::open(folder.at("events.jsonl"), request.resume));
+  LEEWAY_TRY(write_atomically(folder.at("config.toml"), request.recipe_text));
+  std::error_code ignored;  // there may be no summary yet
+  std::filesystem::remove(folder.at("summary.json"), ignored);
   RunRecorder recorder({.recipe = recipe,
                         .plan = plan,
                         .shape = workers.front()->compute()->stage().model().shape(),
-                        .checkpoints = checkpoints_of(request.folder),
+                        .folder = folder,
                         .clock = driver.clock(),
                         .observer = observer},
                        std::move(log), counters, start ? start->valid : std::nullopt);
   if (start) {
     log_resume(recorder, request, *start);
   } else {
-    log_start(recorder, data, counters, parameters_of(workers));
+    log_start(recorder, data, counters, parameters_of(workers), folder.path());
   }
-  // Only now is it certain that this session takes place. Until it ends, the run is unfinished.
-  LEEWAY_TRY(write_atomically(request.folder / "config.toml", request.recipe_text));
-  std::error_code ignored;  // there may be no summary yet
-  std::filesystem::remove(request.folder / "summary.json", ignored);
   LEEWAY_TRY(driver.run(workers, recorder));
-  if (!recorder.failure()) recorder.save_what_is_left();
   if (recorder.failure()) return *recorder.failure();
+  recorder.save_what_is_left();
+  LEEWAY_TRY(save_at_last(recorder, observer, folder.path()));
   return end(request, data, workers, recorder);
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/files.h"
+#include "base/held_folder.h"
 #include "base/result.h"
 #include "config/recipe.h"
 #include "data/dataset.h"
@@ -17,7 +17,7 @@ namespace leeway {
 struct TrainingRequest {
   Recipe recipe;
   std::string recipe_text;  // config.toml: every value with where it came from
-  Path folder;
+  const HeldFolder& folder;
   bool resume = false;
   std::vector<std::string> changes = {};  // to the recipe since the run began
   int64_t stop_at = 0;  // updates after which this session ends; 0: at the end of the run
@@ -31,10 +31,6 @@ struct TrainingSummary {
 
 // The program's version and LibTorch's: both must match to get the same bits.
 std::string program_version();
-
-// Whether `folder` has a run, and whether that run is finished.
-enum class RunFolderState { kNone, kUnfinished, kFinished };
-Result<RunFolderState> run_folder_state(const Path& folder);
 
 Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& data, Driver& driver,
                               const TrainingObserver& observer);

@@ -33,10 +33,7 @@ int64_t at_once(const MachineGroup& group) {
 class PassingRun {
  public:
   explicit PassingRun(Path folder) : folder_(std::move(folder)) {}
-  ~PassingRun() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
+  ~PassingRun() { static_cast<void>(remove_tree(folder_)); }
   PassingRun(const PassingRun&) = delete;
   PassingRun& operator=(const PassingRun&) = delete;
   const Path& folder() const { return folder_; }
@@ -115,11 +112,11 @@ Status calibrate(const Clock& clock, const OpenData& open_data, Scenario& scenar
   };
   observer.stop_wanted = interrupted;
   threads::Threads driver(1);
-  LEEWAY_ASSIGN(
-      const TrainingSummary summary,
-      train({.recipe = recipe, .recipe_text = print_recipe(loaded), .folder = run.folder()}, data,
-            driver, observer));
-  if (!summary.finished) return Error{"calibration was stopped"};
+  LEEWAY_ASSIGN(const HeldFolder folder, HeldFolder::hold(run.folder()));
+  LEEWAY_ASSIGN(const TrainingSummary summary,
+                train({.recipe = recipe, .recipe_text = print_recipe(loaded), .folder = folder},
+                      data, driver, observer));
+  if (!summary.finished) return stopped_error("calibration was stopped");
   progress.finish("measured");
   LEEWAY_ASSIGN(const TimeSpent times, read_times(run.folder()));
   const sim::StageCosts unit = unit_costs(recipe, data.vocabulary).front();

@@ -32,7 +32,7 @@ void keep_pace(const MethodRequest& request, const Recipe& trained, int64_t voca
 }  // namespace
 
 Status train_on(const Cluster& cluster, const MethodRequest& request, const LoadedRecipe& trained,
-                const Dataset& data, const Path& folder, const MathWatch& watch,
+                const Dataset& data, const HeldFolder& folder, const MathWatch& watch,
                 MethodResult& result) {
   const Recipe& recipe = trained.recipe;
   sim::SimulationOptions options =
@@ -54,7 +54,7 @@ Status train_on(const Cluster& cluster, const MethodRequest& request, const Load
       train({.recipe = recipe, .recipe_text = print_recipe(trained), .folder = folder}, data,
             simulation, observer);
   if (!summary.ok()) return summary.error();
-  if (!go_on) return Error{fmt::format("stopped at update {}", summary->updates)};
+  if (!go_on) return stopped_error(fmt::format("stopped at update {}", summary->updates));
   return {};
 }
 

@@ -17,7 +17,7 @@ namespace leeway {
 // `watch` gets the update and the loss, and returns whether to continue.
 using MathWatch = std::function<bool(int64_t update, double loss)>;
 Status train_on(const Cluster& cluster, const MethodRequest& request, const LoadedRecipe& trained,
-                const Dataset& data, const Path& folder, const MathWatch& watch,
+                const Dataset& data, const HeldFolder& folder, const MathWatch& watch,
                 MethodResult& result);
 
 }  // namespace leeway

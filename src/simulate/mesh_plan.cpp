@@ -178,7 +178,8 @@ Result<MeshPlan> plan_for(const PlanRequest& request) {
     }
     LEEWAY_ASSIGN(MethodResult result, try_out(inputs, candidates[at]));
     results.emplace_back(std::move(result), at);
-    if (request.progress && !request.progress(results.size(), kSimulated)) return Error{"stopped"};
+    if (request.progress && !request.progress(results.size(), kSimulated))
+      return stopped_error("stopped");
   }
   if (results.empty()) return nothing_fits(request.scenario, nearest);
   double best = 0;

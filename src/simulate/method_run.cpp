@@ -256,7 +256,7 @@ Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest
                                  simulation.span().length().seconds(), status.error().message);
     return result;
   }
-  if (tally.abandoned() && !enough) return Error{"stopped"};
+  if (tally.abandoned() && !enough) return stopped_error("stopped");
   result.seconds = simulation.span().length().seconds();
   result.bytes = tally.bytes();
   result.lags = tally.lags();

@@ -170,8 +170,21 @@ int64_t Scenario::worker_count() const {
   return count;
 }
 
+namespace {
+
+// Checkpoints are part of a simulation only where the scenario asks for them: the automatic number
+// knows nothing of its machines.
+Result<LoadedRecipe> without_automatic_checkpoints(Result<LoadedRecipe> loaded) {
+  if (loaded.ok() && !loaded->is_given("run.checkpoint_every"))
+    loaded->recipe.run.checkpoint_every = 0;
+  return loaded;
+}
+
+}  // namespace
+
 Result<LoadedRecipe> Scenario::recipe_with(const std::vector<std::string>& overrides) const {
-  return join_recipe(recipe, joined({overrides, sets}), IdleKeys::kDropped);
+  return without_automatic_checkpoints(
+      join_recipe(recipe, joined({overrides, sets}), IdleKeys::kDropped));
 }
 
 Result<LoadedRecipe> Scenario::trained_with(const std::vector<std::string>& overrides) const {
@@ -184,7 +197,8 @@ Result<LoadedRecipe> Scenario::trained_with(const std::vector<std::string>& over
                       "simulate.stand_in, or leave out simulate.math",
                       shown(set, kShortBytes), key_of(set)));
   }
-  return join_recipe(recipe, joined({overrides, sets, options.stand_in}), IdleKeys::kDropped);
+  return without_automatic_checkpoints(
+      join_recipe(recipe, joined({overrides, sets, options.stand_in}), IdleKeys::kDropped));
 }
 
 Result<Scenario> load_scenario(const Path& path, const std::vector<std::string>& sets) {

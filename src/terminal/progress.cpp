@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
 #include "base/human.h"
+#include "terminal/say.h"
 
 namespace leeway {
 namespace {
@@ -32,9 +32,6 @@ std::string bar_of(double share, size_t width) {
   return fmt::format("[{}{:=<{}}{}{:{}}]", color ? "\033[36m" : "", "", filled,
                      color ? "\033[0m" : "", "", width - filled);
 }
-
-// Not fmt::print, which throws if the terminal is closed: the run should still end cleanly.
-void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 }  // namespace
 

@@ -22,9 +22,9 @@ class Driver {
   virtual const Clock& clock() const = 0;
 };
 
-// Whether a driver checks for a stop request between this work's run() and finish(): at updates and
-// evaluations of the first stage, which names the flush point where its replica ends.
-inline bool may_stop_at(const Worker& worker, const Work& work) {
+// Whether a driver passes on the user's requests between this work's run() and finish(): at updates
+// and evaluations of the first stage, which names the flush point where its replica ends or saves.
+inline bool hears_requests(const Worker& worker, const Work& work) {
   const bool boundary = work.kind == WorkKind::kUpdate || work.kind == WorkKind::kEvaluate;
   return boundary && worker.id().stage.value == 0;
 }

@@ -15,7 +15,8 @@
 namespace leeway {
 
 enum class MessageKind : uint8_t {
-  kActivation,    // microbatch `index`, to the next stage
+  kActivation,    // microbatch `index`, to the next stage; `update`: the last requested save that
+                  // comes before it, 0: none
   kGradient,      // of microbatch `index`, to the previous stage
   kNorms,         // squared gradient norms of update `index`, to stage 0 (synchronous schedules)
   kTotalNorm,     // the whole model's squared gradient norm for update `index`, from stage 0
@@ -24,12 +25,15 @@ enum class MessageKind : uint8_t {
   kStop,          // from the driver to stage 0: end at the next possible flush point; from another
                   // replica to all stages: end with update `index`
   kFlushAt,       // from stage 0: the session ends with update `index`
+  kSave,          // from the driver to stage 0: save at the next possible flush point and go on;
+                  // from stage 0 of another replica to stage 0: it saves after update `index`
+  kSaveAt,        // from stage 0: save after update `index`, for the checkpoint of update `update`
   kContribution,  // chunk `chunk` of round `index`, to its owner; without a payload: weight zero
   kAnswer,        // the mean of that chunk over `replicas`, from its owner to all replicas
   kDeadline,      // from the driver: stop waiting for parts of that chunk
   kAskAgain,      // to the owner: that answer has not arrived
 };
-inline constexpr int kMessageKinds = 12;
+inline constexpr int kMessageKinds = 14;
 
 struct Message {
   MessageKind kind = MessageKind::kActivation;

@@ -31,6 +31,8 @@ class Recorder {
   virtual bool abandoned() const = 0;
   // The user wants to stop: the driver tells stage 0, and the pipeline drains.
   virtual bool stop_wanted() const = 0;
+  // Checkpoints that the user has asked for so far: the driver tells stage 0, and the run goes on.
+  virtual int64_t saves_wanted() const { return 0; }
 };
 
 }  // namespace leeway

@@ -26,8 +26,9 @@ struct RunPlan {
   int64_t evaluation_batches = 0;  // validation batches per evaluation; 0: no validation data
   int64_t checkpoint_every = 0;    // updates; 0: only at the end of the session
   bool saves = true;
-  std::vector<int64_t> flushes = {};  // extra flush points of a recorded run, ascending
-  int64_t activation_bytes = 0;       // one microbatch between two stages
+  int64_t activation_bytes = 0;  // one microbatch between two stages
+  // Extra flush points of a recorded run, by replica, ascending; empty: none.
+  std::vector<std::vector<int64_t>> flushes = {};
   int64_t replicas = 1;
   std::vector<LanePlan> lanes = {};                   // main and repair: those the run has
   LanePlan evaluation = {.lane = Lane::kEvaluation};  // copies for validation
@@ -47,18 +48,26 @@ struct RunPlan {
     return checkpoint_every > 0 && update % checkpoint_every == 0;
   }
   // A flush point that is or was a checkpoint.
-  bool saves_at(int64_t update) const {
-    return checkpoints(update) || std::binary_search(flushes.begin(), flushes.end(), update);
+  bool saves_at(ReplicaId replica, int64_t update) const {
+    const std::vector<int64_t>& recorded = flushes_of(replica);
+    return checkpoints(update) || std::binary_search(recorded.begin(), recorded.end(), update);
   }
-  // The next flush point of a stage that has done `updates`, in a session that ends at `last`.
-  UpdateId next_flush(int64_t updates, int64_t last) const {
+  // The next flush point of a stage that has done `updates`, `last` at the latest.
+  UpdateId next_flush(ReplicaId replica, int64_t updates, int64_t last) const {
     if (shape.synchronous()) return {std::min(updates + 1, last)};
     int64_t next = last;
     if (checkpoint_every > 0) {
       next = std::min(next, (updates / checkpoint_every + 1) * checkpoint_every);
     }
-    const auto recorded = std::upper_bound(flushes.begin(), flushes.end(), updates);
-    return {recorded == flushes.end() ? next : std::min(next, *recorded)};
+    const std::vector<int64_t>& recorded = flushes_of(replica);
+    const auto later = std::upper_bound(recorded.begin(), recorded.end(), updates);
+    return {later == recorded.end() ? next : std::min(next, *later)};
+  }
+
+ private:
+  const std::vector<int64_t>& flushes_of(ReplicaId replica) const {
+    static const std::vector<int64_t> kNone;
+    return flushes.empty() ? kNone : flushes[static_cast<size_t>(replica.value)];
   }
 };
 

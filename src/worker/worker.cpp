@@ -32,6 +32,7 @@ void Worker::deliver(Message message) {
   const CheckScope scope({id_, counts_.updates, plan_.seed});
   switch (message.kind) {
     case MessageKind::kActivation:
+      if (message.update > 0) requested_saves_.expect_save_at(message.update);
       return inbox_.activations.put(message.index, std::move(message.payload));
     case MessageKind::kGradient:
       return inbox_.gradients.put(message.index, std::move(message.payload));
@@ -48,6 +49,11 @@ void Worker::deliver(Message message) {
       return message.from == id_ ? end_.want_stop() : end_.hear_of_stop(message.index);
     case MessageKind::kFlushAt:
       return end_.stop_at(message.index);
+    case MessageKind::kSave:  // likewise
+      return requested_saves_.hear(message.from == id_ ? std::nullopt
+                                                       : std::optional(message.index));
+    case MessageKind::kSaveAt:
+      return requested_saves_.save_at(message.index, message.update);
     case MessageKind::kContribution:
     case MessageKind::kAnswer:
     case MessageKind::kDeadline:
@@ -77,7 +83,7 @@ Turn Worker::boundary_turn() const {
       rounds_.turn({.when = before ? Rounds::When::kBeforeUpdate : Rounds::When::kAfterUpdate,
                     .update = counts_.updates + (before ? 1 : 0),
                     .updates = counts_.updates,
-                    .flushes = !before && (plan_.saves_at(counts_.updates) || trained())});
+                    .flushes = !before && flushes_here()});
   if (turn.due || before || !evaluations_.copy_due()) return turn;
   return {.due = true, .work = rounds_.copy_for_evaluation(*evaluations_.copy_due())};
 }
@@ -100,8 +106,9 @@ std::optional<Work> Worker::pipeline_turn() const {
 
   if (schedule_.wants_forward(counts_, flush())) {
     const bool arrived = is_first() || inbox_.activations.has(counts_.forwards);
-    if (!arrived) return kIdle;
-    return training(WorkKind::kForward, counts_.forwards);
+    const Work forward = training(WorkKind::kForward, counts_.forwards);
+    if (!arrived || !requested_saves_.may_begin(forward.update)) return kIdle;
+    return forward;
   }
   if (schedule_.wants_backward(counts_, flush())) {
     const bool arrived = is_last() || inbox_.gradients.has(counts_.backwards);
@@ -121,8 +128,20 @@ bool Worker::gives_up_evaluations() const {
   return plan_.replicas > 1 && (end_.stop_named() || end_.stop_wanted());
 }
 
+UpdateId Worker::flush() const {
+  const int64_t requested =
+      requested_saves_.next_after(counts_.updates).value_or(end_.last_update());
+  return plan_.next_flush(id_.replica, counts_.updates, std::min(requested, end_.last_update()));
+}
+
+bool Worker::flushes_here() const {
+  return trained() || plan_.saves_at(id_.replica, counts_.updates) ||
+         requested_saves_.checkpoint_at(counts_.updates);
+}
+
 bool Worker::save_due() const {
-  const bool wanted = trained() || plan_.checkpoints(counts_.updates);
+  const bool wanted = trained() || plan_.checkpoints(counts_.updates) ||
+                      requested_saves_.checkpoint_at(counts_.updates);
   return plan_.saves && wanted && saved_update_ != counts_.updates;
 }
 

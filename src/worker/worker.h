@@ -19,6 +19,7 @@
 #include "worker/inbox.h"
 #include "worker/outbox.h"
 #include "worker/outcome.h"
+#include "worker/requested_saves.h"
 #include "worker/rounds.h"
 #include "worker/run_plan.h"
 #include "worker/session_end.h"
@@ -58,7 +59,8 @@ class Worker {
  private:
   bool is_first() const { return id_.stage.value == 0; }
   bool is_last() const { return id_.stage.value == plan_.shape.stages - 1; }
-  UpdateId flush() const { return plan_.next_flush(counts_.updates, end_.last_update()); }
+  UpdateId flush() const;
+  bool flushes_here() const;
   bool trained() const { return counts_.updates == end_.last_update(); }
   bool gives_up_evaluations() const;
   bool save_due() const;
@@ -83,6 +85,8 @@ class Worker {
   void finish_round(const Work& work, Outcome& outcome, Outbox& outbox);
   void send_norms_if_complete(Outcome& outcome);
   void stop_at_next_flush();
+  void name_requested_saves();
+  int64_t next_possible_flush(std::optional<int64_t> named_elsewhere) const;
 
   Message message(MessageKind kind, int64_t to_stage, int64_t index) const;
   Message activation_message(MessageKind kind, int64_t to_stage, int64_t index,
@@ -101,6 +105,7 @@ class Worker {
 
   Inbox inbox_;
   SessionEnd end_;
+  RequestedSaves requested_saves_;
   ClipNorms clip_norms_;
   Evaluations evaluations_;
   Rounds rounds_;

@@ -61,6 +61,8 @@ void Worker::run_save(Outcome& outcome) {
   rounds_.forget_in_compute();
   outcome.state = compute_->state();
   outcome.state->rounds = rounds_.rounds_begun();
+  outcome.state->checkpoint =
+      requested_saves_.checkpoint_at(counts_.updates).value_or(counts_.updates);
 }
 
 void Worker::run_evaluation(const Work& work, Outcome& outcome) {
@@ -120,8 +122,10 @@ void Worker::finish_forward(const Work& work, const Outcome& outcome) {
   at_boundary_ = false;
   evaluations_.forwarded();
   if (is_last()) return;
-  outgoing_.push_back(activation_message(MessageKind::kActivation, id_.stage.value + 1, work.index,
-                                         outcome.payload));
+  Message activation = activation_message(MessageKind::kActivation, id_.stage.value + 1, work.index,
+                                          outcome.payload);
+  activation.update = requested_saves_.last_before(work.update);
+  outgoing_.push_back(std::move(activation));
 }
 
 void Worker::finish_backward(const Work& work, Outcome& outcome) {
@@ -169,7 +173,9 @@ void Worker::finish_update(const Work& work, const Outcome& outcome, Recorder& r
   ++counts_.updates;
   at_boundary_ = true;
   if (plan_.evaluates(counts_.updates)) evaluations_.want_copy(counts_.updates);
-  if (is_first() && end_.stop_wanted() && !end_.stop_named()) stop_at_next_flush();
+  if (!is_first()) return;
+  if (end_.stop_wanted() && !end_.stop_named()) stop_at_next_flush();
+  name_requested_saves();
 }
 
 void Worker::finish_save(Outcome& outcome, Recorder& recorder) {
@@ -180,10 +186,10 @@ void Worker::finish_save(Outcome& outcome, Recorder& recorder) {
   if (outcome.state) recorder.saved(std::move(*outcome.state));
 }
 
-// Ends at the first update that includes every microbatch in flight. Replicas that wait for each
-// other must end together: the first to hear of the stop names an update that none can have passed,
-// as far ahead as rounds let them be apart. Otherwise each replica ends where it can.
-void Worker::stop_at_next_flush() {
+// The first update that includes every microbatch in flight. Replicas that wait for each other must
+// flush together: the first to hear of a request names an update that none can have passed, as far
+// ahead as rounds let them be apart. Otherwise each replica flushes where it can.
+int64_t Worker::next_possible_flush(std::optional<int64_t> named_elsewhere) const {
   const int64_t every = schedule_.update_every();
   int64_t last = (counts_.forwards + every - 1) / every;
   std::optional<int64_t> apart;
@@ -193,9 +199,13 @@ void Worker::stop_at_next_flush() {
   }
   if (apart) {
     const int64_t none_passed = counts_.updates + *apart + schedule_.delay_max() + 2;
-    last = std::max(last, end_.named_elsewhere().value_or(none_passed));
+    last = std::max(last, named_elsewhere.value_or(none_passed));
   }
-  end_.stop_at(last);
+  return last;
+}
+
+void Worker::stop_at_next_flush() {
+  end_.stop_at(next_possible_flush(end_.named_elsewhere()));
   if (plan_.replicas > 1 && !end_.named_elsewhere()) {
     // To all stages: one that is trained and waits for copies would not hear of it otherwise.
     for (int64_t i = 0; i < plan_.replicas * plan_.shape.stages; ++i) {
@@ -208,6 +218,28 @@ void Worker::stop_at_next_flush() {
   }
   for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
     outgoing_.push_back(message(MessageKind::kFlushAt, stage, end_.last_update()));
+  }
+}
+
+// A save that the session's end or the plan makes anyway needs no flush point of its own.
+void Worker::name_requested_saves() {
+  for (const RequestedSaves::Request& named : requested_saves_.take_requests()) {
+    const int64_t update = next_possible_flush(named);
+    const bool saved_anyway =
+        update >= end_.last_update() || plan_.checkpoints(named.value_or(update));
+    if (!plan_.saves || saved_anyway) continue;
+    requested_saves_.save_at(update, named.value_or(update));
+    for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
+      Message save = message(MessageKind::kSaveAt, stage, update);
+      save.update = named.value_or(update);
+      outgoing_.push_back(std::move(save));
+    }
+    for (int64_t replica = 0; replica < plan_.replicas && !named; ++replica) {
+      if (replica == id_.replica.value) continue;
+      Message save = message(MessageKind::kSave, 0, update);
+      save.to.replica = {replica};
+      outgoing_.push_back(std::move(save));
+    }
   }
 }
 

@@ -138,7 +138,7 @@ def test_a_run_ends_with_its_comparison(place, sent):
         assert Path(f"/proc/{child}/cmdline").read_text().startswith("leeway\0train\0")
         process.send_signal(sent)
         _, rest = process.communicate(timeout=60)
-    assert process.returncode == (1 if sent == signal.SIGHUP else -sent)
+    assert process.returncode == (129 if sent == signal.SIGHUP else -sent)
     assert ("stopped with 0 of 4 runs done" in rest) == (sent == signal.SIGHUP)
     assert select.select([reader], [], [], 60)[0], "a run continues alone"
     os.close(reader)
@@ -162,7 +162,7 @@ def test_interrupted_and_resumed_gives_the_same_results(place):
     with started(place, "cut", "all gradients seed 1:") as process:
         process.send_signal(signal.SIGINT)
         out, rest = process.communicate(timeout=60)
-    assert process.returncode == 1 and out == ""
+    assert process.returncode == 130 and out == ""
     done = re.search(r"stopped with ([12]) of 4 runs done; run the same command to continue", rest)
     assert done, rest
     assert not (place.folder / "cut/results.json").exists()

@@ -209,8 +209,8 @@ def test_ctrl_c_saves_everything_and_the_run_resumes(place):
             break
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert "everything is saved, resume with: leeway train --resume --out r" in rest
+    assert process.returncode == 130
+    assert "everything is saved, resume with: leeway resume r" in rest
     stopped = json.loads((place.folder / "r/summary.json").read_text())
     assert 0 < stopped["updates"] < 4000 and not stopped["finished"]
     more = stopped["updates"] + 3
@@ -272,7 +272,7 @@ def test_a_closed_terminal_ends_it_with_everything_saved(place):
     while b"training" not in shown:
         shown += os.read(terminal, 4096)
     os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 1
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 129
     assert len(list((place.folder / "r/checkpoints").iterdir())) == 1
 
 

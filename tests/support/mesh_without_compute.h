@@ -1,8 +1,10 @@
 // Workers without compute and a recorder that remembers, for tests of drivers.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "worker/driver.h"
@@ -11,7 +13,8 @@ namespace leeway {
 
 using IdleWorkers = Workers;
 
-// Remembers every piece of work. Can ask to stop, or abandon the run, after a number of them.
+// Remembers every piece of work. Can ask to stop or to save, or abandon the run, after a number of
+// them.
 class Notebook final : public Recorder {
  public:
   void worked(const WorkRecord& record) override { records_.push_back(record); }
@@ -21,8 +24,12 @@ class Notebook final : public Recorder {
   void saved(StageState) override {}
   bool abandoned() const override { return over(abandon_after_); }
   bool stop_wanted() const override { return over(stop_after_); }
+  int64_t saves_wanted() const override {
+    return std::ranges::count_if(save_after_, [this](size_t records) { return over(records); });
+  }
 
   void stop_after(size_t records) { stop_after_ = records; }
+  void save_after(std::vector<size_t> records) { save_after_ = std::move(records); }
   void abandon_after(size_t records) { abandon_after_ = records; }
 
   const std::vector<WorkRecord>& records() const { return records_; }
@@ -46,6 +53,7 @@ class Notebook final : public Recorder {
 
   std::vector<WorkRecord> records_;
   size_t stop_after_ = SIZE_MAX;
+  std::vector<size_t> save_after_;  // one request each
   size_t abandon_after_ = SIZE_MAX;
 };
 

@@ -6,7 +6,8 @@
 
 #include <filesystem>
 #include <string>
-#include <system_error>
+
+#include "base/files.h"
 
 namespace leeway {
 
@@ -20,10 +21,7 @@ class TemporaryFolder {
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  ~TemporaryFolder() { static_cast<void>(remove_tree(path_)); }
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }

@@ -44,6 +44,7 @@ std::string RoundChecker::began(size_t worker, const Work& work, const Moment& m
   if (seat.flushes && work.kind != WorkKind::kSave && ends_boundary(work.kind)) {
     return "a merge came before its planned lag, but not at a flush point";
   }
+  if (work.kind == WorkKind::kSave) seat.flushes = false;
   if (ends_boundary(work.kind)) seat.at_boundary = false;
   if (work.kind == WorkKind::kUpdate) seat.at_boundary = true;
   if (!is_of_round(work.kind)) return "";
@@ -178,7 +179,8 @@ std::string RoundChecker::merge(size_t worker, const Work& work, const Moment& m
   if (plan.lag && (!weighed || lag > *plan.lag)) {
     return fmt::format("the lag is {}, not {} as planned", lag, *plan.lag);
   }
-  const bool early = plan.lag && lag < *plan.lag && !plan_.saves_at(moment.updates);
+  const bool early =
+      plan.lag && lag < *plan.lag && !plan_.saves_at(mesh_.id(worker).replica, moment.updates);
   if (early) seats_[worker].flushes = true;
   if (!plan.lag && work.index <= diary.last_round - kFlightsMax) {
     return "a round that should have been given up";

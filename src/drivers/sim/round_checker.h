@@ -58,7 +58,7 @@ class RoundChecker {
   };
   struct Seat {
     bool at_boundary = true;  // a session begins at a boundary
-    bool flushes = false;     // it merged rounds before their lag, so the session must end here
+    bool flushes = false;     // it merged rounds before their lag, so it must save or end here
     std::array<Diary, kLanes> diaries;
   };
   const LanePlan* plan_of(Lane lane) const;

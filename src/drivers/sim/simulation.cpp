@@ -134,7 +134,7 @@ void Simulation::finish(size_t at, Recorder& recorder) {
   const Work work = *std::exchange(seat.work, std::nullopt);
   give_core_back(at);
   note(at, work, seat.begin);
-  if (may_stop_at(*seat.worker, work) && !told_of_stop_ && recorder.stop_wanted()) tell_of_stop(at);
+  if (hears_requests(*seat.worker, work)) tell_of_requests(at, recorder);
   seat.outcome.times = {.begin = seat.begin, .end = clock_.now()};
   seat.worker->finish(work, std::exchange(seat.outcome, {}), *this, recorder);
   touch(at);
@@ -198,12 +198,15 @@ void Simulation::touch(size_t at) {
   touched_.push_back(at);
 }
 
-// Not over a link: the request comes from the user of the simulation.
-void Simulation::tell_of_stop(size_t at) {
-  told_of_stop_ = true;
-  const WorkerId first = seats_[at].worker->id();
-  seats_[at].worker->deliver(
-      {.kind = MessageKind::kStop, .from = first, .to = first, .payload = {}});
+// Not over a link: the request comes from the user of the simulation. One replica is told, and
+// tells the others.
+void Simulation::tell_of_requests(size_t at, const Recorder& recorder) {
+  Worker& worker = *seats_[at].worker;
+  if (recorder.stop_wanted() && !std::exchange(told_of_stop_, true))
+    worker.deliver({.kind = MessageKind::kStop, .from = worker.id(), .to = worker.id()});
+  const int64_t saves = recorder.saves_wanted();
+  if (std::exchange(told_of_saves_, saves) < saves)
+    worker.deliver({.kind = MessageKind::kSave, .from = worker.id(), .to = worker.id()});
 }
 
 void Simulation::note(size_t at, const Work& work, Nanos begin) {

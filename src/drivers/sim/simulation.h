@@ -111,7 +111,7 @@ class Simulation final : public Driver, private Outbox {
   void finish(size_t at, Recorder& recorder);
   void arrive(size_t slot);
   void touch(size_t at);
-  void tell_of_stop(size_t at);
+  void tell_of_requests(size_t at, const Recorder& recorder);
   void note(size_t at, const Work& work, Nanos begin);
   std::string who_waits() const;
 
@@ -129,6 +129,7 @@ class Simulation final : public Driver, private Outbox {
   std::vector<size_t> touched_;  // workers, in the order they were touched
   size_t reminders_ = 0;         // on the agenda
   bool told_of_stop_ = false;
+  int64_t told_of_saves_ = 0;
   uint64_t digest_ = 0;
 };
 

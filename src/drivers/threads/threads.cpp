@@ -89,6 +89,10 @@ class LockedRecorder final : public Recorder {
     const std::lock_guard lock(mutex_);
     return recorder_.stop_wanted();
   }
+  int64_t saves_wanted() const override {
+    const std::lock_guard lock(mutex_);
+    return recorder_.saves_wanted();
+  }
 
  private:
   Recorder& recorder_;
@@ -152,13 +156,20 @@ class Session final : public Outbox {
     const Nanos begin = clock_.now();
     Outcome outcome = worker.run(next);
     outcome.times = {.begin = begin, .end = clock_.now()};
-    // One replica is told, and tells the others.
-    if (may_stop_at(worker, next) && recorder_.stop_wanted() && !told_of_stop_.exchange(true)) {
-      worker.deliver({.kind = MessageKind::kStop, .from = worker.id(), .to = worker.id()});
-    }
+    if (hears_requests(worker, next)) tell(worker);
     worker.finish(next, std::move(outcome), *this, recorder_);
     const bool may_end = next.kind == WorkKind::kUpdate || next.kind == WorkKind::kSave;
     if (may_end && recorder_.abandoned()) stop();
+  }
+
+  // One replica is told, and tells the others.
+  void tell(Worker& worker) {
+    if (recorder_.stop_wanted() && !told_of_stop_.exchange(true))
+      worker.deliver({.kind = MessageKind::kStop, .from = worker.id(), .to = worker.id()});
+    const int64_t saves = recorder_.saves_wanted();
+    int64_t told = told_of_saves_;
+    if (told < saves && told_of_saves_.compare_exchange_strong(told, saves))
+      worker.deliver({.kind = MessageKind::kSave, .from = worker.id(), .to = worker.id()});
   }
 
   void stop() {
@@ -180,6 +191,7 @@ class Session final : public Outbox {
   std::map<WorkerId, Mailbox> mailboxes_;
   std::atomic<bool> stop_ = false;
   std::atomic<bool> told_of_stop_ = false;
+  std::atomic<int64_t> told_of_saves_ = 0;
   std::atomic<int64_t> unfinished_ = 0;
   std::mutex failure_mutex_;
   std::exception_ptr failure_;

@@ -199,6 +199,20 @@ TEST(MakeFolder, AFileInTheWayIsAClearError) {
               HasSubstr("there is a file where a folder is needed"));
 }
 
+TEST(RemoveTree, RemovesWhatIsInsideAndFollowsNoLinks) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(make_folder(folder / "a/b").ok());
+  ASSERT_TRUE(write_atomically(folder / "a/b/x", "").ok());
+  ASSERT_TRUE(write_atomically(folder / "kept", "").ok());
+  std::filesystem::create_symlink(folder.path(), folder / "a/link");
+  EXPECT_TRUE(remove_tree(folder / "a").ok());
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "kept"));
+  EXPECT_TRUE(remove_tree(folder / "a").ok()) << "it is gone already";
+  EXPECT_TRUE(remove_tree(folder / "kept").ok());
+  EXPECT_EQ(folder.entry_count(), 0u);
+}
+
 TEST(SyncFolder, AMissingFolderIsAClearError) {
   EXPECT_THAT(sync_folder("no/such").error().message, HasSubstr("cannot open the folder no/such"));
 }

@@ -20,5 +20,12 @@ TEST(WithoutSlash, RemovesTheFinalSlash) {
   EXPECT_EQ(without_slash("out/r1"), Path("out/r1"));
 }
 
+TEST(ShellWord, IsQuotedOnlyIfItMustBe) {
+  EXPECT_EQ(shell_word("out/r-1.2"), "out/r-1.2");
+  EXPECT_EQ(shell_word("my runs/r"), "'my runs/r'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
 }  // namespace
 }  // namespace leeway

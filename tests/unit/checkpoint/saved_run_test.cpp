@@ -162,6 +162,29 @@ TEST_F(SavedStateTest, RejectsEachMissingOrMalformedMemberOfAReplica) {
   }
 }
 
+TEST_F(SavedStateTest, RejectsNumbersThatNoRunHas) {
+  const auto refused = [&](const Json& state) {
+    const auto loaded = load_run(with(state.dump(), {}), /*with_optimizer=*/false);
+    return !loaded.ok() && loaded.error().message.find("state.json") != std::string::npos;
+  };
+  for (const char* member : {"update", "seconds", "seconds_updating", "bytes_averaging"}) {
+    Json state = Json::parse(state_text());
+    state[member] = -1;
+    EXPECT_TRUE(refused(state)) << member;
+  }
+  for (const int64_t forged : {int64_t{-1}, int64_t{1'000'000'000'000'000}, INT64_MAX}) {
+    Json state = Json::parse(state_text());
+    state["update"] = forged;
+    EXPECT_TRUE(refused(state)) << forged;
+    state = Json::parse(state_text());
+    state["replicas"][0]["updates"] = forged;
+    EXPECT_TRUE(refused(state)) << forged;
+    state = Json::parse(state_text());
+    state["replicas"][0]["rounds"][0][0] = forged;
+    EXPECT_TRUE(refused(state)) << forged;
+  }
+}
+
 TEST_F(SavedStateTest, RejectsWhatIsNotAState) {
   for (const std::string text : {"", "[]", "{", "12", R"({"update": 1})"}) {
     EXPECT_FALSE(load_run(with(text, {}), /*with_optimizer=*/false).ok()) << text;

@@ -11,6 +11,7 @@ struct RoundScenario {
   RunPlan plan;
   SimulationOptions options;
   size_t stop_after = SIZE_MAX;
+  std::vector<size_t> save_after = {};
 };
 
 RoundOptions random_rounds(Dice& dice) {
@@ -71,6 +72,8 @@ RoundScenario random_scenario(uint64_t seed) {
                                        .length = dice(1, 100'000) * kMicrosecond});
   }
   if (dice.one_in(3)) scenario.stop_after = static_cast<size_t>(dice(0, 400));
+  for (int64_t i = dice(0, 3); i > 0; --i)
+    scenario.save_after.push_back(static_cast<size_t>(dice(0, 600)));
   return scenario;
 }
 
@@ -81,6 +84,7 @@ class RoundSwarm : public SeededTest {
     Simulation simulation(scenario.options);
     Notebook recorder;
     recorder.stop_after(scenario.stop_after);
+    recorder.save_after(scenario.save_after);
     EXPECT_TRUE(simulation.run(workers, recorder).ok());
     for (const auto& worker : workers) {
       EXPECT_TRUE(worker->done());
@@ -88,6 +92,9 @@ class RoundSwarm : public SeededTest {
         EXPECT_EQ(worker->counts().updates, scenario.plan.last_update);
       }
     }
+    const bool together = std::ranges::any_of(
+        scenario.plan.lanes, [](const LanePlan& lane) { return lane.lag.has_value(); });
+    check_saves(recorder, scenario.plan, together);
     return simulation.digest();
   }
 };

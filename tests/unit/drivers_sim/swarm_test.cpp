@@ -14,6 +14,7 @@ struct Scenario {
   int64_t replicas = 1;
   SimulationOptions options;
   size_t stop_after = SIZE_MAX;
+  std::vector<size_t> save_after = {};
 };
 
 RunPlan random_plan(Dice& dice) {
@@ -32,7 +33,7 @@ RunPlan random_plan(Dice& dice) {
   plan.evaluation_batches = dice.one_in(4) ? 0 : dice(1, 12);
   plan.checkpoint_every = dice.one_in(2) ? 0 : dice(1, 6);
   plan.saves = !dice.one_in(4);
-  if (dice.one_in(4)) plan.flushes = {plan.first_update + dice(0, 9), plan.first_update + 10};
+  if (dice.one_in(4)) plan.flushes = {{plan.first_update + dice(0, 9), plan.first_update + 10}};
   plan.activation_bytes = dice(0, 100'000);
   return plan;
 }
@@ -46,6 +47,8 @@ Scenario random_scenario(uint64_t seed) {
   Dice dice(seed);
   Scenario scenario = {.plan = random_plan(dice), .replicas = dice(1, 3), .options = {}};
   scenario.plan = with_replicas(scenario.plan, scenario.replicas);
+  if (!scenario.plan.flushes.empty())
+    scenario.plan.flushes.resize(static_cast<size_t>(scenario.replicas), scenario.plan.flushes[0]);
   const int64_t workers = scenario.replicas * scenario.plan.shape.stages;
   for (int64_t i = 0; i < workers; ++i) {
     scenario.options.costs.push_back({.forward = dice(0, 1000) * kMicrosecond,
@@ -66,6 +69,8 @@ Scenario random_scenario(uint64_t seed) {
                                        .length = dice(1, 100'000) * kMicrosecond});
   }
   if (dice.one_in(2)) scenario.stop_after = static_cast<size_t>(dice(0, 80));
+  for (int64_t i = dice(0, 3); i > 0; --i)
+    scenario.save_after.push_back(static_cast<size_t>(dice(0, 200)));
   return scenario;
 }
 
@@ -100,6 +105,7 @@ class Swarm : public SeededTest {
     Simulation simulation(scenario.options);
     Notebook recorder;
     recorder.stop_after(scenario.stop_after);
+    recorder.save_after(scenario.save_after);
     EXPECT_TRUE(simulation.run(workers, recorder).ok());
     for (const auto& worker : workers) {
       EXPECT_TRUE(worker->done());
@@ -107,6 +113,7 @@ class Swarm : public SeededTest {
         EXPECT_EQ(worker->counts().updates, scenario.plan.last_update);
       }
     }
+    check_saves(recorder, scenario.plan, /*together=*/false);
     EXPECT_LE(simulation.span().end, longest_time(scenario, recorder, simulation));
     return simulation.digest();
   }

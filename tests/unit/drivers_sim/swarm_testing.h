@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 
 #include "base/rng.h"
@@ -58,6 +60,21 @@ class SeededTest : public testing::TestWithParam<int> {
  private:
   void (*before_)(int) = nullptr;
 };
+
+// The stages of a replica save after the same updates, each once; `together`: so do all replicas.
+inline void check_saves(const Notebook& recorder, const RunPlan& plan, bool together) {
+  const auto saves_of = [&](int64_t replica, int64_t stage) {
+    std::vector<int64_t> updates;
+    for (const WorkRecord& record : recorder.of({{replica}, {stage}}, WorkKind::kSave))
+      updates.push_back(record.work.update);
+    return updates;
+  };
+  for (int64_t r = 0; r < plan.replicas; ++r) {
+    const std::vector<int64_t> first = saves_of(together ? 0 : r, 0);
+    EXPECT_TRUE(std::ranges::is_sorted(first, std::less_equal<>())) << "each once, in order";
+    for (int64_t s = 0; s < plan.shape.stages; ++s) EXPECT_EQ(saves_of(r, s), first);
+  }
+}
 
 inline LinkOptions random_link(Dice& dice) {
   LinkOptions link;

@@ -35,6 +35,7 @@ class RunRecorderTest : public testing::Test {
   }
 
   TemporaryFolder folder_;
+  HeldFolder held_ = std::move(*HeldFolder::hold(folder_ / "run"));
   Recipe recipe_;
   RunPlan plan_ = {.shape = {.stages = 1}, .replicas = 2};
   StoppedClock clock_;
@@ -43,7 +44,7 @@ class RunRecorderTest : public testing::Test {
       RunRecorder({.recipe = recipe_,
                    .plan = plan_,
                    .shape = {},
-                   .checkpoints = folder_ / "checkpoints",
+                   .folder = held_,
                    .clock = clock_,
                    .observer = observer_},
                   std::move(*EventLog::open(folder_ / "events.jsonl", false)), {}, {});

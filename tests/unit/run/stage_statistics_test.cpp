@@ -38,7 +38,7 @@ TEST(StageStatistics, MeasuredDelaysMatchTheFormula) {
 
 TEST(StageStatistics, FillingAfterAFlushPointIsLeftOut) {
   RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 20);
-  plan.flushes = {5, 6, 13};
+  plan.flushes = {{5, 6, 13}};
   for (int64_t s = 0; s < 4; ++s) {
     const StageStatistics found = statistics_of(plan, s);
     EXPECT_DOUBLE_EQ(found.delay_mean.value(), found.delay_expected) << s;

@@ -112,11 +112,28 @@ TEST(Worker, ACheckpointIsAFlushPoint) {
 
 TEST(Worker, FlushPointsOfARecordingAreKept) {
   RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 4);
-  plan.flushes = {1, 3};
+  plan.flushes = {{1, 3}};
   const Workers workers = make_workers_without_compute(plan);
   MemoryRecorder recorder;
   EXPECT_TRUE(HandDriver(workers).run(recorder));
   EXPECT_EQ(story(recorder, 0), "F0 B0 U1 F1 F2 B1 U2 B2 U3 F3 B3 U4");
+}
+
+// The flush point holds what was in flight when stage 0 heard of the request, and training goes on.
+TEST(Worker, ARequestedSaveDrainsThePipelineOnce) {
+  RunPlan plan = plan_of(PipelineSchedule::kAsync, 2, 1, 5);
+  plan.saves = true;
+  const Workers workers = make_workers_without_compute(plan);
+  MemoryRecorder recorder;
+  bool told = false;
+  EXPECT_TRUE(HandDriver(workers).run(
+      recorder, [](size_t, size_t) { return size_t{0}; },
+      [&](const Work& work) {
+        if (work.kind != WorkKind::kUpdate || work.update != 2 || std::exchange(told, true)) return;
+        workers[0]->deliver({.kind = MessageKind::kSave, .from = {}, .to = {}});
+      }));
+  EXPECT_EQ(story(recorder, 0), "F0 F1 B0 U1 F2 B1 U2 B2 U3 S3 F3 F4 B3 U4 B4 U5 S5");
+  EXPECT_EQ(story(recorder, 1), "F0 B0 U1 F1 B1 U2 F2 B2 U3 S3 F3 B3 U4 F4 B4 U5 S5");
 }
 
 TEST(Worker, AStopDrainsThePipeline) {

@@ -1,0 +1,58 @@
+// Checkpoints that the user asks for while the session goes on. Stage 0 of one replica hears of the
+// request and names an update; stage 0 of each other replica keeps to it, or takes the first one
+// that it still can; the other stages are told. That message may be overtaken, so an activation
+// says which save comes before it, and a stage that has not heard of that save yet waits for it.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace leeway {
+
+class RequestedSaves {
+ public:
+  // A request that stage 0 has heard of: from the user (nothing), or from another replica (the
+  // update that it has named).
+  using Request = std::optional<int64_t>;
+
+  void hear(Request request) { heard_.push_back(request); }
+  std::vector<Request> take_requests() { return std::exchange(heard_, {}); }
+
+  // The state after `update` belongs to the checkpoint that the first replica named.
+  void save_at(int64_t update, int64_t checkpoint) {
+    checkpoints_.emplace(update, checkpoint);
+    unheard_.erase(update);
+  }
+  // A later microbatch has arrived that comes after a save at `update`.
+  void expect_save_at(int64_t update) {
+    if (!checkpoints_.contains(update)) unheard_.insert(update);
+  }
+  // Whether all saves before this update are known.
+  bool may_begin(int64_t update) const { return unheard_.empty() || update <= *unheard_.begin(); }
+  std::optional<int64_t> checkpoint_at(int64_t update) const {
+    const auto found = checkpoints_.find(update);
+    return found == checkpoints_.end() ? std::nullopt : std::optional(found->second);
+  }
+  // The last save before this update is made; 0: none.
+  int64_t last_before(int64_t update) const {
+    const auto found = checkpoints_.lower_bound(update);
+    return found == checkpoints_.begin() ? 0 : std::prev(found)->first;
+  }
+  // The first update after this one that ends with a save, if there is one.
+  std::optional<int64_t> next_after(int64_t update) const {
+    const auto found = checkpoints_.upper_bound(update);
+    return found == checkpoints_.end() ? std::nullopt : std::optional(found->first);
+  }
+
+ private:
+  std::vector<Request> heard_;
+  std::map<int64_t, int64_t> checkpoints_;  // by update
+  std::set<int64_t> unheard_;               // updates whose save was expected but not named yet
+};
+
+}  // namespace leeway
