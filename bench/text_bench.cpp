@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,7 @@ int encode(const std::string& spec, const std::string& file) {
   std::vector<leeway::TokenId> ids;
   const double seconds = best_seconds([&] {
     ids.clear();
-    (*tokenizer)->encode(*text, ids);
+    if (!(*tokenizer)->encode(*text, ids).ok()) std::abort();
   });
   print(static_cast<double>(text->size()) / seconds, ids.size());
   return 0;

@@ -49,7 +49,7 @@ Status run(const GenerateArguments& arguments) {
         arguments.run));
   }
   std::vector<TokenId> ids;
-  tokenizer->encode(arguments.prompt, ids);
+  LEEWAY_TRY(tokenizer->encode(arguments.prompt, ids));
   if (ids.empty() && tokenizer->document_marker()) ids.push_back(*tokenizer->document_marker());
   if (ids.empty()) return usage_error("--prompt is empty; this tokenizer needs some text");
   GenerationOptions options = arguments.options;

@@ -54,7 +54,9 @@ EncodedPiece encode_piece(const Tokenizer& tokenizer, const TextPiece& piece) {
   for (const Segment& segment : piece.segments) {
     EncodedPiece::Part& part = segment.valid ? result.valid : result.train;
     const size_t before = part.ids.size();
-    if (segment.bytes > 0) tokenizer.encode(rest.substr(0, segment.bytes), part.ids);
+    if (segment.bytes > 0 && result.status.ok()) {
+      result.status = tokenizer.encode(rest.substr(0, segment.bytes), part.ids);
+    }
     rest.remove_prefix(segment.bytes);
     part.counts.tokens += part.ids.size() - before;
     part.counts.text_bytes += segment.bytes;

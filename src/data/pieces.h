@@ -45,6 +45,7 @@ struct EncodedPiece {
   Part train;
   Part valid;
   size_t piece_bytes = 0;  // bytes() of the piece
+  Status status;           // why the tokenizer could not encode it
 };
 
 EncodedPiece encode_piece(const Tokenizer& tokenizer, const TextPiece& piece);

@@ -124,7 +124,7 @@ class Preparation {
   DocumentSplitter splitter_;
   PartWriter train_;
   PartWriter valid_;
-  Status written_;  // the first write error
+  Status written_;  // the first error of an encoder or the disk
   uint64_t bytes_before_ = 0;
   uint64_t bytes_total_ = 0;
   size_t in_flight_bytes_ = 0;
@@ -156,6 +156,7 @@ void Preparation::submit(TextPiece piece) {
 
 void Preparation::write(const EncodedPiece& piece) {
   in_flight_bytes_ -= piece.piece_bytes;
+  if (written_.ok()) written_ = piece.status;
   if (written_.ok()) written_ = train_.add(piece.train);
   if (written_.ok()) written_ = valid_.add(piece.valid);
 }

@@ -66,7 +66,7 @@ std::vector<TokenId> BytePairTokenizer::one_token_words() const {
   return words;
 }
 
-void BytePairTokenizer::encode(std::string_view text, std::vector<TokenId>& ids) const {
+Status BytePairTokenizer::encode(std::string_view text, std::vector<TokenId>& ids) const {
   std::string prefixed;
   if (model_.add_prefix_space && !text.empty() && text[0] != ' ') {
     prefixed.append(" ").append(text);
@@ -80,6 +80,7 @@ void BytePairTokenizer::encode(std::string_view text, std::vector<TokenId>& ids)
       bpe_.encode(piece, ids);
     }
   }
+  return pieces->status();
 }
 
 std::string BytePairTokenizer::decode(std::span<const TokenId> ids) const {

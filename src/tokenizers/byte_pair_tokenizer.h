@@ -22,7 +22,7 @@ class BytePairTokenizer final : public Tokenizer {
   // Fails only if the model's split pattern is not supported.
   static Result<std::unique_ptr<Tokenizer>> create(BytePairModel model);
 
-  void encode(std::string_view text, std::vector<TokenId>& ids) const override;
+  Status encode(std::string_view text, std::vector<TokenId>& ids) const override;
   std::string decode(std::span<const TokenId> ids) const override;
   int64_t vocabulary() const override { return static_cast<int64_t>(model_.tokens.size()); }
   std::optional<TokenId> document_marker() const override { return model_.document_marker; }

@@ -6,12 +6,13 @@
 
 namespace leeway {
 
-void ByteTokenizer::encode(std::string_view text, std::vector<TokenId>& ids) const {
+Status ByteTokenizer::encode(std::string_view text, std::vector<TokenId>& ids) const {
   const size_t before = ids.size();
   ids.resize(before + text.size());
   for (size_t i = 0; i < text.size(); ++i) {
     ids[before + i] = static_cast<unsigned char>(text[i]);
   }
+  return {};
 }
 
 std::string ByteTokenizer::decode(std::span<const TokenId> ids) const {

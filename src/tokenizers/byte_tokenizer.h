@@ -11,7 +11,7 @@ class ByteTokenizer final : public Tokenizer {
   // U+FFFD.
   static constexpr TokenId kDocumentMarker = 256;
 
-  void encode(std::string_view text, std::vector<TokenId>& ids) const override;
+  Status encode(std::string_view text, std::vector<TokenId>& ids) const override;
   std::string decode(std::span<const TokenId> ids) const override;
   int64_t vocabulary() const override { return kDocumentMarker + 1; }
   std::optional<TokenId> document_marker() const override { return kDocumentMarker; }

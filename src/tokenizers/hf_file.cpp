@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -76,10 +77,16 @@ Status read_byte_level(const Json& json, const std::string& where, BytePairModel
 
 Status read_pre_tokenizer(const Json& json, const std::string& where, BytePairModel& model) {
   model.split = SplitKind::kWhole;
-  const Json steps =
-      text_at(json, "type") == "Sequence" ? at(json, "pretokenizers") : Json::array({json});
+  // Pointers, because copying JSON that is nested a million deep would exhaust the stack.
+  std::vector<const Json*> steps;
+  if (text_at(json, "type") == "Sequence") {
+    for (const Json& step : at(json, "pretokenizers")) steps.push_back(&step);
+  } else {
+    steps.push_back(&json);
+  }
   bool byte_level = false;
-  for (const Json& step : steps) {
+  for (const Json* const at_step : steps) {
+    const Json& step = *at_step;
     const std::string type = text_at(step, "type");
     if (byte_level) return refuse(where, fmt::format("pre_tokenizer '{}' after ByteLevel", type));
     if (type == "Split") {
@@ -97,10 +104,19 @@ Status read_pre_tokenizer(const Json& json, const std::string& where, BytePairMo
   return {};
 }
 
+// Printing nests as deep as the value does, and a value can be a whole vocabulary.
+std::string shown(const Json& item) {
+  const auto nested = [](const Json& inner) { return inner.is_structured(); };
+  if (item.is_structured() && (item.size() > 4 || std::any_of(item.begin(), item.end(), nested))) {
+    return item.is_array() ? "a list" : "an object";
+  }
+  return item.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 Result<std::vector<NamedMerge>> read_merges(const Json& json, const std::string& where) {
   const auto not_a_merge = [&](const Json& item) {
     return Error{fmt::format("{}: {} is not a merge; \"a b\" or [\"a\", \"b\"] expected", where,
-                             item.dump(-1, ' ', false, Json::error_handler_t::replace))};
+                             shown(item))};
   };
   if (!json.is_array()) return not_a_merge(json);
   std::vector<NamedMerge> merges;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -30,6 +31,12 @@ struct FreeContext {
 using Code = std::unique_ptr<pcre2_code, FreeCode>;
 using Match = std::unique_ptr<pcre2_match_data, FreeMatch>;
 using Context = std::unique_ptr<pcre2_match_context, FreeContext>;
+
+// Limits for one match. The patterns in use take a few steps per byte of a match; these stop
+// (a+)+$ within a fraction of a second.
+constexpr uint64_t kStepsMin = 1'000'000;
+constexpr uint64_t kStepsPerByte = 32;
+constexpr uint32_t kHeapKib = 256 * 1024;
 
 // PCRE2's \s also matches U+180E, which Unicode removed from White_Space.
 std::string with_unicode_spaces(std::string_view pattern) {
@@ -89,14 +96,18 @@ class RegexCursor final : public PieceCursor {
         match_(pcre2_match_data_create(1, nullptr)),
         context_(pcre2_match_context_create(nullptr)) {
     LEEWAY_CHECK(match_ && context_, "out of memory for PCRE2");
-    // No limits: a long run of one class is one long match, not an attack.
-    pcre2_set_match_limit(context_.get(), UINT32_MAX);
+    // A long run of one class is one long match, so the steps allowed grow with the text.
+    const uint64_t steps = kStepsMin + kStepsPerByte * subject_.size();
+    pcre2_set_match_limit(context_.get(),
+                          static_cast<uint32_t>(std::min<uint64_t>(steps, UINT32_MAX)));
+    pcre2_set_heap_limit(context_.get(), kHeapKib);
   }
 
   std::string_view next() override {
     if (pending_begin_ == pending_end_) {
-      if (position_ == subject_.size()) return {};
+      if (position_ == subject_.size() || !status_.ok()) return {};
       find_match();
+      if (!status_.ok()) return {};
     }
     // First the text before the match, then the match.
     const size_t end = position_ < pending_begin_ ? pending_begin_ : pending_end_;
@@ -104,6 +115,8 @@ class RegexCursor final : public PieceCursor {
     position_ = end;
     return original(end);
   }
+
+  Status status() const override { return status_; }
 
  private:
   // Sets the pending range to the next non-empty match, or to nothing at the end.
@@ -116,11 +129,31 @@ class RegexCursor final : public PieceCursor {
       found = pcre2_match(code_, subject, subject_.size(), position_, options | PCRE2_NO_JIT,
                           match_.get(), context_.get());
     }
-    LEEWAY_CHECK(found >= 0 || found == PCRE2_ERROR_NOMATCH,
-                 fmt::format("PCRE2 gave up on the split pattern with error {}", found));
+    if (found < 0 && found != PCRE2_ERROR_NOMATCH) return fail(found);
     const size_t* range = pcre2_get_ovector_pointer(match_.get());
     pending_begin_ = found >= 0 ? range[0] : subject_.size();
     pending_end_ = found >= 0 ? range[1] : subject_.size();
+    LEEWAY_CHECK(position_ <= pending_begin_ && pending_begin_ <= pending_end_,
+                 "a match lies in the text that is left");
+  }
+
+  void fail(int code) {
+    const bool limit = code == PCRE2_ERROR_MATCHLIMIT || code == PCRE2_ERROR_HEAPLIMIT ||
+                       code == PCRE2_ERROR_DEPTHLIMIT || code == PCRE2_ERROR_RECURSELOOP;
+    constexpr size_t kShown = 24;
+    const std::string_view left = subject_.substr(position_);
+    const std::string_view shown = left.substr(0, char_begin(left, kShown));
+    status_ = Error{fmt::format(
+        "the tokenizer's split pattern {} on the text that starts with '{}'; use a tokenizer.json "
+        "whose Split pattern does not backtrack",
+        limit ? "takes too many steps" : fmt::format("fails (PCRE2 error {})", code), shown)};
+  }
+
+  // The largest position up to `at` where a character starts.
+  static size_t char_begin(std::string_view text, size_t at) {
+    if (at >= text.size()) return text.size();
+    while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U) --at;
+    return at;
   }
 
   // The next piece of the original text, up to position `end` of the subject.
@@ -147,6 +180,7 @@ class RegexCursor final : public PieceCursor {
   size_t pending_end_ = 0;
   size_t text_position_ = 0;  // in the original text
   size_t replaced_seen_ = 0;
+  Status status_;
 };
 
 bool is_word_byte(char c) {
@@ -170,6 +204,7 @@ class RegexSplitter final : public Splitter {
   }
 
  private:
+  // Of a text too short for a pattern to fail on; if one does, the comparison below does too.
   std::vector<std::string_view> pieces(std::string_view text) const {
     RegexCursor cursor(code_.get(), text);
     std::vector<std::string_view> out;
@@ -214,7 +249,8 @@ Result<std::unique_ptr<Splitter>> make_regex_splitter(const std::string& pattern
   int error = 0;
   size_t offset = 0;
   Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                          PCRE2_UTF | PCRE2_UCP, &error, &offset, nullptr));
+                          PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset,
+                          nullptr));
   if (!code) {
     std::array<PCRE2_UCHAR, 128> text{};
     pcre2_get_error_message(error, text.data(), text.size());

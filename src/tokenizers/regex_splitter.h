@@ -10,7 +10,8 @@
 namespace leeway {
 
 // Pieces are the matches of `pattern` and the text between them. A byte that is not part of a UTF-8
-// character is matched as U+FFFD, a symbol. Fails if this build has no PCRE2.
+// character is matched as U+FFFD, a symbol. Fails if this build has no PCRE2. A pattern that
+// backtracks without end, such as (a+)+$, ends the walk with an error.
 //
 // Safe cuts are before a ' ' or '\n' that follows an ASCII letter or digit: with the patterns in
 // use (GPT-2, Llama 3, Qwen, GPT-4) no match crosses one, for the reason given in gpt2_splitter.h.

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "tokenizers/saved_tokenizer.h"
+#include "tokenizers/unicode.h"
 
 namespace leeway {
 namespace {
@@ -28,11 +29,13 @@ class SentencePieceTokenizer final : public Tokenizer {
         hash_(hash_text(content_)),
         cuts_(cuts_hold()) {}
 
-  void encode(std::string_view text, std::vector<TokenId>& ids) const override {
+  Status encode(std::string_view text, std::vector<TokenId>& ids) const override {
     std::vector<int> found;
     const auto status = processor_->Encode(absl::string_view(text.data(), text.size()), &found);
-    LEEWAY_CHECK(status.ok(), status.ToString());  // it accepts any text
+    // A sound model accepts any text.
+    if (!status.ok()) return Error{"the SentencePiece model is damaged: it cannot encode text"};
     ids.insert(ids.end(), found.begin(), found.end());
+    return {};
   }
 
   // An id outside the vocabulary decodes as the unknown piece.
@@ -45,8 +48,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     }
     std::string text;
     const auto status = processor_->Decode(known, &text);
-    LEEWAY_CHECK(status.ok(), status.ToString());  // all ids are in its vocabulary
-    return text;
+    return status.ok() ? text : std::string(kReplacementUtf8);  // fails for a damaged model alone
   }
 
   int64_t vocabulary() const override { return processor_->GetPieceSize(); }
@@ -73,12 +75,6 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
  private:
-  std::vector<TokenId> ids_of(std::string_view text) const {
-    std::vector<TokenId> ids;
-    encode(text, ids);
-    return ids;
-  }
-
   // Tests the rule, and looks for pieces that would cross a cut.
   bool cuts_hold() const {
     constexpr std::string_view kSpace = "\xE2\x96\x81";  // how a piece writes a space
@@ -92,9 +88,10 @@ class SentencePieceTokenizer final : public Tokenizer {
     for (const std::string_view first : kParts) {
       for (const std::string_view part : kParts) {
         const std::string second = std::string(" ").append(part);
-        std::vector<TokenId> joined = ids_of(first);
-        encode(second, joined);
-        if (joined != ids_of(std::string(first) + second)) return false;
+        std::vector<TokenId> joined;
+        std::vector<TokenId> whole;
+        if (!encode(first, joined).ok() || !encode(second, joined).ok()) return false;
+        if (!encode(std::string(first) + second, whole).ok() || joined != whole) return false;
       }
     }
     return true;
@@ -112,12 +109,21 @@ Result<std::unique_ptr<Tokenizer>> load_sentencepiece(const Path& path) {
   LEEWAY_ASSIGN(std::string content, read_text(path));
   auto processor = std::make_unique<SentencePieceProcessor>();
   const auto status = processor->LoadFromSerializedProto(content);
+  // The library's own message names a line of its source, which helps nobody here.
   if (!status.ok() || processor->GetPieceSize() == 0) {
-    return Error{fmt::format("{} is not a SentencePiece model ({})", path.string(),
-                             status.ok() ? "it has no pieces" : status.ToString())};
+    return Error{
+        fmt::format("{} is not a SentencePiece model, or a damaged one; name the .model file that "
+                    "spm_train wrote, or download it again",
+                    path.string())};
   }
-  return std::unique_ptr<Tokenizer>(
-      std::make_unique<SentencePieceTokenizer>(std::move(processor), std::move(content)));
+  auto tokenizer =
+      std::make_unique<SentencePieceTokenizer>(std::move(processor), std::move(content));
+  std::vector<TokenId> ids;
+  if (!tokenizer->encode("a b", ids).ok()) {
+    return Error{
+        fmt::format("{} is a damaged SentencePiece model; download it again", path.string())};
+  }
+  return std::unique_ptr<Tokenizer>(std::move(tokenizer));
 }
 
 }  // namespace leeway

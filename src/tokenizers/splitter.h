@@ -5,14 +5,18 @@
 #include <memory>
 #include <string_view>
 
+#include "base/result.h"
+
 namespace leeway {
 
 // Walks through one text. The text and the Splitter must outlive it.
 class PieceCursor {
  public:
   virtual ~PieceCursor() = default;
-  // The next piece; empty at the end. The pieces, joined, are the text.
+  // The next piece; empty at the end. The pieces, joined, are the text, unless status() says that
+  // the walk had to stop before the end.
   virtual std::string_view next() = 0;
+  virtual Status status() const { return {}; }
 };
 
 // Constant after construction: any number of cursors may walk at once.

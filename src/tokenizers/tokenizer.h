@@ -22,8 +22,9 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // Appends the ids of `text`, which is plain text: names of special tokens in it are not special.
-  // Thread-safe: one tokenizer serves all cores.
-  virtual void encode(std::string_view text, std::vector<TokenId>& ids) const = 0;
+  // Thread-safe: one tokenizer serves all cores. Bytes and GPT-2 encode any text; a split pattern
+  // can fail on one (regex_splitter.h), and then `ids` has some of its ids.
+  virtual Status encode(std::string_view text, std::vector<TokenId>& ids) const = 0;
   // Takes any ids; one outside the vocabulary becomes U+FFFD (SentencePiece: its unknown piece).
   virtual std::string decode(std::span<const TokenId> ids) const = 0;
 

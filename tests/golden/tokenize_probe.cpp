@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,7 @@ void answer(const leeway::Tokenizer& tokenizer, char request, const std::vector<
   std::vector<leeway::TokenId> ids;
   switch (request) {
     case 'e':
-      tokenizer.encode(text, ids);
+      if (!tokenizer.encode(text, ids).ok()) std::abort();
       write_number(ids.size());
       std::fwrite(ids.data(), sizeof(leeway::TokenId), ids.size(), stdout);
       break;

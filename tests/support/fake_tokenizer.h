@@ -23,9 +23,10 @@ class FakeTokenizer final : public Tokenizer {
   int64_t size = 257;
   bool cuts = true;
 
-  void encode(std::string_view text, std::vector<TokenId>& ids) const override {
+  Status encode(std::string_view text, std::vector<TokenId>& ids) const override {
     if (begin_id) ids.push_back(*begin_id);
     for (const char byte : text) ids.push_back(static_cast<unsigned char>(byte) + offset);
+    return {};
   }
   std::string decode(std::span<const TokenId> ids) const override {
     std::string text;

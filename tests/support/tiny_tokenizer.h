@@ -83,7 +83,7 @@ inline std::unique_ptr<Tokenizer> must_load(const std::string& spec) {
 
 inline std::vector<TokenId> ids_of(const Tokenizer& tokenizer, std::string_view text) {
   std::vector<TokenId> ids;
-  tokenizer.encode(text, ids);
+  EXPECT_TRUE(tokenizer.encode(text, ids).ok());
   return ids;
 }
 

@@ -62,6 +62,23 @@ TEST_F(HfTokenizer, MergesMayBeStrings) {
   EXPECT_EQ(load(content)->hash(), hash);
 }
 
+// Copying or printing JSON recurses: such a file must not exhaust the stack.
+TEST_F(HfTokenizer, DeepNestingIsJustAnError) {
+  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
+  json content = tiny_hf();
+  content["pre_tokenizer"] = "DEEP";
+  std::string text = content.dump();
+  text.replace(text.find("\"DEEP\""), 6, deep);
+  EXPECT_FALSE(parse_hf(text, "t.json").ok());
+  content = tiny_hf();
+  content["model"]["merges"] = {"DEEP"};
+  text = content.dump();
+  text.replace(text.find("\"DEEP\""), 6, deep);
+  const auto parsed = parse_hf(text, "t.json");
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_THAT(parsed.error().message, HasSubstr("a list is not a merge"));
+}
+
 TEST_F(HfTokenizer, AddPrefixSpace) {
   json content = tiny_hf();
   content["pre_tokenizer"]["add_prefix_space"] = true;

@@ -112,6 +112,37 @@ TEST(RegexSplitter, CutsOnlyWhereThePatternAllows) {
   EXPECT_EQ(regex(R"((?<=b) | ?\S+)")->last_safe_cut("ab cd e"), 0u);  // looks back
 }
 
+// PCRE2 counts steps; before it did so without end, and a match that gave up ended the program.
+TEST(RegexSplitter, BacktrackingWithoutEndIsAnError) {
+  const auto splitter = regex("(a+)+$");
+  const std::string text = "b" + std::string(100'000, 'a') + "!";
+  const auto cursor = splitter->walk(text);
+  while (!cursor->next().empty()) continue;
+  ASSERT_FALSE(cursor->status().ok());
+  EXPECT_NE(cursor->status().error().message.find("split pattern takes too many steps"),
+            std::string::npos);
+  const auto fine = splitter->walk("aaa");
+  EXPECT_EQ(fine->next(), "aaa");
+  EXPECT_TRUE(fine->status().ok());
+}
+
+TEST(RegexSplitter, ALongRunIsOneMatch) {
+  // Llama 3's pattern, and text of which each part makes one long piece.
+  const auto splitter = regex(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})"
+                              R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)");
+  for (const char* unit : {"a", "\xC3\xA9", " ", "\n", "!", "\t \n"}) {
+    std::string text;
+    while (text.size() < 256 * 1024) text += unit;
+    const auto cursor = splitter->walk(text);
+    EXPECT_EQ(cursor->next().size(), text.size());
+    EXPECT_TRUE(cursor->status().ok()) << unit;
+  }
+}
+
+TEST(RegexSplitter, APatternThatCutsCharactersIsAnError) {
+  EXPECT_FALSE(make_regex_splitter("a\\C").ok());
+}
+
 TEST(RegexSplitter, ABadPatternIsAnError) {
   const auto made = make_regex_splitter("a(b");
   ASSERT_FALSE(made.ok());
