@@ -12,7 +12,9 @@
 
 #include "base/human.h"
 #include "cli/commands.h"
+#include "config/nearest.h"
 #include "data/data_folder.h"
+#include "data/document_splitter.h"
 #include "data/prepare.h"
 #include "data/token_file.h"
 #include "drivers/threads/wall_clock.h"
@@ -70,7 +72,16 @@ void print_info(const Path& folder, const DataInfo& info) {
              human_count(static_cast<uint64_t>(info.vocabulary)), info.tokenizer_hash);
 }
 
+Status check_documents(const std::string& rule) {
+  const auto parsed = parse_documents(rule);
+  if (parsed) return {};
+  const auto meant = nearest(rule, {kDocumentRules.begin(), kDocumentRules.end()});
+  return usage_error(fmt::format("--documents: {}{}", parsed.error().message,
+                                 meant ? fmt::format("; did you mean {}?", *meant) : ""));
+}
+
 Status run_prepare(const PrepareArguments& arguments) {
+  LEEWAY_TRY(check_documents(arguments.options.documents));
   LEEWAY_ASSIGN(const auto tokenizer, load_tokenizer(arguments.tokenizer));
   const threads::WallClock clock;
   watch_for_interrupt();
@@ -148,7 +159,7 @@ void add_prepare(CLI::App& data, Action& chosen) {
       ->add_option(
           "--documents", options.documents,
           "What counts as a document: auto (a file, or text between <|endoftext|> or <doc> tags), "
-          "file, line, blank-line, or your own separator")
+          "file, line, blank-line, or your own separator (separator:WORD for a single word)")
       ->capture_default_str();
   command
       ->add_option("--valid-share", options.valid_share,

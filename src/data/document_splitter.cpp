@@ -1,5 +1,7 @@
 #include "data/document_splitter.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -7,6 +9,7 @@ namespace leeway {
 namespace {
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
+constexpr std::string_view kSeparatorPrefix = "separator:";
 constexpr std::string_view kOpenTag = "<doc ";
 constexpr std::string_view kCloseTag = "</doc>";
 constexpr std::string_view kWhite = " \t\r\n\f\v";
@@ -24,13 +27,29 @@ int line_break_at(std::string_view text, size_t position, bool at_end) {
 
 bool begins(std::string_view whole, std::string_view part) { return whole.starts_with(part); }
 
+bool is_word(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return std::any_of(text.begin(), text.end(), letter) &&
+         std::all_of(text.begin(), text.end(),
+                     [&](char c) { return letter(c) || c == '-' || c == '_'; });
+}
+
 }  // namespace
 
-Result<DocumentOptions> parse_documents(const std::string& text) {
-  if (text == "auto") return DocumentOptions{DocumentRule::kAuto, {}};
-  if (text == "file") return DocumentOptions{DocumentRule::kFile, {}};
-  if (text == "line") return DocumentOptions{DocumentRule::kLine, {}};
-  if (text == "blank-line") return DocumentOptions{DocumentRule::kBlankLine, {}};
+Result<DocumentOptions> parse_documents(const std::string& rule) {
+  if (rule == "auto") return DocumentOptions{DocumentRule::kAuto, {}};
+  if (rule == "file") return DocumentOptions{DocumentRule::kFile, {}};
+  if (rule == "line") return DocumentOptions{DocumentRule::kLine, {}};
+  if (rule == "blank-line") return DocumentOptions{DocumentRule::kBlankLine, {}};
+  if (is_word(rule)) {
+    return usage_error(
+        fmt::format("'{}' does not say what a document is; give auto, file, line, blank-line, or "
+                    "separator:{} if that word separates documents",
+                    rule, rule));
+  }
+  const std::string_view text = begins(rule, kSeparatorPrefix)
+                                    ? std::string_view(rule).substr(kSeparatorPrefix.size())
+                                    : std::string_view(rule);
   std::string separator;
   for (size_t i = 0; i < text.size(); ++i) {
     const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';

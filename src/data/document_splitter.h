@@ -1,6 +1,7 @@
 // Finds the documents in a stream of text. Blocks may end anywhere, even inside a separator.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -21,8 +22,12 @@ struct DocumentOptions {
   std::string separator;  // for kSeparator
 };
 
-// auto | file | line | blank-line | a separator, which may contain \n, \t, \r and \\.
-Result<DocumentOptions> parse_documents(const std::string& text);
+inline constexpr std::array<std::string_view, 4> kDocumentRules = {"auto", "file", "line",
+                                                                   "blank-line"};
+
+// One of kDocumentRules, or a separator, which may contain \n, \t, \r and \\. Another single word
+// is more likely a slip than a separator, and refused unless it is written separator:WORD.
+Result<DocumentOptions> parse_documents(const std::string& rule);
 
 class DocumentSink {
  public:

@@ -32,7 +32,7 @@ std::string any_text() {
 
 RC_GTEST_PROP(DocumentSplitterProperty, BlocksDoNotMatter, ()) {
   const auto rule =
-      *rc::gen::element<std::string>("auto", "file", "line", "blank-line", "wordword");
+      *rc::gen::element<std::string>("auto", "file", "line", "blank-line", "separator:wordword");
   const std::string text = any_text();
   const DocumentOptions options = *parse_documents(rule);
   Collected whole;

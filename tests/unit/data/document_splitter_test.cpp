@@ -83,10 +83,21 @@ TEST(DocumentSplitter, BlankLines) {
 TEST(DocumentSplitter, ACustomSeparator) {
   EXPECT_THAT(split("---", {"a---b--c"}), ElementsAre("a", "b--c"));
   EXPECT_THAT(split("\\n%%\\n", {"a\n%%\nb%%\n"}), ElementsAre("a", "b%%\n"));
-  EXPECT_THAT(split("aab", {"xaaaby"}), ElementsAre("xa", "y"));  // overlaps its own start
+  // overlaps its own start
+  EXPECT_THAT(split("separator:aab", {"xaaaby"}), ElementsAre("xa", "y"));
   EXPECT_EQ(parse_documents("\\t\\\\n\\x")->separator, "\t\\n\\x");
   ASSERT_FALSE(parse_documents("").ok());
   EXPECT_EQ(parse_documents("").error().kind, ErrorKind::kUsage);
+}
+
+TEST(DocumentSplitter, ASlipIsNotASeparator) {
+  for (const char* word : {"lines", "blankline", "blank_line", "AUTO", "CHAPTER"}) {
+    const auto parsed = parse_documents(word);
+    ASSERT_FALSE(parsed.ok()) << word;
+    EXPECT_EQ(parsed.error().kind, ErrorKind::kUsage);
+    EXPECT_NE(parsed.error().message.find(std::string("separator:") + word), std::string::npos);
+  }
+  EXPECT_EQ(parse_documents("separator:CHAPTER")->separator, "CHAPTER");
 }
 
 TEST(DocumentSplitter, BytesArriveUnchanged) {
