@@ -70,6 +70,7 @@ void print_info(const Path& folder, const DataInfo& info) {
   fmt::print("{}\n", split_words(info));
   fmt::print("tokenizer  {}, vocabulary {}, hash {}\n", info.tokenizer_kind,
              human_count(static_cast<uint64_t>(info.vocabulary)), info.tokenizer_hash);
+  for (const std::string& note : info.notes) fmt::print("{}\n", note);
 }
 
 Status check_documents(const std::string& rule) {
@@ -138,14 +139,15 @@ void add_prepare(CLI::App& data, Action& chosen) {
       "Examples:\n"
       "  leeway data prepare corpus.txt.zst --tokenizer gpt2:gpt2-bpe --out out/corpus\n"
       "  leeway data prepare src --include '*.py' --out out/code\n"
+      "  leeway data prepare 'dumps/*.jsonl.gz' --field body --out out/dumps\n"
       "  zcat posts.gz | leeway data prepare - --documents line --out out/posts");
   const auto arguments = std::make_shared<PrepareArguments>();
   PrepareOptions& options = arguments->options;
   command
       ->add_option(
           "input", options.inputs,
-          "Text, plain or compressed (.gz, .zst): files, folders, quoted patterns, or - for "
-          "standard input")
+          "UTF-8 text or JSONL, plain or compressed (.gz, .zst): files, folders, quoted patterns, "
+          "or - for standard input. Other files are refused, and skipped in folders and patterns")
       ->required();
   command
       ->add_option("--tokenizer", arguments->tokenizer,
@@ -159,7 +161,10 @@ void add_prepare(CLI::App& data, Action& chosen) {
       ->add_option(
           "--documents", options.documents,
           "What counts as a document: auto (a file, or text between <|endoftext|> or <doc> tags), "
-          "file, line, blank-line, or your own separator (separator:WORD for a single word)")
+          "file, line, blank-line, or your own separator (separator:WORD for a single word). In "
+          "JSONL, each line is one")
+      ->capture_default_str();
+  command->add_option("--field", options.field, "Field of a JSONL line that has the text")
       ->capture_default_str();
   command
       ->add_option("--valid-share", options.valid_share,

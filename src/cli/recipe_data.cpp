@@ -59,6 +59,7 @@ Result<Dataset> read_data(const Recipe& recipe, const Path& folder, const Clock&
 
 Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock& clock) {
   LEEWAY_ASSIGN(Dataset data, read_data(recipe, folder, clock));
+  for (const std::string& note : data.notes) fmt::print(stderr, "{}\n", note);
   LEEWAY_TRY(check_windows(data.train, recipe.model.context));
   if (recipe.data.own_parts) LEEWAY_TRY(check_parts(data.train, recipe));
   if (data.valid) LEEWAY_TRY(check_windows(*data.valid, recipe.model.context));

@@ -12,7 +12,8 @@ namespace leeway::cli {
 // `folder`: the run folder, beside which prepared text is cached.
 Result<Dataset> read_data(const Recipe& recipe, const Path& folder, const Clock& clock);
 
-// read_data(), then checks that there is enough data for the recipe.
+// read_data(), then checks that there is enough data for the recipe. Prints what the user should
+// know about it on standard error.
 Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock& clock);
 
 // Where a recipe's text is prepared: next to the runs, so that runs on the same text share it, or

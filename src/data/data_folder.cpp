@@ -41,6 +41,7 @@ DataInfo info_of(const nlohmann::json& json) {
   json.at("valid_share").get_to(info.valid_share);
   json.at("seed").get_to(info.seed);
   json.at("fingerprint").get_to(info.fingerprint);
+  info.notes = json.value("notes", std::vector<std::string>());  // earlier versions wrote none
   return info;
 }
 
@@ -69,6 +70,7 @@ Status write_data_info(const Path& folder, const DataInfo& info) {
   json["documents"] = info.documents;
   json["valid_share"] = info.valid_share;
   json["seed"] = info.seed;
+  json["notes"] = info.notes;
   json["fingerprint"] = info.fingerprint;
   // A file name need not be UTF-8; JSON must be.
   const auto replace = nlohmann::ordered_json::error_handler_t::replace;
@@ -94,8 +96,8 @@ Result<DataInfo> read_data_info(const Path& folder) {
   if (!json.contains("version") || json["version"] != kVersion) return damaged("unknown version");
   try {
     return info_of(json);
-  } catch (const nlohmann::json::exception& error) {
-    return damaged(error.what());
+  } catch (const nlohmann::json::exception&) {
+    return damaged("a value is missing, or is of the wrong kind");
   }
 }
 

@@ -18,6 +18,7 @@ struct Side {
   std::optional<TokenFile> file;  // the data itself
   std::optional<TokenFile> held;  // for `train`: the validation part next to it
   std::unique_ptr<Tokenizer> tokenizer;
+  std::vector<std::string> notes;  // for text: what preparing it left out
 };
 
 enum class Named { kFolder, kTokens, kText };
@@ -87,16 +88,21 @@ Result<Side> open_text(const PrepareOptions& options, const Tokenizer& tokenizer
   LEEWAY_ASSIGN(const std::string fingerprint, prepare_fingerprint(options, tokenizer));
   const Path folder = cache / fingerprint;
   const bool with_held = options.valid_share > 0.0;
+  const auto open = [&](const DataInfo& info) -> Result<Side> {
+    LEEWAY_ASSIGN(Side side, open_folder(folder, with_held));
+    side.notes = info.notes;
+    return side;
+  };
   // A damaged cached folder is made again without an error.
   const auto cached = [&]() -> std::optional<Side> {
     const auto known = read_data_info(folder);
     if (!known.ok() || known->fingerprint != fingerprint) return std::nullopt;
-    auto side = open_folder(folder, with_held);
+    auto side = open(*known);
     return side.ok() ? std::optional<Side>(std::move(*side)) : std::nullopt;
   };
   if (auto side = cached()) return std::move(*side);
   const auto info = prepare(options, tokenizer, folder, progress);
-  if (info) return open_folder(folder, with_held);
+  if (info) return open(*info);
   // Another run may have made the same folder in the meantime.
   if (auto side = cached()) return std::move(*side);
   return info.error();
@@ -167,6 +173,7 @@ Result<Dataset> open_dataset(const DataSpec& spec, const Path& cache,
   if (!spec.valid.empty()) {
     LEEWAY_ASSIGN(Side side, open_valid(spec.valid, train.tokenizer.get(), cache, progress));
     LEEWAY_TRY(check_same_tokenizer(*train.file, *side.file));
+    train.notes.insert(train.notes.end(), side.notes.begin(), side.notes.end());
     valid = std::move(side.file);
   }
   const uint64_t vocabulary = vocabulary_of(train.tokenizer.get(), *train.file, valid);
@@ -175,7 +182,8 @@ Result<Dataset> open_dataset(const DataSpec& spec, const Path& cache,
   return Dataset{.train = *std::move(train.file),
                  .valid = std::move(valid),
                  .tokenizer = std::move(train.tokenizer),
-                 .vocabulary = static_cast<int64_t>(vocabulary)};
+                 .vocabulary = static_cast<int64_t>(vocabulary),
+                 .notes = std::move(train.notes)};
 }
 
 Result<TokenFile> open_held_out(const std::string& name, const Tokenizer* tokenizer,

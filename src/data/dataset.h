@@ -26,7 +26,8 @@ struct Dataset {
   TokenFile train;
   std::optional<TokenFile> valid;
   std::unique_ptr<Tokenizer> tokenizer;  // null for a token file that came without one
-  int64_t vocabulary = 0;  // if unknown (a foreign .bin): one more than the largest id
+  int64_t vocabulary = 0;          // if unknown (a foreign .bin): one more than the largest id
+  std::vector<std::string> notes;  // what was done to text that the user should know
 };
 
 // A data folder opens as it is; its valid.tokens is the validation data unless `valid` names some.

@@ -145,6 +145,7 @@ Result<std::vector<InputFile>> find_inputs(const std::vector<std::string>& input
     }
     std::vector<Path> found;
     std::error_code code;
+    bool named = false;
     if (fs::is_directory(input, code)) {
       if (is_data_folder(input)) {
         return usage_error(
@@ -160,10 +161,12 @@ Result<std::vector<InputFile>> find_inputs(const std::vector<std::string>& input
     } else if (is_pattern(input) && !fs::exists(input, code)) {
       LEEWAY_TRY(expand_pattern(input, found));
     } else {
-      found.push_back(input);  // Named explicitly: taken as it is, even a pipe.
+      found.push_back(input);  // Named explicitly: even a pipe.
+      named = true;
     }
     for (const Path& path : found) {
       LEEWAY_ASSIGN(InputFile file, describe(path));
+      file.found = !named;
       files.push_back(std::move(file));
     }
   }

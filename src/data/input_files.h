@@ -15,8 +15,10 @@ struct InputFile {
   uint64_t bytes = 0;       // as stored
   bool size_known = false;  // false for standard input and pipes
   int64_t modified_ns = 0;  // with path and size, tells whether the file is still the same
+  bool found = false;       // in a folder or by a pattern, so it may be something else than text
 
   bool is_stdin() const { return path == "-"; }
+  std::string name() const { return is_stdin() ? "standard input" : path.string(); }
 };
 
 // Expands the inputs in the order given. Folders are walked in name order, without hidden files and

@@ -1,6 +1,7 @@
 #include "data/prepare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,10 +10,14 @@
 
 #include "base/atomic_folder.h"
 #include "base/hash.h"
+#include "base/human.h"
 #include "base/process.h"
 #include "data/document_splitter.h"
+#include "data/json_lines.h"
+#include "data/left_out.h"
 #include "data/ordered_pool.h"
 #include "data/pieces.h"
+#include "data/text_check.h"
 #include "data/text_source.h"
 #include "data/token_file.h"
 
@@ -60,9 +65,10 @@ Status check_target(const Path& out) {
 
 std::string fingerprint_of(const PrepareOptions& options, const Tokenizer& tokenizer,
                            const std::vector<InputFile>& files) {
-  constexpr int kRules = 1;  // Raise if the same text gives other ids or another split.
-  const std::string rules = fmt::format("{} {} {} {} {}", kRules, hash_hex(tokenizer.hash()),
-                                        options.valid_share, options.seed, options.documents);
+  constexpr int kRules = 2;  // Raise if the same text gives other ids or another split.
+  const std::string rules =
+      fmt::format("{} {} {} {} {} {}", kRules, hash_hex(tokenizer.hash()), options.valid_share,
+                  options.seed, options.documents, options.field);
   return hash_hex(hash_text(rules, hash_inputs(files)));
 }
 
@@ -93,9 +99,9 @@ class Preparation {
  public:
   Preparation(const PrepareOptions& options, const Tokenizer& tokenizer, DocumentOptions documents,
               const PrepareProgress& progress)
-      : tokenizer_(tokenizer),
+      : options_(options),
+        tokenizer_(tokenizer),
         progress_(progress),
-        share_(options.valid_share),
         in_flight_bytes_max_(
             std::min(kInFlightBytesMax, kInFlightPieces * PieceBuilder::kPieceBytes *
                                             static_cast<size_t>(encoder_count(options)))),
@@ -108,20 +114,26 @@ class Preparation {
   Status run(const std::vector<InputFile>& files, const Path& folder);
   const DataPart& train() const { return train_.counts; }
   const DataPart& valid() const { return valid_.counts; }
+  const LeftOut& left_out() const { return left_out_; }
 
  private:
   Status open_writers(const Path& folder);
   Status read_file(const InputFile& file);
+  Result<std::optional<NotText>> read_if_text(const InputFile& file);
+  Status read_text(TextSource& source, const InputFile& file, size_t first);
+  Status read_json_lines(TextSource& source, const InputFile& file, size_t first);
+  Result<size_t> read_block(TextSource& source);
   Status tell(uint64_t done);
   void submit(TextPiece piece);
   void write(const EncodedPiece& piece);
 
+  const PrepareOptions& options_;
   const Tokenizer& tokenizer_;
   const PrepareProgress& progress_;
-  double share_;
   size_t in_flight_bytes_max_;
   PieceBuilder builder_;
   DocumentSplitter splitter_;
+  LeftOut left_out_;
   PartWriter train_;
   PartWriter valid_;
   Status written_;  // the first error of an encoder or the disk
@@ -136,7 +148,7 @@ class Preparation {
 Status Preparation::open_writers(const Path& folder) {
   LEEWAY_ASSIGN(TokenFileWriter train, TokenFileWriter::create(folder / kTrainName, tokenizer_));
   train_.file.emplace(std::move(train));
-  if (share_ == 0.0) return {};
+  if (options_.valid_share == 0.0) return {};
   LEEWAY_ASSIGN(TokenFileWriter valid, TokenFileWriter::create(folder / kValidName, tokenizer_));
   valid_.file.emplace(std::move(valid));
   return {};
@@ -161,22 +173,70 @@ void Preparation::write(const EncodedPiece& piece) {
   if (written_.ok()) written_ = valid_.add(piece.valid);
 }
 
-Status Preparation::read_file(const InputFile& file) {
-  const auto opened = TextSource::open(file);
+Result<size_t> Preparation::read_block(TextSource& source) {
+  const auto got = source.read(block_);
   // Before the error: a signal makes a read fail, and then the stop is what to report.
+  LEEWAY_TRY(tell(bytes_before_ + source.stored_bytes_read()));
+  return got;
+}
+
+Status Preparation::read_file(const InputFile& file) {
+  LEEWAY_ASSIGN(const std::optional<NotText> foreign, read_if_text(file));
+  if (!foreign) return {};
+  if (!file.found) return Error{foreign->sentence(file.name())};
+  left_out_.add_file(file, *foreign);
+  bytes_before_ += file.bytes;
+  return {};
+}
+
+Result<std::optional<NotText>> Preparation::read_if_text(const InputFile& file) {
+  if (auto table = table_of(file.path)) return table;
+  const auto opened = TextSource::open(file);
   LEEWAY_TRY(tell(bytes_before_));
   if (!opened) return opened.error();
-  TextSource* source = opened->get();
-  while (true) {
-    const auto got = source->read(block_);
-    LEEWAY_TRY(tell(bytes_before_ + source->stored_bytes_read()));
-    if (!got) return got.error();
-    if (*got == 0) break;
-    splitter_.add({block_.data(), *got});
+  TextSource& source = **opened;
+  LEEWAY_ASSIGN(const size_t first, read_block(source));
+  const std::string_view begin(block_.data(), first);
+  if (auto foreign = not_text(begin)) return foreign;
+  const bool json_lines =
+      is_named_json_lines(file.path) ||
+      (options_.documents == "auto" && starts_json_lines(begin, options_.field));
+  LEEWAY_TRY(json_lines ? read_json_lines(source, file, first) : read_text(source, file, first));
+  bytes_before_ += source.stored_bytes_read();
+  return std::optional<NotText>();
+}
+
+// `first`: the size of the block that has been read already.
+Status Preparation::read_text(TextSource& source, const InputFile& file, size_t first) {
+  uint64_t before = 0;
+  for (size_t got = first; got > 0;) {
+    const std::string_view block(block_.data(), got);
+    // Too late to leave the file out: its start is on the way.
+    if (const size_t zero = block.find('\0'); zero != block.npos) {
+      return Error{with_zero_byte(before + zero).sentence(file.name())};
+    }
+    splitter_.add(block);
     LEEWAY_TRY(written_);
+    before += got;
+    LEEWAY_ASSIGN(got, read_block(source));
   }
   splitter_.end_file();
-  bytes_before_ += source->stored_bytes_read();
+  return {};
+}
+
+Status Preparation::read_json_lines(TextSource& source, const InputFile& file, size_t first) {
+  JsonLines lines(options_.field, builder_);
+  for (size_t got = first; got > 0;) {
+    lines.add({block_.data(), got});
+    LEEWAY_TRY(written_);
+    LEEWAY_ASSIGN(got, read_block(source));
+  }
+  lines.end_file();
+  if (lines.broken_count() == 0) return {};
+  if (lines.document_count() == 0 && !file.found) {
+    return Error{no_document_in(file, lines, options_.field)};
+  }
+  left_out_.add_lines(file, lines);
   return {};
 }
 
@@ -191,10 +251,11 @@ Status Preparation::run(const std::vector<InputFile>& files, const Path& folder)
   while (!pool_.empty()) write(pool_.pop());
   LEEWAY_TRY(written_);
   if (builder_.document_count() == 0) {
-    return Error{
-        fmt::format("there is no text in the input ({} {}, nothing but white space); name "
-                    "files with text",
-                    files.size(), files.size() == 1 ? "file" : "files")};
+    const std::vector<std::string> why = left_out_.notes(options_.field);
+    return Error{fmt::format(
+        "there is no text in the input ({}, {}); name files with text",
+        counted(files.size(), "file"),
+        why.empty() ? "nothing but white space" : fmt::format("{}", fmt::join(why, "; ")))};
   }
   LEEWAY_TRY(train_.commit());
   if (valid_.counts.documents > 0) LEEWAY_TRY(valid_.commit());
@@ -227,10 +288,11 @@ Result<DataInfo> prepare(const PrepareOptions& options, const Tokenizer& tokeniz
                 .tokenizer_hash = hash_hex(tokenizer.hash()),
                 .vocabulary = tokenizer.vocabulary(),
                 .inputs = options.inputs,
-                .files = files.size(),
+                .files = files.size() - work.left_out().file_count(),
                 .documents = options.documents,
                 .valid_share = options.valid_share,
                 .seed = options.seed,
+                .notes = work.left_out().notes(options.field),
                 .fingerprint = fingerprint_of(options, tokenizer, files)};
   if (work.valid().documents > 0) info.valid = work.valid();
   LEEWAY_TRY(make_folder(folder.path() / kTokenizerName));

@@ -221,7 +221,7 @@ Packing packing_of(const Path& path, std::span<const char> begin) {
 }  // namespace
 
 Result<std::unique_ptr<TextSource>> TextSource::open(const InputFile& input) {
-  const std::string name = input.is_stdin() ? "standard input" : input.path.string();
+  const std::string name = input.name();
   const int descriptor =
       input.is_stdin() ? STDIN_FILENO : ::open(input.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return file_error("read", name, errno);

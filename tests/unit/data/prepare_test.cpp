@@ -128,8 +128,11 @@ TEST_F(Prepare, TheOutputIsTheSameForEveryNumberOfThreads) {
 
 TEST_F(Prepare, BytesSurviveExactly) {
   std::string broken;
-  for (int i = 0; i < 300'000; ++i) broken += static_cast<char>(i * 37 % 255 + 1);
-  ASSERT_TRUE(run({.inputs = {text("a.txt", broken)}, .documents = "file"}).ok());
+  for (int i = 0; i < 300'000; ++i) broken += static_cast<char>(i * 37 % 127 + 1);
+  for (size_t i = 0; i < broken.size(); i += 500)
+    broken[i] = static_cast<char>(128 + i / 500 % 128);
+  const std::string input = text("a.txt", broken);
+  ASSERT_TRUE(run({.inputs = {input}, .documents = "file", .valid_share = 0.0}).ok());
   std::string back;
   for (const int64_t id : ids_in(out_ / "train.tokens")) {
     if (id < 256) back += static_cast<char>(id);
@@ -268,6 +271,58 @@ TEST_F(Prepare, TheFingerprintDependsOnInputsTokenizerAndRules) {
   EXPECT_NE(*prepare_fingerprint(options, tokenizer_), before);
 }
 
+TEST_F(Prepare, JsonLinesAreDocuments) {
+  std::string content = "{\"text\": \"a\\nb\", \"id\": 1}\n{oops\n{\"text\": \"c\"}\n";
+  const auto info = run({.inputs = {text("a.jsonl", content)}, .valid_share = 0.0});
+  ASSERT_TRUE(info.ok()) << info.error().message;
+  EXPECT_EQ(text_in(out_ / "train.tokens"), "a\nb|c|");
+  ASSERT_EQ(info->notes.size(), 1U);
+  EXPECT_THAT(info->notes[0],
+              HasSubstr("skipped 1 line of JSONL without text in the field 'text'"));
+  EXPECT_THAT(info->notes[0], HasSubstr("a.jsonl line 2 (the first is not JSON)"));
+  EXPECT_EQ(read_data_info(out_)->notes, info->notes);
+#ifdef LEEWAY_ZLIB
+  ASSERT_TRUE(run({.inputs = {text("b.jsonl.gz", gzip(content))}, .valid_share = 0.0}).ok());
+  EXPECT_EQ(text_in(out_ / "train.tokens"), "a\nb|c|");
+#endif
+  ASSERT_TRUE(run({.inputs = {text("c.json", content)}, .valid_share = 0.0}).ok());
+  EXPECT_EQ(text_in(out_ / "train.tokens"), "a\nb|c|");
+}
+
+TEST_F(Prepare, TheFieldOfJsonLinesHasToBeThere) {
+  const std::string input = text("a.jsonl", "{\"body\": \"x\", \"id\": 3}\n");
+  EXPECT_THAT(error_of({.inputs = {input}}),
+              HasSubstr("a.jsonl has no line with text in the field 'text': line 1 has the fields "
+                        "body, id; name the field"));
+  ASSERT_TRUE(run({.inputs = {input}, .field = "body"}).ok());
+  EXPECT_EQ(text_in(out_ / "train.tokens"), "x|");
+}
+
+TEST_F(Prepare, WhatIsNotTextIsRefusedIfNamedAndSkippedIfFound) {
+  text("in/a.txt", "text");
+  const std::string image = text("in/b.png", "\x89PNG\r\n\x1A\n");
+  const std::string table = text("in/c.csv", "1,2\n");
+  text("in/d.png", "\x89PNG\r\n\x1A\n");
+  EXPECT_THAT(error_of({.inputs = {image}}), HasSubstr("b.png is a PNG image, not text"));
+  EXPECT_THAT(error_of({.inputs = {table}}), HasSubstr("c.csv is a CSV table, not text; convert"));
+  const auto info = run({.inputs = {(folder_ / "in").string()}});
+  ASSERT_TRUE(info.ok()) << info.error().message;
+  EXPECT_EQ(text_in(out_ / "train.tokens"), "text|");
+  EXPECT_EQ(info->files, 1U);
+  EXPECT_THAT(
+      info->notes,
+      ElementsAre(HasSubstr("skipped 3 files that are not text: 1 CSV table, 2 PNG images")));
+  EXPECT_THAT(error_of({.inputs = {(folder_ / "in/*.png").string()}}),
+              HasSubstr("there is no text in the input (2 files, skipped 2 files"));
+}
+
+TEST_F(Prepare, AZeroByteIsFoundWhereverItIs) {
+  std::string late(600'000, 'x');
+  late[500'000] = '\0';
+  EXPECT_THAT(error_of({.inputs = {text("a.txt", late)}}),
+              HasSubstr("a.txt is a binary file, not text (byte 500000 is zero)"));
+}
+
 TEST(DataFolder, ADamagedDescriptionIsAnError) {
   const TemporaryFolder folder;
   EXPECT_FALSE(is_data_folder(folder.path()));
@@ -280,6 +335,7 @@ TEST(DataFolder, ADamagedDescriptionIsAnError) {
     const auto info = read_data_info(folder.path());
     ASSERT_FALSE(info.ok()) << content;
     EXPECT_THAT(info.error().message, HasSubstr("prepare it again"));
+    EXPECT_THAT(info.error().message, testing::Not(HasSubstr("exception")));
   }
 }
 
