@@ -51,20 +51,26 @@ DataPart sum_of(const DataInfo& info) {
 // The size of the validation part, or why there is none.
 std::string split_words(const DataInfo& info) {
   if (info.valid) {
-    return fmt::format("valid      {}, {} of text", part_words(*info.valid),
-                       human_bytes(info.valid->text_bytes));
+    return fmt::format("valid      {}, {} of text{}", part_words(*info.valid),
+                       human_bytes(info.valid->text_bytes),
+                       info.valid_is_tail ? ": its end, for want of documents to hold out "
+                                            "(--valid-share 0 goes without)"
+                                          : "");
   }
   if (info.valid_share == 0.0) return "valid      none: --valid-share is 0";
-  if (info.train.documents == 1) return "valid      none: a single document is not split";
   return fmt::format(
-      "valid      none: about one document in {:.0f} is held out, and {} are too few; raise "
+      "valid      none: {} and {} of text are too little to hold {:g} % out; raise "
       "--valid-share, or prepare separate validation text",
-      1.0 / info.valid_share, human_count(info.train.documents));
+      counted(info.train.documents, "document"), human_bytes(info.train.text_bytes),
+      100 * info.valid_share);
 }
 
 void print_info(const Path& folder, const DataInfo& info) {
   const DataPart sum = sum_of(info);
-  fmt::print("{}: {}, {} of text\n", folder.string(), part_words(sum), human_bytes(sum.text_bytes));
+  // A tail may be the second half of a document that the first half belongs to as well.
+  fmt::print("{}: {}, {} of text\n", folder.string(),
+             info.valid_is_tail ? counted(sum.tokens, "token") : part_words(sum),
+             human_bytes(sum.text_bytes));
   fmt::print("train      {}, {} of text\n", part_words(info.train),
              human_bytes(info.train.text_bytes));
   fmt::print("{}\n", split_words(info));
@@ -168,7 +174,8 @@ void add_prepare(CLI::App& data, Action& chosen) {
       ->capture_default_str();
   command
       ->add_option("--valid-share", options.valid_share,
-                   "Share of documents held out for validation, 0 to 0.5")
+                   "Share of documents held out for validation, 0 to 0.5; of a text with too few "
+                   "documents, its end (at most 4 MiB)")
       ->capture_default_str();
   command->add_option("--seed", options.seed, "Seed for choosing the held-out documents")
       ->capture_default_str();

@@ -50,7 +50,8 @@ Result<Dataset> read_data(const Recipe& recipe, const Path& folder, const Clock&
   return open_dataset({.train = recipe.data.train,
                        .valid = recipe.data.valid,
                        .tokenizer = recipe.data.tokenizer,
-                       .valid_share = recipe.data.valid_share},
+                       .valid_share = recipe.data.valid_share,
+                       .context = recipe.model.context},
                       text_cache(folder), [&](uint64_t done, uint64_t) {
                         progress.show(done, human_bytes(done));
                         return !interrupted();

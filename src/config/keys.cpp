@@ -169,7 +169,8 @@ const Key kKeys[] = {
     {"data.tokenizer", tokenizer_field(),
      "How text becomes tokens; prepared data has its own tokenizer."},
     {"data.valid_share", number<kData, &DataOptions::valid_share>(0.0, 0.5, Ends::kBoth),
-     "Share of the documents set aside for validation; not for prepared data."},
+     "Share of the documents set aside for validation; of a text with too few documents, its end; "
+     "not for prepared data."},
     {"data.batch", whole<kData, &DataOptions::batch>(1, kMillion),
      "Sequences per update and replica; a multiple of `pipeline.update_every`."},
     {"data.own_parts", toggle<kData, &DataOptions::own_parts>(),

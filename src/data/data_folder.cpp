@@ -41,7 +41,8 @@ DataInfo info_of(const nlohmann::json& json) {
   json.at("valid_share").get_to(info.valid_share);
   json.at("seed").get_to(info.seed);
   json.at("fingerprint").get_to(info.fingerprint);
-  info.notes = json.value("notes", std::vector<std::string>());  // earlier versions wrote none
+  info.valid_is_tail = json.value("valid_is_tail", false);  // earlier versions wrote neither
+  info.notes = json.value("notes", std::vector<std::string>());
   return info;
 }
 
@@ -70,6 +71,7 @@ Status write_data_info(const Path& folder, const DataInfo& info) {
   json["documents"] = info.documents;
   json["valid_share"] = info.valid_share;
   json["seed"] = info.seed;
+  json["valid_is_tail"] = info.valid_is_tail;
   json["notes"] = info.notes;
   json["fingerprint"] = info.fingerprint;
   // A file name need not be UTF-8; JSON must be.

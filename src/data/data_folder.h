@@ -31,6 +31,7 @@ struct DataInfo {
   std::string documents;            // the rule that found the documents
   double valid_share = 0.0;         // as given
   uint64_t seed = 0;
+  bool valid_is_tail = false;      // `valid` is the end of the text, not documents drawn from it
   std::vector<std::string> notes;  // what was left out of the inputs, one sentence each
   std::string fingerprint;  // hash of the inputs' names, sizes and times, the tokenizer, the rules
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/human.h"
 #include "data/data_folder.h"
 
 namespace leeway {
@@ -18,6 +19,8 @@ struct Side {
   std::optional<TokenFile> file;  // the data itself
   std::optional<TokenFile> held;  // for `train`: the validation part next to it
   std::unique_ptr<Tokenizer> tokenizer;
+  bool held_is_tail = false;
+  bool from_text = false;
   std::vector<std::string> notes;  // for text: what preparing it left out
 };
 
@@ -64,6 +67,8 @@ Result<Side> open_folder(const Path& folder, bool with_held) {
     LEEWAY_ASSIGN(TokenFile valid, TokenFile::open_hashed(folder / kValidName));
     side.held.emplace(std::move(valid));
   }
+  const auto info = read_data_info(folder);
+  side.held_is_tail = side.held && info.ok() && info->valid_is_tail;
   LEEWAY_ASSIGN(side.tokenizer, load_beside(*side.file));
   return side;
 }
@@ -90,6 +95,7 @@ Result<Side> open_text(const PrepareOptions& options, const Tokenizer& tokenizer
   const bool with_held = options.valid_share > 0.0;
   const auto open = [&](const DataInfo& info) -> Result<Side> {
     LEEWAY_ASSIGN(Side side, open_folder(folder, with_held));
+    side.from_text = true;
     side.notes = info.notes;
     return side;
   };
@@ -160,6 +166,24 @@ uint64_t vocabulary_of(const Tokenizer* tokenizer, const TokenFile& train,
   return 1 + std::max(train.largest_id(), valid ? valid->largest_id() : 0);
 }
 
+// A tail was not asked for, so one that is too short for the model is dropped, not refused.
+void settle_tail(Side& train, int64_t context) {
+  if (!train.held_is_tail) return;
+  const std::string size = human_bytes(train.held->info().text_bytes);
+  if (!check_windows(*train.held, context).ok()) {
+    train.held.reset();
+    train.notes.push_back(
+        fmt::format("no validation: the end of the text was held out, but its {} are less than a "
+                    "window of model.context {}; name data.valid, or hold out a larger share",
+                    size, context));
+  } else if (train.from_text) {
+    train.notes.push_back(
+        fmt::format("validation data: the last {} of the text, for want of documents to hold out; "
+                    "data.valid names other data, data.valid_share=0 goes without",
+                    size));
+  }
+}
+
 }  // namespace
 
 Result<Dataset> open_dataset(const DataSpec& spec, const Path& cache,
@@ -169,6 +193,7 @@ Result<Dataset> open_dataset(const DataSpec& spec, const Path& cache,
   if (train.file->info().tokenizer_hash == 0 && spec.tokenizer != "bytes") {
     LEEWAY_ASSIGN(train.tokenizer, load_tokenizer(spec.tokenizer));
   }
+  settle_tail(train, spec.context);
   std::optional<TokenFile> valid = std::move(train.held);
   if (!spec.valid.empty()) {
     LEEWAY_ASSIGN(Side side, open_valid(spec.valid, train.tokenizer.get(), cache, progress));

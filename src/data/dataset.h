@@ -20,6 +20,7 @@ struct DataSpec {
   std::vector<std::string> valid = {};  // the same; empty: the validation part of `train`
   std::string tokenizer = "bytes";      // for text; unless bytes, also for a .bin without one
   double valid_share = 0.05;            // share of the documents; only for text
+  int64_t context = 0;                  // of the model: a shorter tail is no validation data
 };
 
 struct Dataset {

@@ -109,7 +109,8 @@ void PieceBuilder::cut() {
 
 void PieceBuilder::close_segment(size_t bytes, bool ends) {
   // A document may end on a cut: an empty last segment still carries its marker.
-  segments_.push_back({.bytes = bytes, .valid = split_.holds(document_), .ends = ends});
+  const bool valid = rest_held_out_ || split_.holds(document_);
+  segments_.push_back({.bytes = bytes, .valid = valid, .ends = ends});
   open_begin_ += bytes;
 }
 

@@ -63,7 +63,8 @@ class PieceBuilder final : public DocumentSink {
                std::function<void(TextPiece)> submit);
   void add_text(std::string_view text) override;
   void end_document() override;
-  void finish();  // submits the rest
+  void finish();                                   // submits the rest
+  void hold_out_rest() { rest_held_out_ = true; }  // between two documents: the rest is for valid
   uint64_t document_count() const { return document_; }
 
  private:
@@ -79,6 +80,7 @@ class PieceBuilder final : public DocumentSink {
   size_t open_begin_ = 0;          // where the open segment starts in text_
   size_t cut_at_ = kPieceBytes;    // the length of text_ at which to look for a cut
   uint64_t document_ = 0;
+  bool rest_held_out_ = false;
 };
 
 }  // namespace leeway

@@ -17,6 +17,7 @@
 #include "data/left_out.h"
 #include "data/ordered_pool.h"
 #include "data/pieces.h"
+#include "data/tail_holder.h"
 #include "data/text_check.h"
 #include "data/text_source.h"
 #include "data/token_file.h"
@@ -107,13 +108,15 @@ class Preparation {
                                             static_cast<size_t>(encoder_count(options)))),
         builder_(tokenizer, {options.valid_share, options.seed},
                  [this](TextPiece piece) { submit(std::move(piece)); }),
-        splitter_(std::move(documents), builder_),
+        tail_({options.valid_share, options.seed}, builder_),
+        splitter_(std::move(documents), tail_),
         pool_(encoder_count(options),
               [this](const TextPiece& piece) { return encode_piece(tokenizer_, piece); }) {}
 
   Status run(const std::vector<InputFile>& files, const Path& folder);
   const DataPart& train() const { return train_.counts; }
   const DataPart& valid() const { return valid_.counts; }
+  bool valid_is_tail() const { return valid_is_tail_; }
   const LeftOut& left_out() const { return left_out_; }
 
  private:
@@ -132,8 +135,10 @@ class Preparation {
   const PrepareProgress& progress_;
   size_t in_flight_bytes_max_;
   PieceBuilder builder_;
+  TailHolder tail_;
   DocumentSplitter splitter_;
   LeftOut left_out_;
+  bool valid_is_tail_ = false;
   PartWriter train_;
   PartWriter valid_;
   Status written_;  // the first error of an encoder or the disk
@@ -225,7 +230,7 @@ Status Preparation::read_text(TextSource& source, const InputFile& file, size_t 
 }
 
 Status Preparation::read_json_lines(TextSource& source, const InputFile& file, size_t first) {
-  JsonLines lines(options_.field, builder_);
+  JsonLines lines(options_.field, tail_);
   for (size_t got = first; got > 0;) {
     lines.add({block_.data(), got});
     LEEWAY_TRY(written_);
@@ -247,6 +252,7 @@ Status Preparation::run(const std::vector<InputFile>& files, const Path& folder)
   if (!sizes_known) bytes_total_ = 0;
   LEEWAY_TRY(open_writers(folder));
   for (const InputFile& file : files) LEEWAY_TRY(read_file(file));
+  valid_is_tail_ = tail_.finish();
   builder_.finish();
   while (!pool_.empty()) write(pool_.pop());
   LEEWAY_TRY(written_);
@@ -292,6 +298,7 @@ Result<DataInfo> prepare(const PrepareOptions& options, const Tokenizer& tokeniz
                 .documents = options.documents,
                 .valid_share = options.valid_share,
                 .seed = options.seed,
+                .valid_is_tail = work.valid_is_tail(),
                 .notes = work.left_out().notes(options.field),
                 .fingerprint = fingerprint_of(options, tokenizer, files)};
   if (work.valid().documents > 0) info.valid = work.valid();

@@ -27,7 +27,7 @@ struct PrepareOptions {
   std::vector<std::string> include = {};  // only files in folders with these names
   std::string documents = "auto";         // see parse_documents()
   std::string field = "text";             // of JSONL: the field with the document
-  double valid_share = 0.05;              // share of the documents; a single one is never split
+  double valid_share = 0.05;              // share of the documents; of few ones: see tail_holder.h
   uint64_t seed = 0;                      // for the split
   int threads = 0;                        // 0: all cores; at most 4 are used
 };

@@ -1,4 +1,4 @@
-"""`leeway data prepare`: what is text and what is not."""
+"""`leeway data prepare`: what is text and what is not, and what a recipe makes of a single text."""
 
 import bz2
 import gzip
@@ -7,6 +7,7 @@ import lzma
 
 import pytest
 
+TEXT = "".join(f"Line {i} of a single text, with words.\n" for i in range(2000))
 FOREIGN = {
     "table.csv": (b"a,b\n1,hello\n", "is a CSV table, not text; convert it to JSONL"),
     "a.parquet": (b"PAR1\x15\x04\x15", "is a Parquet file, not text; convert it to JSONL"),
@@ -73,3 +74,23 @@ def test_a_split_pattern_that_backtracks_is_an_error(place):
     (place.folder / "a.txt").write_text("a" * 100_000 + "!\n")
     arguments = ("data", "prepare", "a.txt", "--tokenizer", "hf:back.json", "--out", "d")
     assert "split pattern takes too many steps" in place.refused(1, *arguments)
+
+
+def test_a_single_text_is_validated_on_its_end(place):
+    (place.folder / "one.txt").write_text(TEXT)
+    sets = place.sets(data__train="one.txt", data__valid_share=0.05)
+    done = place.ok("train", "tiny.toml", "--out", "r", "--json", *sets)
+    assert "validation data: the last " in done.stderr
+    whole = json.loads(done.stdout)
+    assert whole["valid_loss"] is not None
+    # Stopped, resumed and replayed: the recipe is read again, and gives the same split.
+    place.ok("train", "tiny.toml", "--out", "s", "--stop-at", 6, *sets)
+    again = json.loads(place.ok("train", "--resume", "--out", "s", "--json").stdout)
+    assert again["weights_hash"] == whole["weights_hash"]
+    assert again["valid_loss"] == whole["valid_loss"]
+    place.ok("replay", "r")
+    off = place.ok("train", "tiny.toml", "--out", "t", "--json", *sets,
+                   "--set", "data.valid_share=0")  # fmt: skip
+    assert "validation data" not in off.stderr and json.loads(off.stdout)["valid_loss"] is None
+    prepared = place.ok("data", "prepare", "one.txt", "--out", "data").stdout
+    assert "its end, for want of documents to hold out" in prepared

@@ -100,6 +100,32 @@ TEST_F(DatasetTest, TextIsPreparedOnce) {
   EXPECT_EQ(text_in(changed->train.path()), "some other text|");
 }
 
+TEST_F(DatasetTest, ASingleTextIsValidatedOnItsTail) {
+  std::string lines;
+  for (int i = 0; i < 5'000; ++i) lines += "line " + std::to_string(i) + "\n";
+  DataSpec spec{.train = {write_data(folder_ / "a.txt", lines)}, .context = 64};
+  const auto data = open(spec);
+  ASSERT_TRUE(data.ok()) << data.error().message;
+  ASSERT_TRUE(data->valid.has_value());
+  const uint64_t train_hash = data->train.info().content_hash;
+  const uint64_t valid_hash = data->valid->info().content_hash;
+  ASSERT_EQ(data->notes.size(), 1U);
+  EXPECT_THAT(data->notes[0], HasSubstr("validation data: the last 2."));
+  const auto again = open(spec);  // from the cache: the same split, and the same note
+  EXPECT_EQ(again->train.info().content_hash, train_hash);
+  EXPECT_EQ(again->valid->info().content_hash, valid_hash);
+  EXPECT_EQ(again->notes, data->notes);
+  spec.context = 4096;  // Longer than the tail: no validation, but no error either.
+  const auto longer = open(spec);
+  ASSERT_TRUE(longer.ok()) << longer.error().message;
+  EXPECT_FALSE(longer->valid.has_value());
+  EXPECT_EQ(longer->train.info().content_hash, train_hash);
+  EXPECT_THAT(longer->notes[0], HasSubstr("no validation"));
+  spec.valid_share = 0.0;
+  EXPECT_FALSE(open(spec)->valid.has_value());
+  EXPECT_EQ(open(spec)->train.info().text_bytes, lines.size());
+}
+
 TEST_F(DatasetTest, ADamagedCacheIsMadeAgain) {
   const DataSpec spec{.train = {write_data(folder_ / "a.txt", "some text")}};
   const Path made = open(spec)->train.path();

@@ -58,7 +58,7 @@ TEST_F(Prepare, WritesACompleteFolder) {
   EXPECT_EQ(info->train.tokens, 5U);
   EXPECT_EQ(info->train.markers, 1U);
   EXPECT_EQ(info->train.documents, 1U);
-  EXPECT_FALSE(info->valid.has_value());  // one document is never split
+  EXPECT_FALSE(info->valid.has_value());  // too short to split
   const auto file = TokenFile::open(out_ / "train.tokens");
   EXPECT_EQ(file->info().documents, 1U);
   EXPECT_EQ(file->info().text_bytes, 5U);
@@ -269,6 +269,29 @@ TEST_F(Prepare, TheFingerprintDependsOnInputsTokenizerAndRules) {
   EXPECT_NE(*prepare_fingerprint(options, shifted), before);
   text("a.txt", "longer");
   EXPECT_NE(*prepare_fingerprint(options, tokenizer_), before);
+}
+
+std::string long_text() {
+  std::string lines;
+  for (int i = 0; i < 5'000; ++i) lines += "line " + std::to_string(i) + "\n";
+  return lines;
+}
+
+TEST_F(Prepare, ASingleTextGivesItsTailForValidation) {
+  const std::string lines = long_text();
+  const auto info = run({.inputs = {text("a.txt", lines)}});
+  ASSERT_TRUE(info.ok()) << info.error().message;
+  ASSERT_TRUE(info->valid.has_value());
+  EXPECT_TRUE(info->valid_is_tail);
+  EXPECT_TRUE(read_data_info(out_)->valid_is_tail);
+  const std::string train = text_in(out_ / "train.tokens");
+  const std::string valid = text_in(out_ / "valid.tokens");
+  EXPECT_EQ(train.substr(0, train.size() - 1) + valid, lines + "|");
+  EXPECT_EQ(info->valid->text_bytes, valid.size() - 1);
+  EXPECT_NEAR(static_cast<double>(valid.size()), 0.05 * static_cast<double>(lines.size()), 20);
+  const auto whole = run({.inputs = {text("a.txt", lines)}, .valid_share = 0.0});
+  EXPECT_FALSE(whole->valid.has_value());
+  EXPECT_EQ(text_in(out_ / "train.tokens"), lines + "|");
 }
 
 TEST_F(Prepare, JsonLinesAreDocuments) {

@@ -21,9 +21,10 @@ class SharedData : public testing::Test {
       GTEST_SKIP() << "no shared data next to the project (../shared/data)";
     }
   }
-  Result<DataInfo> run(const std::string& file, const std::string& spec) {
+  Result<DataInfo> run(const std::string& file, const std::string& spec, double share = 0.05) {
     LEEWAY_ASSIGN(const auto tokenizer, load_tokenizer(spec));
-    return prepare({.inputs = {(shared_ / file).string()}}, *tokenizer, folder_ / "out", {});
+    return prepare({.inputs = {(shared_ / file).string()}, .valid_share = share}, *tokenizer,
+                   folder_ / "out", {});
   }
   const Path shared_ = "../shared/data";
   TemporaryFolder folder_;
@@ -32,7 +33,7 @@ class SharedData : public testing::Test {
 // The number is from the shared data's README, counted by other programs.
 TEST_F(SharedData, WikiTextHasItsKnownNumberOfTokens) {
   const auto info =
-      run("wikitext-2/wiki.train.tokens.zst", "gpt2:" + (shared_ / "gpt2-bpe").string());
+      run("wikitext-2/wiki.train.tokens.zst", "gpt2:" + (shared_ / "gpt2-bpe").string(), 0.0);
   ASSERT_TRUE(info.ok()) << info.error().message;
   EXPECT_EQ(info->train.tokens, 2'448'382U);
   EXPECT_EQ(info->train.markers, 1U);
