@@ -39,8 +39,8 @@ Status check_same_tokenizer(const TrainedModel& model, const TokenFile& tokens) 
       tokens.path().string(), model.checkpoint().string()));
 }
 
-Result<TokenFile> open_data(const EvalArguments& arguments, const TrainedModel& model,
-                            const Clock& clock) {
+Result<HeldOut> open_data(const EvalArguments& arguments, const TrainedModel& model,
+                          const Clock& clock) {
   watch_for_interrupt();
   Progress progress(clock, "reading text", 0);
   return open_held_out(arguments.data, model.tokenizer(), text_cache(model.run_folder()),
@@ -76,7 +76,9 @@ Status run(const EvalArguments& arguments) {
   const at::Device device(arguments.device);
   LEEWAY_ASSIGN(const TrainedModel model, TrainedModel::load(arguments.run, device));
   const threads::WallClock clock;
-  LEEWAY_ASSIGN(const TokenFile tokens, open_data(arguments, model, clock));
+  LEEWAY_ASSIGN(const HeldOut data, open_data(arguments, model, clock));
+  for (const std::string& note : data.notes) fmt::print(stderr, "{}\n", note);
+  const TokenFile& tokens = data.tokens;
   LEEWAY_TRY(check_same_tokenizer(model, tokens));
   LEEWAY_TRY(check_windows(tokens, model.shape().context));
   LEEWAY_TRY(tokens.check_ids(static_cast<uint64_t>(model.shape().vocabulary)));

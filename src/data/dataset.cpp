@@ -211,10 +211,10 @@ Result<Dataset> open_dataset(const DataSpec& spec, const Path& cache,
                  .notes = std::move(train.notes)};
 }
 
-Result<TokenFile> open_held_out(const std::string& name, const Tokenizer* tokenizer,
-                                const Path& cache, const PrepareProgress& progress) {
+Result<HeldOut> open_held_out(const std::string& name, const Tokenizer* tokenizer,
+                              const Path& cache, const PrepareProgress& progress) {
   LEEWAY_ASSIGN(Side side, open_valid({name}, tokenizer, cache, progress));
-  return *std::move(side.file);
+  return HeldOut{.tokens = *std::move(side.file), .notes = std::move(side.notes)};
 }
 
 Status check_windows(const TokenFile& file, int64_t context) {

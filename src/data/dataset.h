@@ -41,10 +41,15 @@ struct Dataset {
 Result<Dataset> open_dataset(const DataSpec& spec, const Path& cache,
                              const PrepareProgress& progress);
 
+struct HeldOut {
+  TokenFile tokens;
+  std::vector<std::string> notes;  // as in Dataset
+};
+
 // Opens data to evaluate a trained model on, named like `valid` above. Text is encoded with the
 // model's own tokenizer (null: it has none, so only token files work).
-Result<TokenFile> open_held_out(const std::string& name, const Tokenizer* tokenizer,
-                                const Path& cache, const PrepareProgress& progress);
+Result<HeldOut> open_held_out(const std::string& name, const Tokenizer* tokenizer,
+                              const Path& cache, const PrepareProgress& progress);
 
 // Fails unless one window of `context` inputs and its targets fits; the error says what is there
 // and what is needed.

@@ -172,7 +172,17 @@ TEST_F(DatasetTest, AReplacedForeignFileHasAnotherHash) {
   EXPECT_NE(hash, 0U);
   EXPECT_NE(hash_of(std::string_view("\x05\0\x06\0", 4)), hash);
   const auto held_out = open_held_out(path.string(), nullptr, cache_, {});
-  EXPECT_NE(held_out->info().content_hash, 0U);
+  EXPECT_NE(held_out->tokens.info().content_hash, 0U);
+}
+
+TEST_F(DatasetTest, WhatWasLeftOutIsToldToEveryReader) {
+  write_data(folder_ / "in/a.txt", "text");
+  write_data(folder_ / "in/b.csv", "1,2");
+  const std::string name = (folder_ / "in").string();
+  const auto says = testing::ElementsAre(HasSubstr("skipped 1 file that is not text: 1 CSV table"));
+  EXPECT_THAT(open({.train = {name}})->notes, says);
+  const auto tokenizer = load_tokenizer("bytes");
+  EXPECT_THAT(open_held_out(name, tokenizer->get(), cache_, {})->notes, says);
 }
 
 TEST_F(DatasetTest, TextWithItsOwnValidationIsNotSplit) {
