@@ -109,6 +109,9 @@ Status check_flushed(const LoadedRecipe& loaded) {
   return {};
 }
 
+// Fitting to longer delays takes minutes, and nothing was ever trained with them.
+constexpr int64_t kMatchedDelayMax = 10'000;
+
 Status check_lookahead(const LoadedRecipe& loaded) {
   const OptimizerOptions& optimizer = loaded.recipe.optimizer;
   const Lookahead lookahead = loaded.recipe.pipeline.lookahead;
@@ -119,6 +122,14 @@ Status check_lookahead(const LoadedRecipe& loaded) {
         fmt::format("{} does not go with {}: nadamw implies the look-ahead nesterov; choose "
                     "optimizer.name = \"adamw\" for another one",
                     named(loaded, "pipeline.lookahead"), named(loaded, "optimizer.name")));
+  const PipelineOptions& pipeline = loaded.recipe.pipeline;
+  const int64_t late =
+      (loaded.recipe.mesh.stages - 1) * (1 + pipeline.extra_per_hop) / pipeline.update_every;
+  if (lookahead == Lookahead::kMatched && late > kMatchedDelayMax)
+    return usage_error(fmt::format(
+        "{} is for gradients that are up to {} updates late, and here they would be {}: raise "
+        "pipeline.update_every ({}), or choose another look-ahead",
+        named(loaded, "pipeline.lookahead"), kMatchedDelayMax, late, pipeline.update_every));
   if (nesterov && !optimizer.nesterov)
     return usage_error(fmt::format("{} does not go with {}: leave optimizer.nesterov out",
                                    named(loaded, "pipeline.lookahead"),

@@ -252,8 +252,7 @@ const Key kKeys[] = {
      "steps, in few bits; allreduce: the gradients of every update; weights: all weights; diloco: "
      "all weights, rarely, with an outer optimizer; none: nothing.",
      "sparse; none with one replica"},
-    {"averaging.fraction",
-     number<kAveraging, &AveragingOptions::fraction>(0.0, 1.0, Ends::kMaxOnly),
+    {"averaging.fraction", number<kAveraging, &AveragingOptions::fraction>(1e-6, 1.0, Ends::kBoth),
      "Share of a stage's weights in a sparse round: one of n equal parts, n = 1 / fraction rounded "
      "up.",
      "sparse: 0.05; the others: 1"},

@@ -76,28 +76,39 @@ std::vector<StageSlice> cut_into_stages(const ModelShape& shape, int64_t stages)
                       .embeds = first == 0,
                       .heads = end == shape.layers};
   };
-  // best[p][l]: the smallest possible maximum cost of the first l layers in p stages.
+  // best[l]: the smallest possible maximum cost of the first l layers in the stages so far.
+  // Another layer never makes it smaller, and a stage that begins later costs less. So the best
+  // beginning of a stage is where the two meet, and that place only moves up as the stage's end
+  // does: one walk per stage.
   const auto layers = static_cast<size_t>(shape.layers);
   const auto count = static_cast<size_t>(stages);
+  const size_t spare = layers - count;  // each of the other stages keeps a layer for itself
   constexpr double kImpossible = std::numeric_limits<double>::infinity();
-  std::vector best(count + 1, std::vector<double>(layers + 1, kImpossible));
-  std::vector from(count + 1, std::vector<size_t>(layers + 1, 0));
-  best[0][0] = 0;
-  for (size_t p = 1; p <= count; ++p) {
-    for (size_t end = p; end <= layers; ++end) {
-      for (size_t first = p - 1; first < end; ++first) {
-        const auto candidate = slice(static_cast<int64_t>(first), static_cast<int64_t>(end));
-        const double worst = std::max(best[p - 1][first], slice_cost(shape, candidate));
-        if (worst < best[p][end]) {
-          best[p][end] = worst;
-          from[p][end] = first;
-        }
-      }
+  std::vector<double> before(layers + 1, kImpossible);
+  before[0] = 0;
+  std::vector<std::vector<size_t>> from(
+      count);  // [p][l - p - 1]: where stage p begins if it ends at l
+  for (size_t p = 0; p < count; ++p) {
+    std::vector<double> best(layers + 1, kImpossible);
+    size_t meet = p;
+    for (size_t end = p + 1; end <= p + 1 + spare; ++end) {
+      const auto cost = [&](size_t first) {
+        return slice_cost(shape, slice(static_cast<int64_t>(first), static_cast<int64_t>(end)));
+      };
+      while (meet < end && before[meet] < cost(meet)) ++meet;
+      // Ties go to the earlier beginning.
+      const double earlier = meet > p ? cost(meet - 1) : kImpossible;
+      const double later = meet < end ? before[meet] : kImpossible;
+      best[end] = std::min(earlier, later);
+      from[p].push_back(earlier <= later ? meet - 1 : meet);
     }
+    before = std::move(best);
   }
   std::vector<StageSlice> slices(count);
-  for (size_t p = count, end = layers; p > 0; end = from[p][end], --p) {
-    slices[p - 1] = slice(static_cast<int64_t>(from[p][end]), static_cast<int64_t>(end));
+  for (size_t p = count, end = layers; p > 0; --p) {
+    const size_t first = from[p - 1][end - p];
+    slices[p - 1] = slice(static_cast<int64_t>(first), static_cast<int64_t>(end));
+    end = first;
   }
   return slices;
 }

@@ -57,7 +57,7 @@ AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary) {
   const auto others = static_cast<double>(recipe.mesh.replicas - 1);
   if (others == 0) return traffic;
   const std::vector<LanePlan> plans = lane_plans(recipe, vocabulary);
-  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary);
+  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary, StagesFor::kPlan);
   double parameters = 0;
   for (size_t s = 0; s < stages.size(); ++s) {
     const StageId id = {static_cast<int64_t>(s)};

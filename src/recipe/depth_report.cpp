@@ -66,7 +66,7 @@ double transfer_seconds(const SimOptions& sim, double bytes) {
 }  // namespace
 
 PipelineTimes simulated_times(const Recipe& recipe, int64_t vocabulary) {
-  const StageOptions first = stage_options(recipe, vocabulary).front();
+  const StageOptions first = stage_options(recipe, vocabulary, StagesFor::kPlan).front();
   const int64_t tokens = microbatch_tokens(recipe);
   PipelineTimes times;
   for (const sim::StageCosts& costs : sim_costs(recipe, vocabulary)) {

@@ -108,7 +108,7 @@ std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
     repair.interval = averaging.repair_every;
     lanes.push_back(repair);
   }
-  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary);
+  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary, StagesFor::kPlan);
   for (size_t s = 0; s < stages.size(); ++s) {
     const auto options = lane_options(recipe, stages[s], {static_cast<int64_t>(s)});
     LEEWAY_CHECK(options.size() == lanes.size(), "every lane has a plan and arithmetic");
@@ -124,7 +124,7 @@ LanePlan evaluation_lane(const Recipe& recipe, int64_t vocabulary) {
   LanePlan plan = common_plan(recipe, Lane::kEvaluation);
   plan.lag.reset();
   if (recipe.mesh.replicas == 1) plan.deadline.reset();  // there is no other replica to wait for
-  for (const StageOptions& stage : stage_options(recipe, vocabulary)) {
+  for (const StageOptions& stage : stage_options(recipe, vocabulary, StagesFor::kPlan)) {
     const CutOptions whole = {.parameters = stage_parameters(stage)};
     plan.sizes.push_back({whole, WireFormat::kF32, stage.master});
   }

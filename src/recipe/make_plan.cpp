@@ -24,8 +24,8 @@ RunPlan make_plan(const Recipe& recipe, int64_t vocabulary, int64_t evaluation_b
                   .evaluate_every = recipe.run.evaluate_every,
                   .evaluation_batches = evaluation_batches,
                   .checkpoint_every = recipe.run.checkpoint_every};
-  const auto number_bytes =
-      static_cast<int64_t>(c10::elementSize(stage_options(recipe, vocabulary)[0].compute));
+  const auto number_bytes = static_cast<int64_t>(
+      c10::elementSize(stage_options(recipe, vocabulary, StagesFor::kPlan)[0].compute));
   plan.replicas = recipe.mesh.replicas;
   plan.lanes = lane_plans(recipe, vocabulary);
   plan.evaluation = evaluation_lane(recipe, vocabulary);

@@ -101,7 +101,7 @@ Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int
   LEEWAY_TRY(check_memory(recipe, *vocabulary));
   const std::vector<StageMemory> plan = planned_memory(recipe, *vocabulary);
   std::vector<StageSlice> slices;
-  for (const StageOptions& stage : stage_options(recipe, *vocabulary))
+  for (const StageOptions& stage : stage_options(recipe, *vocabulary, StagesFor::kPlan))
     slices.push_back(stage.slice);
   const auto parameters = static_cast<uint64_t>(together(plan).parameters);
   return fmt::format(

@@ -10,7 +10,7 @@ std::vector<StageMemory> planned_memory(const Recipe& recipe, int64_t vocabulary
   const RunOptions& run = recipe.run;
   const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
   const bool often = run.evaluate_every > 0 && run.evaluate_every < run.updates;
-  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary);
+  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary, StagesFor::kPlan);
   std::vector<AveragingMemory> averaging;
   for (const StageOptions& stage : stages)
     averaging.push_back(averaging_memory(recipe, stage, {std::ssize(averaging)}));

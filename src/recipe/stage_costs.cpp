@@ -36,7 +36,7 @@ int64_t steps_of(const Recipe& recipe, int64_t stage) {
 
 std::vector<sim::StageCosts> stage_costs(const Recipe& recipe, int64_t vocabulary, double flops,
                                          const std::vector<double>& speeds) {
-  const ModelShape shape = stage_options(recipe, vocabulary).front().shape;
+  const ModelShape shape = stage_options(recipe, vocabulary, StagesFor::kPlan).front().shape;
   const int64_t tokens = microbatch_tokens(recipe);
   const std::vector<StageSlice> slices = cut_into_stages(shape, recipe.mesh.stages);
   std::vector<sim::StageCosts> costs =

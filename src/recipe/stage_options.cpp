@@ -52,7 +52,11 @@ MatchedConstants matched_once(double beta1, const Schedule& schedule,
 }
 
 // What a stage does about late gradients; nothing if none are late.
-void look_ahead(const Recipe& recipe, const Schedule& schedule, StageOptions& stage) {
+void look_ahead(const Recipe& recipe, const Schedule& schedule, StagesFor use,
+                StageOptions& stage) {
+  // For so few stages and delays, fitting takes a fraction of a second.
+  constexpr int64_t kStagesQuick = 64;
+  constexpr int64_t kDelayQuick = 64;
   const PipelineOptions& pipeline = recipe.pipeline;
   // The Nesterov form applies to the whole model, whether a stage is late or not.
   if (pipeline.lookahead == Lookahead::kNesterov && stage.update.rule == UpdateRule::kAdamW) {
@@ -63,6 +67,11 @@ void look_ahead(const Recipe& recipe, const Schedule& schedule, StageOptions& st
       pipeline.horizon >= 0 ? std::optional(pipeline.horizon) : std::nullopt;
   if (pipeline.lookahead == Lookahead::kPredict) stage.horizon = given.value_or(1.0);
   if (pipeline.lookahead == Lookahead::kMatched) {
+    const bool quick = recipe.mesh.stages <= kStagesQuick && schedule.delay_max() <= kDelayQuick;
+    if (use == StagesFor::kPlan && !quick) {
+      stage.horizon = given.value_or(1.0);
+      return;
+    }
     const MatchedConstants matched = matched_once(stage.update.beta1, schedule, given);
     stage.update.gradient_share = matched.gradient_share;
     stage.horizon = matched.horizon;
@@ -105,7 +114,7 @@ int64_t microbatch_tokens(const Recipe& recipe) {
   return microbatch_sequences(recipe) * recipe.model.context;
 }
 
-std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary) {
+std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary, StagesFor use) {
   const ModelShape shape = model_shape(recipe, vocabulary);
   std::vector<StageOptions> stages;
   for (const StageSlice& slice : cut_into_stages(shape, recipe.mesh.stages)) {
@@ -119,7 +128,7 @@ std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary
                       .recompute = recipe.pipeline.recompute,
                       .stash = recipe.pipeline.stash});
     const StageId stage = {static_cast<int64_t>(stages.size()) - 1};
-    look_ahead(recipe, Schedule(pipeline_shape(recipe), stage), stages.back());
+    look_ahead(recipe, Schedule(pipeline_shape(recipe), stage), use, stages.back());
   }
   return stages;
 }

@@ -18,7 +18,12 @@ int64_t tokens_per_update(const Recipe& recipe);  // over all replicas
 int64_t microbatch_sequences(const Recipe& recipe);
 int64_t microbatch_tokens(const Recipe& recipe);
 
+// kPlan is for what only counts: with very many stages or very late gradients, `matched` then gets
+// constants that need as much memory but are not the fitted ones. Fitting them would take minutes.
+enum class StagesFor { kTraining, kPlan };
+
 // One per stage of the mesh, with the look-ahead for its delays.
-std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary);
+std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary,
+                                        StagesFor use = StagesFor::kTraining);
 
 }  // namespace leeway

@@ -86,7 +86,7 @@ PipelineTimes times_of(const PlanInputs& inputs, const Recipe& recipe, const Pla
   const std::vector<sim::StageCosts> unit = unit_costs(recipe, inputs.vocabulary);
   const size_t stages = unit.size();
   const int64_t tokens = microbatch_tokens(recipe);
-  const StageOptions first = stage_options(recipe, inputs.vocabulary).front();
+  const StageOptions first = stage_options(recipe, inputs.vocabulary, StagesFor::kPlan).front();
   const double bytes = static_cast<double>(tokens * recipe.model.width) *
                            static_cast<double>(c10::elementSize(first.compute)) +
                        static_cast<double>(sim::kHeaderBytes);

@@ -108,7 +108,7 @@ def test_likely_mistakes_are_noted_once(place, sets, sentence):
 
 
 @pytest.mark.parametrize("sets, words", [
-    (dict(averaging__fraction=0), ["averaging.fraction is 0", "a number above 0, at most 1"]),
+    (dict(averaging__fraction=0), ["averaging.fraction is 0", "a number from 1e-06, at most 1"]),
     (dict(averaging__fraction=1.5), ["averaging.fraction is 1.5", "at most 1"]),
     (dict(averaging__interval=0), ["averaging.interval is 0", "a whole number from 1"]),
     (dict(averaging__interval=13), ["averaging.interval = 13", "no round would begin"]),

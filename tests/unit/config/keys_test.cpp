@@ -114,7 +114,7 @@ TEST(Keys, SayWhatTheyAllow) {
   EXPECT_EQ(allowed("run.device"), "\"cpu\", \"cuda\" or \"cuda:N\"");
   EXPECT_EQ(allowed("data.train"), "a string or a list of strings, none empty");
   EXPECT_EQ(allowed("mesh.replicas"), "a whole number from 1 to 256");
-  EXPECT_EQ(allowed("averaging.fraction"), "a number above 0, at most 1, or \"auto\"");
+  EXPECT_EQ(allowed("averaging.fraction"), "a number from 1e-06, at most 1, or \"auto\"");
   EXPECT_EQ(allowed("averaging.merge"), "\"on_arrival\" or \"fixed_lag\", or \"auto\"");
   EXPECT_EQ(allowed("sim.speeds"), "a list of numbers, each above 0, at most 1000000");
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <set>
 
@@ -31,6 +32,53 @@ TEST(Cut, AHeavyHeadTakesLayersFromTheLastStage) {
   EXPECT_EQ(cut_into_stages(shape, 2)[1].layers, 3);
   shape.vocabulary = 2 * static_cast<int64_t>(block_cost(shape)) / shape.width;
   EXPECT_EQ(cut_into_stages(shape, 2)[1].layers, 2);
+}
+
+// Every way to cut; the smallest maximum wins, and of equal ones the cut whose last stages begin
+// earliest.
+double best_cut(const ModelShape& shape, int64_t stages, int64_t end,
+                std::vector<int64_t>& begins) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int64_t first = stages - 1; first < end; ++first) {
+    if (stages == 1 && first > 0) break;
+    std::vector<int64_t> before;
+    const double rest = stages == 1 ? 0 : best_cut(shape, stages - 1, first, before);
+    const double own = slice_cost(shape, {.first_layer = first,
+                                          .layers = end - first,
+                                          .embeds = first == 0,
+                                          .heads = end == shape.layers});
+    if (std::max(rest, own) >= best) continue;
+    best = std::max(rest, own);
+    begins = before;
+    begins.push_back(first);
+  }
+  return best;
+}
+
+TEST(Cut, IsTheBestOfAllCuts) {
+  for (ModelShape shape : shapes()) {
+    for (const int64_t vocabulary : {1, 300, 3000, 100'000}) {
+      shape.vocabulary = vocabulary;
+      for (shape.layers = 1; shape.layers <= 9; ++shape.layers) {
+        for (int64_t stages = 1; stages <= shape.layers; ++stages) {
+          std::vector<int64_t> wanted;
+          best_cut(shape, stages, shape.layers, wanted);
+          std::vector<int64_t> begins;
+          for (const StageSlice& slice : cut_into_stages(shape, stages))
+            begins.push_back(slice.first_layer);
+          EXPECT_EQ(begins, wanted) << shape.layers << " layers, " << stages << " stages";
+        }
+      }
+    }
+  }
+}
+
+TEST(Cut, OfThousandsOfLayersTakesNoMinute) {
+  ModelShape shape = small_llama();
+  shape.layers = 4096;
+  for (const int64_t stages : {2048, 4096}) {
+    EXPECT_EQ(cut_into_stages(shape, stages).size(), static_cast<size_t>(stages));
+  }
 }
 
 TEST(Cut, MoreStagesThanLayersIsOurBug) {
