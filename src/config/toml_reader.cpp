@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "config/toml_depth.h"
+
 #define TOML_EXCEPTIONS 0
 // Works around two bugs of toml++ 3.3, the version in Debian 12: "[=" fails an assertion where it
 // should give an error message, and a letter such as U+00FC where white space is allowed reaches a
@@ -22,6 +24,11 @@
 
 namespace leeway {
 namespace {
+
+std::string deep_words() {
+  return fmt::format("nested more than {} deep, which no key of Leeway is: check this line",
+                     kTomlDepthMax);
+}
 
 std::string bare_or_quoted(std::string_view part) {
   const auto bare = [](char c) {
@@ -91,6 +98,10 @@ void collect(const toml::table& table, const TomlEntry& outer, std::vector<TomlE
 }  // namespace
 
 Result<std::vector<TomlEntry>> read_toml(std::string_view text, std::string_view source_name) {
+  if (const auto at = too_deep(text)) {
+    return usage_error(
+        fmt::format("{}:{}:{}: {}", shown(source_name), at->line, at->column, deep_words()));
+  }
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     const toml::source_position at = parsed.error().source().begin;
@@ -107,6 +118,7 @@ Result<std::vector<TomlEntry>> read_toml(std::string_view text, std::string_view
 }
 
 Result<Value> read_toml_value(std::string_view text) {
+  if (too_deep(text)) return usage_error(deep_words());
   const toml::parse_result parsed = toml::parse(fmt::format("value = {}", text));
   if (!parsed) return usage_error(shown(parsed.error().description()));
   // More than one key: the text had a line break and another key after it.
