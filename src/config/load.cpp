@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "config/advice.h"
-#include "config/averaging_rules.h"
 #include "config/checks.h"
+#include "config/idle_keys.h"
 #include "config/keys.h"
 #include "config/resolve.h"
 #include "config/sets.h"
@@ -49,29 +49,6 @@ Status set_key(const Key& key, const Value& value, const Origin& origin, LoadedR
     loaded.origins[path] = origin;
   }
   return {};
-}
-
-void forget(std::string_view path, LoadedRecipe& loaded) {
-  const bool assigned = assign(*find_key(path), value_of(*find_key(path), Recipe{}), loaded.recipe);
-  LEEWAY_CHECK(assigned, "a key does not allow its own default");
-  loaded.origins.erase(std::string(path));
-}
-
-// Drops keys from files that have no effect in the recipe as a whole.
-void drop_idle(LoadedRecipe& loaded) {
-  const bool flushes = loaded.recipe.pipeline.schedule != PipelineSchedule::kAsync;
-  std::vector<std::string_view> idle;
-  for (const Key& key : keys()) {
-    if (loaded.origin_of(key.path).kind != Origin::Kind::kFile) continue;
-    const bool late = key.path == "pipeline.lookahead" || key.path == "pipeline.refresh" ||
-                      key.path == "pipeline.horizon";
-    const bool too_few_bits = key.path == "averaging.wire" &&
-                              loaded.recipe.averaging.wire == WireFormat::kTernary &&
-                              loaded.recipe.averaging.method != AveragingMethod::kLowbit;
-    if ((late && flushes) || too_few_bits || idle_averaging(key.path, loaded.recipe.averaging))
-      idle.push_back(key.path);
-  }
-  for (const std::string_view path : idle) forget(path, loaded);
 }
 
 Status apply_entry(const TomlEntry& entry, std::string_view source_name, LoadedRecipe& loaded) {
@@ -188,11 +165,10 @@ Result<LoadedRecipe> parse_recipe(std::string_view toml, std::string_view source
 Result<LoadedRecipe> join_recipe(const std::vector<RecipeLayer>& layers,
                                  const std::vector<std::string>& sets, IdleKeys idle) {
   LEEWAY_ASSIGN(LoadedRecipe loaded, stack_layers(layers));
+  LoadedRecipe files = loaded;
+  resolve(files);
   for (const std::string& set : sets) LEEWAY_TRY(apply_set(set, loaded));
-  if (idle == IdleKeys::kDropped) {
-    resolve(loaded);
-    drop_idle(loaded);
-  }
+  drop_idle(idle == IdleKeys::kDropped ? nullptr : &files.recipe, loaded);
   LEEWAY_TRY(complete_recipe(loaded, layers.back().source_name));
   return loaded;
 }

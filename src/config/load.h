@@ -26,6 +26,7 @@ struct Origin {
 struct LoadedRecipe {
   Recipe recipe;
   std::map<std::string, Origin, std::less<>> origins;  // by "table.name"; missing: default
+  std::vector<std::string> notes = {};  // about keys of the file that --set has left without effect
 
   Origin origin_of(std::string_view path) const;
   bool is_given(std::string_view path) const {
@@ -38,7 +39,9 @@ std::string origin_text(const Origin& origin);
 
 // `sets` are the arguments of --set, "table.name=value". A later one overrides an earlier one, and
 // all of them override the file. The returned recipe has its defaults filled in and has passed
-// every check. All errors are usage errors (exit status 2), even an unreadable file.
+// every check. All errors are usage errors (exit status 2), even an unreadable file. A key of the
+// file that --set leaves without effect (averaging.lag, with --set averaging.method=allreduce) is
+// dropped, with a note; one that has no effect in the file itself is an error.
 Result<LoadedRecipe> load_recipe(const Path& path, const std::vector<std::string>& sets);
 Result<LoadedRecipe> parse_recipe(std::string_view toml, std::string_view source_name,
                                   const std::vector<std::string>& sets);
@@ -55,10 +58,9 @@ Result<LoadedRecipe> stack_layers(const std::vector<RecipeLayer>& layers);
 // The second step fills in defaults and finds values that do not go together.
 Status complete_recipe(LoadedRecipe& loaded, std::string_view source_name);
 
-// What to do with keys from files that have no effect in the recipe as a whole.
+// What to do with keys from files that have no effect in the files as a whole.
 enum class IdleKeys { kRefused, kDropped };
-// Both steps. With kDropped, keys of [averaging] and of the look-ahead that came from a file and
-// have no effect are ignored: for trying one recipe with several methods.
+// Both steps. kDropped is for trying one recipe with several methods.
 Result<LoadedRecipe> join_recipe(const std::vector<RecipeLayer>& layers,
                                  const std::vector<std::string>& sets, IdleKeys idle);
 
