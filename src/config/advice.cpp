@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "config/nearest.h"
+#include "config/other_names.h"
 
 namespace leeway {
 namespace {
@@ -32,26 +33,38 @@ std::vector<std::string_view> table_names() {
   return names;
 }
 
-// The right name in the wrong table, or a typo in both.
-std::optional<std::string_view> nearest_path(std::string_view unknown_path) {
-  std::vector<std::string_view> paths;
+// The right name in the wrong table, or without one: "optimizer.schedule or pipeline.schedule".
+std::string same_name_elsewhere(std::string_view name) {
+  std::string paths;
   for (const Key& key : keys()) {
-    if (key.name() == name_part(unknown_path)) return key.path;
-    paths.push_back(key.path);
+    if (key.name() == name) paths += fmt::format("{}{}", paths.empty() ? "" : " or ", key.path);
   }
-  return nearest(unknown_path, paths);
+  return paths;
+}
+
+// A typo in the table's name, and perhaps one in the key's. Each must be close by itself: a path as
+// a whole forgives so many letters that "optimizer.lr" is close to "optimizer.clip".
+std::optional<std::string> near_path(std::string_view unknown_path) {
+  const auto table = nearest(table_part(unknown_path), table_names());
+  if (!table) return std::nullopt;
+  const auto name = nearest(name_part(unknown_path), names_in(*table));
+  return name ? std::optional(fmt::format("{}.{}", *table, *name)) : std::nullopt;
 }
 
 }  // namespace
 
 std::string key_advice(std::string_view unknown_path, Spelling spelling) {
   const std::string_view table = table_part(unknown_path);
+  const std::string_view name = name_part(unknown_path);
+  if (const std::string paths = same_name_elsewhere(name); !paths.empty())
+    return fmt::format(", did you mean {}?", paths);
+  if (const auto advice = other_name_advice(name)) return *advice;
   const std::vector<std::string_view> names = names_in(table);
-  if (const auto name = nearest(name_part(unknown_path), names)) {
+  if (const auto near = nearest(name, names)) {
     const bool short_form = spelling == Spelling::kName;
-    return fmt::format(", did you mean {}{}?", short_form ? "" : fmt::format("{}.", table), *name);
+    return fmt::format(", did you mean {}{}?", short_form ? "" : fmt::format("{}.", table), *near);
   }
-  if (const auto path = nearest_path(unknown_path)) return fmt::format(", did you mean {}?", *path);
+  if (const auto path = near_path(unknown_path)) return fmt::format(", did you mean {}?", *path);
   if (names.empty()) return table_advice(table);
   return fmt::format("; the keys of {} are {}", table, fmt::join(names, ", "));
 }

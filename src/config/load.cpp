@@ -9,6 +9,7 @@
 #include "config/checks.h"
 #include "config/idle_keys.h"
 #include "config/keys.h"
+#include "config/other_names.h"
 #include "config/resolve.h"
 #include "config/sets.h"
 
@@ -67,6 +68,17 @@ Status apply_entry(const TomlEntry& entry, std::string_view source_name, LoadedR
       entry.is_table ? table_advice(entry.path) : key_advice(entry.path, Spelling::kPath);
   return mistake(where,
                  fmt::format("unknown {} {}{}", kind, shown(entry.path, kShortBytes), advice));
+}
+
+// In a table of another program, a key that has another name here says more than the table:
+// [training] with lr.
+const TomlEntry& telling(const TomlEntry& entry, const std::vector<TomlEntry>& entries) {
+  if (!entry.is_table || is_table_name(entry.path)) return entry;
+  for (const TomlEntry& inner : entries) {
+    const bool inside = inner.path.starts_with(entry.path + ".") && !inner.is_table;
+    if (inside && !inner.parts.empty() && other_name_advice(inner.parts.back())) return inner;
+  }
+  return entry;
 }
 
 Result<Override> split(const std::string& set) {
@@ -180,7 +192,7 @@ Result<LoadedRecipe> stack_layers(const std::vector<RecipeLayer>& layers) {
       return std::ranges::count(layer.entries, path, &TomlEntry::path) > 0;
     };
     for (const TomlEntry& entry : layer.entries)
-      LEEWAY_TRY(apply_entry(entry, layer.source_name, loaded));
+      LEEWAY_TRY(apply_entry(telling(entry, layer.entries), layer.source_name, loaded));
     // If two layers set the run's length by different keys, the later layer wins. Both keys in one
     // layer are an error, found later.
     if (names("run.updates") && !names("run.tokens")) forget("run.tokens", loaded);

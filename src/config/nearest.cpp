@@ -8,9 +8,12 @@
 namespace leeway {
 namespace {
 
-// A third of the letters may be wrong, but always at least one: "widht" matches width, "depth" does
-// not.
-int distance_max(std::string_view word) { return std::max(1, static_cast<int>(word.size()) / 3); }
+// One letter of four may be wrong, at most three, and one of a word of three: "widht" matches
+// width, "depth" does not. No advice is better than wrong advice.
+int distance_max(std::string_view word) {
+  if (word.size() < 3) return 0;
+  return std::clamp(static_cast<int>(std::min<size_t>(word.size(), 100)) / 4, 1, 3);
+}
 
 }  // namespace
 
