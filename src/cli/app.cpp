@@ -83,6 +83,9 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
     return 0;
+  } catch (const CLI::CallForVersion& version) {
+    fmt::print("{}\n", version.what());
+    return 0;
   } catch (const CLI::ParseError& error) {
     if (const auto unknown = unknown_command(app)) return report(*unknown);
     return report(usage_error(fmt::format("{}; see `leeway --help`", error.what())));

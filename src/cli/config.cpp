@@ -7,24 +7,36 @@
 
 #include "cli/commands.h"
 #include "cli/recipe_arguments.h"
+#include "cli/recipe_data.h"
 #include "config/load.h"
 #include "config/print.h"
+#include "drivers/threads/wall_clock.h"
 #include "recipe/mesh_report.h"
-#include "recipe/vocabulary.h"
 
 namespace leeway::cli {
 namespace {
 
+// What `train` would say before it trains.
 Status check(const RecipeArguments& arguments) {
-  LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(arguments.recipe, arguments.sets));
-  LEEWAY_ASSIGN(const std::string report,
-                pipeline_report(loaded, recipe_vocabulary(loaded.recipe.data)));
+  const threads::WallClock clock;
+  LEEWAY_ASSIGN(const LoadedRecipe loaded, load_with_notes(arguments.recipe, arguments.sets));
+  if (const Status here = check_machine(loaded); !here.ok()) {
+    return Error{fmt::format("training on this machine would fail: {}; or check the recipe on the "
+                             "machine that it is for",
+                             here.error().message),
+                 here.error().kind};
+  }
+  LEEWAY_ASSIGN(const DataLook data, look_at_data(loaded.recipe, clock));
+  LEEWAY_ASSIGN(const std::string report, pipeline_report(loaded, data.vocabulary));
   fmt::print("{}: ok\n{}{}", arguments.recipe, recipe_summary(loaded.recipe), report);
+  if (!data.thorough) {
+    fmt::print("\nnote: the data is large: its files open, but they were not read through\n");
+  }
   return {};
 }
 
 Status print(const RecipeArguments& arguments) {
-  LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(arguments.recipe, arguments.sets));
+  LEEWAY_ASSIGN(const LoadedRecipe loaded, load_with_notes(arguments.recipe, arguments.sets));
   fmt::print("{}", print_recipe(loaded));
   return {};
 }
@@ -56,7 +68,8 @@ void add_config(CLI::App& app, Action& chosen) {
   add_recipe_command(
       *config, chosen,
       {.name = "check",
-       .help = "Check a recipe and show what it needs, or what is wrong with it",
+       .help = "Check everything that `train` would (recipe, device, data, tokenizer, memory) "
+               "and show what the run needs, or what is wrong",
        .footer = "Example:\n"
                  "  leeway config check recipes/quickstart.toml --set model.width=96"},
       check);

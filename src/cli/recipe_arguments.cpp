@@ -1,6 +1,13 @@
 #include "cli/recipe_arguments.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/process.h"
+#include "recipe/thread_check.h"
+#include "run/device.h"
 
 namespace leeway::cli {
 
@@ -17,6 +24,17 @@ void add_set_option(CLI::App& command, RecipeArguments& arguments) {
                   "Override one key of the recipe; repeatable (see `leeway config keys`)")
       ->option_text("TABLE.KEY=VALUE")
       ->allow_extra_args(false);  // one value each: the next word may be RECIPE
+}
+
+Result<LoadedRecipe> load_with_notes(const Path& recipe, const std::vector<std::string>& sets) {
+  LEEWAY_ASSIGN(LoadedRecipe loaded, load_recipe(recipe, sets));
+  for (const std::string& note : loaded.notes) fmt::print(stderr, "note: {}\n", note);
+  return loaded;
+}
+
+Status check_machine(const LoadedRecipe& loaded) {
+  LEEWAY_TRY(check_device(loaded.recipe.run.device));
+  return check_threads(loaded, core_count());
 }
 
 }  // namespace leeway::cli

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "config/load.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -19,5 +21,11 @@ struct RecipeArguments {
 // Returns RECIPE, so the caller can make it required; `arguments` must outlive the parsing.
 CLI::Option& add_recipe_arguments(CLI::App& command, RecipeArguments& arguments);
 void add_set_option(CLI::App& command, RecipeArguments& arguments);  // --set alone
+
+// load_recipe(), and prints its notes to standard error.
+Result<LoadedRecipe> load_with_notes(const Path& recipe, const std::vector<std::string>& sets);
+
+// A usage error unless this machine has the device and the cores that the recipe asks for.
+Status check_machine(const LoadedRecipe& loaded);
 
 }  // namespace leeway::cli

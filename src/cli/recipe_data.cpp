@@ -4,13 +4,17 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <utility>
 
+#include "base/atomic_folder.h"
 #include "base/human.h"
 #include "base/names.h"
 #include "data/sampler.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
+#include "terminal/say.h"
 
 namespace leeway::cli {
 namespace {
@@ -38,6 +42,43 @@ Path user_cache() {
   return "/tmp/leeway";
 }
 
+DataSpec data_spec(const Recipe& recipe) {
+  return {.train = recipe.data.train,
+          .valid = recipe.data.valid,
+          .tokenizer = recipe.data.tokenizer,
+          .valid_share = recipe.data.valid_share,
+          .context = recipe.model.context};
+}
+
+// Null: not known yet, or none.
+Status check_enough(const TokenFile* train, const TokenFile* valid, const Recipe& recipe) {
+  if (train != nullptr) LEEWAY_TRY(check_windows(*train, recipe.model.context));
+  if (train != nullptr && recipe.data.own_parts) LEEWAY_TRY(check_parts(*train, recipe));
+  if (valid != nullptr) LEEWAY_TRY(check_windows(*valid, recipe.model.context));
+  return {};
+}
+
+const TokenFile* pointer(const std::optional<TokenFile>& file) { return file ? &*file : nullptr; }
+
+// Names the text, not the file that it was prepared into, which is gone when the user reads this.
+Error about_text(Error error, const Path& scratch) {
+  constexpr std::string_view kEnd = ".tokens";
+  const size_t begin = error.message.find(scratch.string());
+  const size_t end = error.message.find(kEnd, begin);
+  if (begin == std::string::npos || end == std::string::npos) return error;
+  error.message.replace(begin, end + kEnd.size() - begin, "the text");
+  return error;
+}
+
+// A folder for text that is prepared only to be checked; none if nothing can be written there.
+std::optional<AtomicFolder> scratch_folder() {
+  std::error_code code;
+  const Path place = std::filesystem::temp_directory_path(code);
+  if (code) return std::nullopt;
+  auto folder = AtomicFolder::create(place / "leeway-check");
+  return folder.ok() ? std::optional<AtomicFolder>(std::move(*folder)) : std::nullopt;
+}
+
 }  // namespace
 
 Path text_cache(const Path& run_folder) {
@@ -47,24 +88,29 @@ Path text_cache(const Path& run_folder) {
 
 Result<Dataset> read_data(const Recipe& recipe, const Path& folder, const Clock& clock) {
   Progress progress(clock, "reading text", 0);
-  return open_dataset({.train = recipe.data.train,
-                       .valid = recipe.data.valid,
-                       .tokenizer = recipe.data.tokenizer,
-                       .valid_share = recipe.data.valid_share,
-                       .context = recipe.model.context},
-                      text_cache(folder), [&](uint64_t done, uint64_t) {
-                        progress.show(done, human_bytes(done));
-                        return !interrupted();
-                      });
+  return open_dataset(data_spec(recipe), text_cache(folder), [&](uint64_t done, uint64_t) {
+    progress.show(done, human_bytes(done));
+    return !interrupted();
+  });
 }
 
 Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock& clock) {
   LEEWAY_ASSIGN(Dataset data, read_data(recipe, folder, clock));
-  for (const std::string& note : data.notes) fmt::print(stderr, "{}\n", note);
-  LEEWAY_TRY(check_windows(data.train, recipe.model.context));
-  if (recipe.data.own_parts) LEEWAY_TRY(check_parts(data.train, recipe));
-  if (data.valid) LEEWAY_TRY(check_windows(*data.valid, recipe.model.context));
+  for (const std::string& note : data.notes) say(note + "\n");
+  LEEWAY_TRY(check_enough(&data.train, pointer(data.valid), recipe));
   return data;
+}
+
+Result<DataLook> look_at_data(const Recipe& recipe, const Clock& clock) {
+  LEEWAY_ASSIGN(const DataGlance glance, glance_at_dataset(data_spec(recipe)));
+  const auto scratch = glance.small ? scratch_folder() : std::nullopt;
+  if (scratch) {
+    const auto data = open_data(recipe, scratch->path() / "run", clock);
+    if (!data) return about_text(data.error(), scratch->path());
+    return DataLook{.vocabulary = data->vocabulary, .thorough = true};
+  }
+  LEEWAY_TRY(check_enough(pointer(glance.train), pointer(glance.valid), recipe));
+  return DataLook{.vocabulary = glance.vocabulary};
 }
 
 }  // namespace leeway::cli

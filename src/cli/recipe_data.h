@@ -21,4 +21,13 @@ Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock&
 // prepared again.
 Path text_cache(const Path& run_folder);
 
+// What `config check` can tell of the data.
+struct DataLook {
+  int64_t vocabulary = 0;
+  bool thorough = false;  // read through, as open_data() does
+};
+// Checks what open_data() would, and writes nothing that stays. Data of more than a few megabytes
+// is not read through: only whether its files open, and what their headers say.
+Result<DataLook> look_at_data(const Recipe& recipe, const Clock& clock);
+
 }  // namespace leeway::cli

@@ -183,7 +183,7 @@ Result<HeldFolder> take_folder(const TrainArguments& arguments,
 Status run_in(const TrainArguments& arguments, const LoadedRecipe& loaded, const Clock& clock) {
   const Recipe& recipe = loaded.recipe;
   const Path folder = arguments.folder();
-  LEEWAY_TRY(check_device(recipe.run.device));
+  LEEWAY_TRY(check_machine(loaded));
   LEEWAY_ASSIGN(auto existing, hold_existing_run(folder, arguments.existing()));
   std::vector<std::string> changes;
   if (arguments.resume) {
@@ -254,7 +254,7 @@ Status run(TrainArguments arguments) {
                       arguments.folder().string()));
     }
   }
-  LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(recipe_file, arguments.recipe.sets));
+  LEEWAY_ASSIGN(const LoadedRecipe loaded, load_with_notes(recipe_file, arguments.recipe.sets));
   return run_in(arguments, loaded, threads::WallClock());
 }
 

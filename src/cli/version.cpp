@@ -1,4 +1,4 @@
-// leeway version
+// leeway version, leeway --version
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -9,16 +9,24 @@
 #include "cli/commands.h"
 
 namespace leeway::cli {
+namespace {
+
+std::string version_text() {
+  return fmt::format("leeway {}\nLibTorch {}, {} thread{}, {}", LEEWAY_VERSION, TORCH_VERSION,
+                     at::get_num_threads(), at::get_num_threads() == 1 ? "" : "s",
+                     at::hasCUDA() ? "CUDA" : "no CUDA");
+}
+
+}  // namespace
 
 void add_version(CLI::App& app, Action& chosen) {
   CLI::App* command = app.add_subcommand(
       "version", "Print the versions of Leeway and LibTorch, and whether LibTorch has CUDA");
   command->footer("Example:\n  leeway version");
+  app.set_version_flag("--version", version_text, "The same as `leeway version`");
   command->callback([&chosen] {
     chosen = [] {
-      fmt::print("leeway {}\nLibTorch {}, {} thread{}, {}\n", LEEWAY_VERSION, TORCH_VERSION,
-                 at::get_num_threads(), at::get_num_threads() == 1 ? "" : "s",
-                 at::hasCUDA() ? "CUDA" : "no CUDA");
+      fmt::print("{}\n", version_text());
       return Status();
     };
   });

@@ -99,7 +99,7 @@ Result<DataInfo> read_data_info(const Path& folder) {
   try {
     return info_of(json);
   } catch (const nlohmann::json::exception&) {
-    return damaged("a value is missing, or is of the wrong kind");
+    return damaged("a value is missing or of the wrong kind");
   }
 }
 

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <utility>
 
 #include "base/hash.h"
 #include "base/human.h"
 #include "data/data_folder.h"
+#include "data/text_source.h"
 
 namespace leeway {
 namespace fs = std::filesystem;
@@ -23,6 +25,8 @@ struct Side {
   bool from_text = false;
   std::vector<std::string> notes;  // for text: what preparing it left out
 };
+
+using Opener = Result<TokenFile> (*)(const Path&);  // TokenFile::open_hashed or TokenFile::open
 
 enum class Named { kFolder, kTokens, kText };
 
@@ -58,13 +62,13 @@ Result<std::unique_ptr<Tokenizer>> load_beside(const TokenFile& file) {
 }
 
 // Without `with_held` the validation part is not opened, which saves hashing it.
-Result<Side> open_folder(const Path& folder, bool with_held) {
+Result<Side> open_folder(const Path& folder, bool with_held, Opener open = TokenFile::open_hashed) {
   Side side;
-  LEEWAY_ASSIGN(TokenFile train, TokenFile::open_hashed(folder / kTrainName));
+  LEEWAY_ASSIGN(TokenFile train, open(folder / kTrainName));
   side.file.emplace(std::move(train));
   std::error_code code;
   if (with_held && fs::exists(folder / kValidName, code)) {
-    LEEWAY_ASSIGN(TokenFile valid, TokenFile::open_hashed(folder / kValidName));
+    LEEWAY_ASSIGN(TokenFile valid, open(folder / kValidName));
     side.held.emplace(std::move(valid));
   }
   const auto info = read_data_info(folder);
@@ -73,9 +77,9 @@ Result<Side> open_folder(const Path& folder, bool with_held) {
   return side;
 }
 
-Result<Side> open_tokens(const Path& path) {
+Result<Side> open_tokens(const Path& path, Opener open = TokenFile::open_hashed) {
   Side side;
-  LEEWAY_ASSIGN(TokenFile file, TokenFile::open_hashed(path));
+  LEEWAY_ASSIGN(TokenFile file, open(path));
   side.file.emplace(std::move(file));
   if (side.file->info().tokenizer_hash != 0) {
     LEEWAY_ASSIGN(side.tokenizer, load_beside(*side.file));
@@ -83,13 +87,16 @@ Result<Side> open_tokens(const Path& path) {
   return side;
 }
 
+Status check_readable_twice(const std::vector<std::string>& inputs) {
+  if (std::find(inputs.begin(), inputs.end(), "-") == inputs.end()) return {};
+  return usage_error(
+      "a recipe cannot read standard input, because it may have to read it twice; prepare "
+      "it with `leeway data prepare -`");
+}
+
 Result<Side> open_text(const PrepareOptions& options, const Tokenizer& tokenizer, const Path& cache,
                        const PrepareProgress& progress) {
-  if (std::find(options.inputs.begin(), options.inputs.end(), "-") != options.inputs.end()) {
-    return usage_error(
-        "a recipe cannot read standard input, because it may have to read it twice; prepare "
-        "it with `leeway data prepare -`");
-  }
+  LEEWAY_TRY(check_readable_twice(options.inputs));
   LEEWAY_ASSIGN(const std::string fingerprint, prepare_fingerprint(options, tokenizer));
   const Path folder = cache / fingerprint;
   const bool with_held = options.valid_share > 0.0;
@@ -127,22 +134,26 @@ Result<Side> open_train(const DataSpec& spec, const Path& cache, const PreparePr
   return open_text(options, *tokenizer, cache, progress);
 }
 
+// The token file of a data folder that is named for validation.
+Path validation_of(const Path& folder) {
+  std::error_code code;
+  return folder / (fs::exists(folder / kValidName, code) ? kValidName : kTrainName);
+}
+
+Status check_can_encode(const std::string& name, const Tokenizer* tokenizer) {
+  if (tokenizer != nullptr) return {};
+  return usage_error(
+      fmt::format("{} is text, but the training data came without a tokenizer to encode it "
+                  "with; name a token file",
+                  name));
+}
+
 Result<Side> open_valid(const std::vector<std::string>& valid, const Tokenizer* tokenizer,
                         const Path& cache, const PrepareProgress& progress) {
   LEEWAY_ASSIGN(const Named named, what_is_named("data.valid", valid));
   if (named == Named::kTokens) return open_tokens(valid[0]);
-  if (named == Named::kFolder) {
-    const Path folder = valid[0];
-    std::error_code code;
-    const bool has_held = fs::exists(folder / kValidName, code);
-    return open_tokens(folder / (has_held ? kValidName : kTrainName));
-  }
-  if (tokenizer == nullptr) {
-    return usage_error(
-        fmt::format("{} is text, but the training data came without a tokenizer to encode it "
-                    "with; name a token file",
-                    valid[0]));
-  }
+  if (named == Named::kFolder) return open_tokens(validation_of(valid[0]));
+  LEEWAY_TRY(check_can_encode(valid[0], tokenizer));
   const PrepareOptions options{.inputs = valid, .valid_share = 0.0};
   return open_text(options, *tokenizer, cache, progress);
 }
@@ -184,6 +195,49 @@ void settle_tail(Side& train, int64_t context) {
   }
 }
 
+// The bytes of a text, unpacked; of a long one, at least `enough`. Reads no more than it must.
+Result<uint64_t> text_bytes_of(const InputFile& file, uint64_t enough) {
+  LEEWAY_ASSIGN(const auto source, TextSource::open(file));
+  std::vector<char> block(64 * 1024);
+  uint64_t bytes = 0;
+  while (true) {
+    LEEWAY_ASSIGN(const size_t got, source->read(block));
+    bytes += got;
+    if (got == 0 || bytes > enough) return std::max(bytes, file.bytes);
+  }
+}
+
+// Adds what the inputs have, all of which must open.
+Status glance_at_text(const std::vector<std::string>& inputs, DataGlance& glance) {
+  constexpr size_t kFilesMax = 1000;  // opening more takes too long for a look
+  LEEWAY_TRY(check_readable_twice(inputs));
+  LEEWAY_ASSIGN(const auto files, find_inputs(inputs, {}));
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!files[i].size_known) glance.small = false;  // a pipe: a look would use it up
+    if (i >= kFilesMax) glance.small = false;
+    if (i >= kFilesMax || !files[i].size_known) continue;
+    const uint64_t enough = glance.small ? kGlanceBytes : 0;
+    LEEWAY_ASSIGN(const uint64_t bytes, text_bytes_of(files[i], enough));
+    glance.bytes += bytes;
+    glance.small = glance.small && glance.bytes <= kGlanceBytes;
+  }
+  return {};
+}
+
+uint64_t bytes_of(const std::optional<TokenFile>& file) {
+  return file ? file->info().count * file->info().token_bytes : 0;
+}
+
+Result<Side> glance_at_valid(const std::vector<std::string>& valid, const Tokenizer* tokenizer,
+                             DataGlance& glance) {
+  LEEWAY_ASSIGN(const Named named, what_is_named("data.valid", valid));
+  if (named == Named::kTokens) return open_tokens(valid[0], TokenFile::open);
+  if (named == Named::kFolder) return open_tokens(validation_of(valid[0]), TokenFile::open);
+  LEEWAY_TRY(check_can_encode(valid[0], tokenizer));
+  LEEWAY_TRY(glance_at_text(valid, glance));
+  return Side();
+}
+
 }  // namespace
 
 Result<Dataset> open_dataset(const DataSpec& spec, const Path& cache,
@@ -209,6 +263,39 @@ Result<Dataset> open_dataset(const DataSpec& spec, const Path& cache,
                  .tokenizer = std::move(train.tokenizer),
                  .vocabulary = static_cast<int64_t>(vocabulary),
                  .notes = std::move(train.notes)};
+}
+
+Result<DataGlance> glance_at_dataset(const DataSpec& spec) {
+  LEEWAY_ASSIGN(const Named named, what_is_named("data.train", spec.train));
+  DataGlance glance;
+  Side train;
+  if (named == Named::kFolder) {
+    LEEWAY_ASSIGN(train, open_folder(spec.train[0], spec.valid.empty(), TokenFile::open));
+  } else if (named == Named::kTokens) {
+    LEEWAY_ASSIGN(train, open_tokens(spec.train[0], TokenFile::open));
+  } else {
+    LEEWAY_ASSIGN(train.tokenizer, load_tokenizer(spec.tokenizer));
+    LEEWAY_TRY(glance_at_text(spec.train, glance));
+  }
+  const bool foreign = train.file && train.file->info().tokenizer_hash == 0;
+  if (foreign && spec.tokenizer != "bytes") {
+    LEEWAY_ASSIGN(train.tokenizer, load_tokenizer(spec.tokenizer));
+  }
+  settle_tail(train, spec.context);
+  glance.valid = std::move(train.held);
+  if (!spec.valid.empty()) {
+    LEEWAY_ASSIGN(Side side, glance_at_valid(spec.valid, train.tokenizer.get(), glance));
+    if (train.file && side.file) LEEWAY_TRY(check_same_tokenizer(*train.file, *side.file));
+    glance.valid = std::move(side.file);
+  }
+  glance.vocabulary =
+      train.file
+          ? static_cast<int64_t>(vocabulary_of(train.tokenizer.get(), *train.file, glance.valid))
+          : train.tokenizer->vocabulary();
+  glance.train = std::move(train.file);
+  glance.bytes += bytes_of(glance.train) + bytes_of(glance.valid);
+  glance.small = glance.small && glance.bytes <= kGlanceBytes;
+  return glance;
 }
 
 Result<HeldOut> open_held_out(const std::string& name, const Tokenizer* tokenizer,

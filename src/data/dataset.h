@@ -46,6 +46,18 @@ struct HeldOut {
   std::vector<std::string> notes;  // as in Dataset
 };
 
+// What a look at the data tells without reading it all: the files can be opened, and their headers
+// and tokenizers are good. Nothing is prepared or written.
+struct DataGlance {
+  std::optional<TokenFile> train;  // of prepared data; none for text
+  std::optional<TokenFile> valid;
+  int64_t vocabulary = 0;
+  uint64_t bytes = 0;  // of tokens and of text, unpacked; where not `small`, at least so many
+  bool small = true;   // so little that open_dataset() takes about a second
+};
+inline constexpr uint64_t kGlanceBytes = 4 << 20;
+Result<DataGlance> glance_at_dataset(const DataSpec& spec);
+
 // Opens data to evaluate a trained model on, named like `valid` above. Text is encoded with the
 // model's own tokenizer (null: it has none, so only token files work).
 Result<HeldOut> open_held_out(const std::string& name, const Tokenizer* tokenizer,

@@ -55,13 +55,99 @@ def test_check_with_update_every_one_shows_the_papers_delays():
     assert [row[2] for row in table(done.stdout, "stage")] == ["3", "2", "1", "0"]
 
 
-def test_check_works_without_a_known_vocabulary():
-    sets = ["--set", "mesh.stages=1", "--set", "data.tokenizer=hf:no/such.json"]
-    done = leeway("check", QUICKSTART, *sets)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert table(done.stdout, "stage") == [["0", "0.00", "0", "1"]]
-    last = done.stdout.splitlines()[-1]
-    assert last.startswith("parameters and memory are not shown: ") and "no/such.json" in last
+def everything_in(folder):
+    return sorted((str(path), path.stat().st_mtime_ns) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("status, key, sentence", [
+    (1, "data.train=no/such.txt", "cannot read no/such.txt: No such file"),
+    (1, "data.train=no/*.txt", "no file matches no/*.txt"),
+    (1, "data.train=secret.txt", "cannot read secret.txt"),
+    (1, "data.train=broken.gz", "broken.gz"),
+    (1, "data.valid=no/such.txt", "cannot read no/such.txt: No such file"),
+    (1, "data.tokenizer=hf:no/such.json", "cannot read no/such.json: No such file"),
+    (1, "model.context=100000", "tokens, fewer than the 100001 of one window"),
+    (1, "data.train=damaged", "damaged"),
+    (2, "run.device=cuda", "cuda was requested, but "),
+    (2, "run.threads_per_worker=4096", "is more than this machine can use"),
+    (2, "data.batch=1000000", "of it for activations, but this machine has"),
+])
+def test_check_finds_what_train_would_and_writes_nothing(place, status, key, sentence):
+    (place.folder / "secret.txt").mkdir()  # a folder without files: the tests may run as root
+    (place.folder / "broken.gz").write_bytes(b"\x1f\x8b\x08 not gzip")
+    if "damaged" in key:
+        place.ok("data", "prepare", "corpus", "--out", "damaged")
+        tokens = place.folder / "damaged/train.tokens"
+        tokens.write_bytes(tokens.read_bytes()[:-100])
+    if "secret" in key:
+        sentence = "no files to read in the folder secret.txt"
+    before = everything_in(place.folder)
+    said = place.refused(status, "config", "check", "tiny.toml", "--set", key)
+    assert sentence in said
+    assert everything_in(place.folder) == before
+    trained = place.refused(status, "train", "tiny.toml", "--set", key)
+    if "run." in key:  # it may be for another machine
+        assert said.startswith("leeway: training on this machine would fail: ")
+    assert sentence in trained
+
+
+def test_check_of_a_good_recipe_writes_nothing(place):
+    place.ok("data", "prepare", "corpus", "--out", "prepared")
+    before = everything_in(place.folder)
+    for data in ("corpus", "prepared", "prepared/train.tokens"):
+        done = place.ok("config", "check", "tiny.toml", "--set", f"data.train={data}")
+        assert done.stdout.startswith("tiny.toml: ok\n") and "note" not in done.stdout
+    assert everything_in(place.folder) == before
+
+
+def test_check_of_large_data_says_that_it_was_not_read(place):
+    (place.folder / "large.txt").write_text("some words\n" * 500_000)
+    done = place.ok("config", "check", "tiny.toml", "--set", "data.train=large.txt")
+    assert "were not read through" in done.stdout.splitlines()[-1]
+
+
+def test_check_of_thousands_of_stages_takes_seconds():
+    sets = ["mesh.stages=4096", "model.layers=4096", "mesh.replicas=1", "model.width=2",
+            "model.heads=1", "model.context=1"]
+    for more in (["data.batch=4096"], ["data.batch=1", "pipeline.update_every=1"]):
+        arguments = [word for key in sets + more for word in ("--set", key)]
+        done = subprocess.run([LEEWAY, "config", "check", QUICKSTART, *arguments],
+                              cwd=REPOSITORY, capture_output=True, text=True, timeout=30)
+        assert done.returncode == 0, done.stderr
+
+
+def test_what_another_method_has_no_use_for_is_left_out_with_a_note(place):
+    recipe = place.folder / "tiny.toml"
+    recipe.write_text(recipe.read_text() + """
+[mesh]
+replicas = 2
+[averaging]
+merge = "fixed_lag"
+lag = 3
+""")
+    done = place.ok("train", "tiny.toml", "--out", "run", "--set", "averaging.method=allreduce",
+                    "--set", "run.updates=2")
+    assert ('note: averaging.lag = 3 (tiny.toml:24) is left out: it does not go with '
+            'averaging.method = "allreduce" (--set)') in done.stderr
+    again = place.ok("config", "check", "run/config.toml")
+    assert again.stderr == ""
+    both = ["--set", "averaging.method=allreduce", "--set", "averaging.lag=3"]
+    assert "does not go with" in place.refused(2, "train", "tiny.toml", *both)
+
+
+def test_a_key_of_thousands_of_parts_is_refused(tmp_path):
+    recipe = tmp_path / "deep.toml"
+    recipe.write_text("a." * 8000 + "a = 1\n")
+    done = leeway("check", str(recipe))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{recipe}:1:32: nested more than 16 deep" in done.stderr
+
+
+def test_version_as_a_flag_and_as_a_command():
+    flag, command = run("--version"), run("version")
+    assert (flag.returncode, flag.stderr) == (0, "")
+    assert flag.stdout == command.stdout and flag.stdout.startswith("leeway ")
+    assert "--version" in run("--help").stdout
 
 
 SIMULATED = ["--set", "mesh.stages=4", "--set", "run.driver=sim", "--set", "sim.latency_ms=20"]

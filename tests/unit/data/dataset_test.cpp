@@ -279,5 +279,42 @@ TEST_F(DatasetTest, AShortCorpusSaysWhatIsThereAndWhatIsNeeded) {
   EXPECT_THAT(check_windows(*open_bytes(0), 128).error().message, HasSubstr("no tokens"));
 }
 
+TEST_F(DatasetTest, AGlanceFindsWhatIsThereAndPreparesNothing) {
+  const std::string text = write_data(folder_ / "a.txt", "some text");
+  const auto of_text = glance_at_dataset({.train = {text}});
+  ASSERT_TRUE(of_text.ok()) << of_text.error().message;
+  EXPECT_EQ(of_text->vocabulary, 257);
+  EXPECT_EQ(of_text->bytes, 9U);
+  EXPECT_TRUE(of_text->small);
+  EXPECT_FALSE(of_text->train);
+  const auto of_tokens = glance_at_dataset({.train = {prepared("data", "a\nb\n", 0.5)}});
+  ASSERT_TRUE(of_tokens.ok()) << of_tokens.error().message;
+  EXPECT_TRUE(of_tokens->train && of_tokens->valid);
+  EXPECT_EQ(of_tokens->vocabulary, 257);
+  EXPECT_FALSE(fs::exists(cache_));
+}
+
+TEST_F(DatasetTest, AGlanceReadsNothingThatIsLargeOrGoesOnForEver) {
+  const std::string text = write_data(folder_ / "a.txt", std::string(kGlanceBytes + 1, 'a'));
+  const auto large = glance_at_dataset({.train = {text}});
+  EXPECT_TRUE(large.ok() && !large->small && large->bytes == kGlanceBytes + 1);
+  const auto endless = glance_at_dataset({.train = {"/dev/zero"}});
+  EXPECT_TRUE(endless.ok() && !endless->small);
+}
+
+TEST_F(DatasetTest, AGlanceFindsWhatCannotBeOpened) {
+  const std::string text = write_data(folder_ / "a.txt", "some text");
+  const auto said = [](const DataSpec& spec) {
+    const auto glance = glance_at_dataset(spec);
+    return glance.ok() ? std::string("ok") : glance.error().message;
+  };
+  EXPECT_THAT(said({.train = {"no/such.txt"}}), HasSubstr("cannot read no/such.txt"));
+  EXPECT_THAT(said({.train = {"no/such.bin"}}), HasSubstr("no/such.bin"));
+  EXPECT_THAT(said({.train = {text}, .valid = {"no/such.txt"}}), HasSubstr("no/such.txt"));
+  EXPECT_THAT(said({.train = {text}, .tokenizer = "hf:no/such.json"}), HasSubstr("no/such.json"));
+  EXPECT_THAT(said({.train = {"-"}}), HasSubstr("cannot read standard input"));
+  EXPECT_THAT(said({.train = {text, prepared("data", "a\n")}}), HasSubstr("the only entry"));
+}
+
 }  // namespace
 }  // namespace leeway
