@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "cli/app.h"
 #include "cli/large_pages.h"
@@ -21,6 +22,12 @@ int main(int argc, char** argv) {
                  "pipeline.update_every, or make the model smaller\n");
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "leeway: out of memory; lower data.batch or make the model smaller\n");
+  } catch (const std::system_error& error) {
+    const bool threads = error.code() == std::errc::resource_unavailable_try_again;
+    std::fprintf(stderr, "leeway: failed: %s%s\n", error.code().message().c_str(),
+                 threads ? "; the system gives no more threads: lower run.threads_per_worker, "
+                           "mesh.stages or mesh.replicas"
+                         : "");
   } catch (const c10::Error& error) {
     std::fprintf(stderr, "leeway: LibTorch failed: %s\n", error.what_without_backtrace());
   } catch (const std::exception& error) {

@@ -263,3 +263,17 @@ def test_no_such_run(place, command):
     assert "is not a run folder" in place.refused(2, command, "nothing", *more)
     (place.folder / "hollow").mkdir()
     assert "hollow" in place.refused(1, command, "hollow", *more)
+
+
+def test_json_of_the_wrong_kind_is_told_in_our_words(place):
+    run = place.folder / "run"
+    run.mkdir()
+    (run / "config.toml").write_text("")
+    (run / "summary.json").write_text('{"finished": "yes"}')
+    assert "unfinished run" in place.refused(2, "train", "tiny.toml", "--out", "run")
+    place.ok("data", "prepare", "corpus", "--out", "data")
+    described = json.loads((place.folder / "data/data.json").read_text())
+    described["train"] = "yes"
+    (place.folder / "data/data.json").write_text(json.dumps(described))
+    sentence = place.refused(1, "data", "info", "data")
+    assert "prepare it again" in sentence and "exception" not in sentence
