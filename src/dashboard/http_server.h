@@ -1,6 +1,7 @@
-// httplib's server with stricter limits: httplib limits each piece of a request; this limits a
-// whole connection in bytes and time, and can end all of them at once. Only dashboard.cpp includes
-// it: httplib is slow to compile.
+// httplib's server behind a Lobby: httplib would give every connection a thread and limit each
+// piece of a request; the lobby limits a whole connection in bytes and time, and only whole
+// requests get a thread. All of them can be ended at once. Only dashboard.cpp includes it: httplib
+// is slow to compile.
 #pragma once
 
 #include <httplib.h>
@@ -10,26 +11,28 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <functional>
+#include <memory>
 #include <mutex>
-#include <semaphore>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/clock.h"
+#include "dashboard/lobby.h"
 
 namespace leeway {
 
-// One request and its answer.
+// One request, which is already here, and its answer, which goes out when it is complete. Only a
+// stream of events is sent piece by piece.
 class Connection final : public httplib::Stream {
  public:
-  Connection(int socket, const Clock& clock)
-      : socket_(socket), clock_(clock), read_until_(clock.now() + kReadTime) {}
+  Connection(int socket, std::string request, const Clock& clock)
+      : socket_(socket), clock_(clock), request_(std::move(request)) {}
 
-  bool is_readable() const override { return ready(POLLIN, Nanos{}); }
+  bool is_readable() const override { return read_ < request_.size(); }
   // Whether the client is still there, not whether there is room: write() waits for that.
   bool is_writable() const override {
     char byte = 0;
@@ -38,18 +41,38 @@ class Connection final : public httplib::Stream {
   }
 
   ssize_t read(char* to, size_t size) override {
-    // Time and size are limited for the whole request, not for each piece of it.
-    if (bytes_ >= kRequestBytesMax || !ready(POLLIN, read_until_ - clock_.now())) return -1;
-    const ssize_t got = ::recv(socket_, to, std::min(size, kRequestBytesMax - bytes_), 0);
-    bytes_ += static_cast<size_t>(std::max<ssize_t>(got, 0));
-    return got;
+    const size_t got = request_.copy(to, size, read_);
+    read_ += got;
+    return static_cast<ssize_t>(got);
   }
 
   ssize_t write(const char* from, size_t size) override {
+    if (streams_) return write_now(from, size);
+    const std::string_view piece(from, size);
+    answer_ += piece;
+    streams_ = piece.starts_with("HTTP/") &&
+               piece.find("\r\nTransfer-Encoding: chunked\r\n") != piece.npos;
+    if (!streams_) return static_cast<ssize_t>(size);
+    const std::string head = std::move(answer_);
+    answer_.clear();
+    return write_now(head.data(), head.size()) < 0 ? -1 : static_cast<ssize_t>(size);
+  }
+
+  // What is still to be sent.
+  std::string take_answer() { return std::move(answer_); }
+
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return socket_; }
+
+ private:
+  static constexpr Nanos kWriteTime = {10'000'000'000};
+
+  ssize_t write_now(const char* from, size_t size) {
     const Nanos until = clock_.now() + kWriteTime;
     size_t done = 0;
     while (done < size) {
-      if (!ready(POLLOUT, until - clock_.now())) return -1;
+      if (!writable_within(until - clock_.now())) return -1;
       const ssize_t sent = ::send(socket_, from + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0 && errno != EAGAIN && errno != EINTR) return -1;
       done += static_cast<size_t>(std::max<ssize_t>(sent, 0));
@@ -57,36 +80,18 @@ class Connection final : public httplib::Stream {
     return static_cast<ssize_t>(size);
   }
 
-  // Reads what the client still sends, for a moment: closing a socket with unread data resets the
-  // connection, and the client would lose the answer.
-  void drain() {
-    constexpr Nanos kMoment = {200'000'000};
-    const Nanos until = clock_.now() + kMoment;
-    std::array<char, 4096> buffer;
-    while (ready(POLLIN, until - clock_.now())) {
-      if (::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT) <= 0) return;
-    }
-  }
-
-  void get_remote_ip_and_port(std::string&, int&) const override {}
-  void get_local_ip_and_port(std::string&, int&) const override {}
-  socket_t socket() const override { return socket_; }
-
- private:
-  static constexpr Nanos kReadTime = {5'000'000'000};
-  static constexpr Nanos kWriteTime = {10'000'000'000};
-  static constexpr size_t kRequestBytesMax = size_t{32} << 10;
-
-  bool ready(short what, Nanos within) const {
-    if (within < Nanos{}) return false;
-    pollfd asked = {.fd = socket_, .events = what, .revents = 0};
-    return ::poll(&asked, 1, static_cast<int>(within.count / 1'000'000)) > 0;
+  bool writable_within(Nanos time) const {
+    if (time < Nanos{}) return false;
+    pollfd asked = {.fd = socket_, .events = POLLOUT, .revents = 0};
+    return ::poll(&asked, 1, static_cast<int>(time.count / 1'000'000)) > 0;
   }
 
   int socket_;
   const Clock& clock_;
-  Nanos read_until_;
-  size_t bytes_ = 0;
+  std::string request_;
+  size_t read_ = 0;
+  std::string answer_;
+  bool streams_ = false;
 };
 
 class HttpServer final : public httplib::Server {
@@ -98,7 +103,7 @@ class HttpServer final : public httplib::Server {
       answer(request, response);
       return HandlerResponse::Handled;
     });
-    new_task_queue = [] { return new Pool; };
+    new_task_queue = [] { return new NoQueue; };
     // Takes over a port whose last user has just ended. httplib's own options would also share a
     // port that is in use.
     set_socket_options([](socket_t socket) {
@@ -110,13 +115,18 @@ class HttpServer final : public httplib::Server {
   // The port; or -1, with the reason in errno (0: the host name has no address).
   int bind(const std::string& host, int port) {
     errno = 0;
-    if (port == 0) return bind_to_any_port(host);
-    return bind_to_port(host, port) ? port : -1;
+    const int bound = port == 0 ? bind_to_any_port(host) : bind_to_port(host, port) ? port : -1;
+    // httplib lets five wait to be accepted; a sixth would try again only after a second.
+    if (bound >= 0) ::listen(svr_sock_, SOMAXCONN);
+    return bound;
   }
 
   void start() {
     thread_ = std::thread([this] {
       ::pthread_setname_np(::pthread_self(), "dashboard");  // its pool's threads inherit it
+      pool_ = std::make_unique<httplib::ThreadPool>(kThreads);
+      lobby_ = std::make_unique<Lobby>(
+          clock_, [this](int socket, std::string request) { serve(socket, std::move(request)); });
       listen_after_bind();
       svr_sock_ = INVALID_SOCKET;  // it is closed, and its number may be reused
     });
@@ -131,56 +141,63 @@ class HttpServer final : public httplib::Server {
       for (const int socket : open_) ::shutdown(socket, SHUT_RDWR);  // wakes threads that wait
     }
     thread_.join();
+    // The lobby calls the pool, and the pool the lobby: the lobby still takes what the last threads
+    // give it.
+    pool_->shutdown();
+    lobby_.reset();
+    for (const int socket : open_) ::close(socket);  // handed over while the pool ended
   }
 
  private:
   static constexpr size_t kThreads = 16;
-  static constexpr int kAcceptedMax = 80;  // more connections wait in the kernel's queue
+  static constexpr size_t kServedMax = 256;
 
-  class Pool final : public httplib::ThreadPool {
+  // The accepting thread passes a socket on itself: that does not block.
+  class NoQueue final : public httplib::TaskQueue {
    public:
-    Pool() : ThreadPool(kThreads) {}
-    void enqueue(std::function<void()> work) override {
-      room_.acquire();
-      ThreadPool::enqueue([this, work = std::move(work)] {
-        work();
-        room_.release();
-      });
-    }
-
-   private:
-    std::counting_semaphore<> room_{kAcceptedMax};
+    void enqueue(std::function<void()> work) override { work(); }
+    void shutdown() override {}
   };
 
   bool process_and_close_socket(socket_t socket) override {
-    if (enter(socket)) {
-      Connection connection(socket, clock_);
-      bool closed = false;
-      process_request(connection, /*close_connection=*/true, closed, [](httplib::Request& request) {
-        request.headers.erase("Accept-Encoding");  // compressing costs more than it saves here
-        request.ranges.clear();
-      });
-      ::shutdown(socket, SHUT_WR);
-      connection.drain();
-      const std::lock_guard lock(mutex_);
-      open_.erase(socket);
-    }
-    ::close(socket);
+    lobby_->read_request(socket);
     return true;
+  }
+
+  void serve(int socket, std::string request) {
+    if (!enter(socket)) {
+      ::close(socket);
+      return;
+    }
+    pool_->enqueue([this, socket, request = std::move(request)]() mutable {
+      Connection connection(socket, std::move(request), clock_);
+      bool closed = false;
+      process_request(connection, /*close_connection=*/true, closed, [](httplib::Request& asked) {
+        asked.headers.erase("Accept-Encoding");  // compressing costs more than it saves here
+        asked.ranges.clear();
+      });
+      {
+        const std::lock_guard lock(mutex_);
+        open_.erase(socket);
+      }
+      lobby_->send_answer(socket, connection.take_answer());
+    });
   }
 
   bool enter(int socket) {
     const std::lock_guard lock(mutex_);
-    if (ending_) return false;
+    if (ending_ || open_.size() >= kServedMax) return false;
     open_.insert(socket);
     return true;
   }
 
   const Clock& clock_;
   std::thread thread_;  // accepts connections
-  std::mutex mutex_;    // guards the members below
+  std::unique_ptr<httplib::ThreadPool> pool_;
+  std::unique_ptr<Lobby> lobby_;
+  std::mutex mutex_;  // guards the members below
   bool ending_ = false;
-  std::set<int> open_;
+  std::set<int> open_;  // served by a thread of the pool
 };
 
 }  // namespace leeway

@@ -26,6 +26,7 @@ class RealClock final : public Clock {
 
 class Client {
  public:
+  // An empty path: sends only the beginning of a request.
   Client(const std::string& address, const std::string& path) {
     const size_t colon = address.rfind(':');
     sockaddr_in to = {};
@@ -33,7 +34,8 @@ class Client {
     to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(colon + 1))));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
-    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    if (path.empty()) request = "GET / HT";
     EXPECT_EQ(::send(socket_, request.data(), request.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(request.size()));
   }
@@ -81,6 +83,22 @@ TEST(Dashboard, ServesReadersAndEndsWhileTheyRead) {
   dashboard.reset();
   EXPECT_THAT(first.read(""), HasSubstr("event: ended"));
   EXPECT_THAT(second.read(""), HasSubstr("event: ended"));
+}
+
+// A request of half a line keeps its connection open until the time-out, which is longer than this
+// test may take.
+TEST(Dashboard, SlowClientsDoNotHoldUpOthers) {
+  const RealClock clock;
+  auto opened = Dashboard::open({.port_option = "--dashboard"}, clock);
+  if (!opened.ok() && opened.error().message.find("built without") != std::string::npos)
+    GTEST_SKIP() << opened.error().message;
+  const std::string address = (*opened)->address();
+  std::vector<std::unique_ptr<Client>> slow;
+  for (int i = 0; i < 300; ++i) slow.push_back(std::make_unique<Client>(address, ""));
+  const Nanos begin = clock.now();
+  EXPECT_THAT(Client(address, "/data.json").read(""), HasSubstr("has not begun yet"));
+  EXPECT_LT((clock.now() - begin).seconds(), 3);
+  EXPECT_EQ(slow.front()->read(""), "") << "the oldest had to go";
 }
 
 TEST(Dashboard, OtherMachinesNeedAToken) {
