@@ -4,13 +4,16 @@ const COLORS = {
   light: ['#0072b2', '#d55e00', '#009e73', '#b3508a', '#8a6d00', '#3b3f8f', '#2a8fbd', '#6b4a1f'],
   dark: ['#56b4e9', '#ff9a4d', '#2fc79a', '#e79bc5', '#f0d442', '#a3a8ff', '#9adcff', '#d3ab7a'],
 };
-// Index of each axis in a point, and how to format its values.
+// Where a point of a run lies on each axis, and how to format that.
 const AXES = {
-  tokens: {at: 1, title: 'tokens', say: say.count},
-  time: {at: 2, title: 'seconds', say: say.seconds},
-  averaged: {at: 3, title: 'bytes between replicas', say: say.bytes},
-  bytes: {at: 4, title: 'bytes, all', say: say.bytes},
-  updates: {at: 0, title: 'updates', say: say.count},
+  tokens: {of: (point) => point[1], name: 'tokens', say: (x) => say.count(x) + ' tokens'},
+  epochs: {of: (point, run) => point[1] / run.train_tokens, name: 'epochs',
+    say: (x) => say.short(x) + ' epochs'},
+  time: {of: (point) => point[2], name: 'time', say: say.seconds, ticks: say.seconds},
+  averaged: {of: (point) => point[3], name: 'bytes between replicas', say: say.bytes,
+    ticks: say.bytes},
+  bytes: {of: (point) => point[4], name: 'bytes, all', say: say.bytes, ticks: say.bytes},
+  updates: {of: (point) => point[0], name: 'updates', say: (x) => say.count(x) + ' updates'},
 };
 const POINT_COLUMNS = ['update', 'tokens', 'seconds', 'bytes_averaging', 'bytes', 'value'];
 const VALUE = 5;
@@ -22,30 +25,60 @@ const colorOf = (index) => {
 };
 const styleOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// Lines along one axis. `lines`: [{label, curve, color, dashed, dots}].
-const lineChart = ({lines, axis, unit, logarithmic, zero}) => {
-  const {at, title, say: sayAt} = AXES[axis];
+// The ends of an axis that shows these values; all of them if there are few.
+const ends = (values, {zero, logarithmic}) => {
+  let low = Infinity, high = -Infinity;
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  if (!(low <= high)) return {};
+  if (zero) low = Math.min(low, 0);
+  const margin = 0.04 * (high - low) || 0.04 * Math.abs(high) || 1;
+  if (logarithmic) return {min: low / 1.02, max: high * 1.02};
+  return {min: zero && low === 0 ? 0 : low - margin, max: high + margin};
+};
+
+// A round number of seconds, minutes, hours or days, about an eighth of the range.
+const timeStep = (range) => {
+  const steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200,
+    86400];
+  return range < 8 ? undefined : steps.find((step) => range / step <= 8) ||
+    86400 * Math.ceil(range / 86400 / 8);
+};
+
+// Lines along one axis. `lines`: [{label, points: [{x, y}], raw, color, dashed, dots, hidden}];
+// `raw`: the same points before smoothing, drawn faintly behind. `x`, `y`: the ends of the axes.
+const lineChart = ({lines, axis, x, y, unit, ticks, sayValue, logarithmicX, logarithmicY,
+  toggle}) => {
+  const {name, say: sayAt, ticks: sayTick} = AXES[axis];
+  const dataset = ({label, color, dashed, dots, hidden}, points, faint) => ({
+    label, data: points, faint, hidden, order: faint ? 1 : 0,
+    borderColor: faint ? color + '40' : color, backgroundColor: faint ? color + '40' : color,
+    borderWidth: dots ? 2 : 1.5,
+    borderDash: dashed && !faint ? [5, 4] : [],
+    pointRadius: !faint && ((dots && points.length < 60) || points.length === 1) ? 3 : 0,
+    pointHitRadius: faint ? 0 : 6,
+  });
+  const step = axis === 'time' && !logarithmicX ? timeStep(x.max - x.min) : undefined;
+  const options = baseOptions({
+    x: {type: logarithmicX ? 'logarithmic' : 'linear', title: name, ticks: sayTick || say.axis,
+      step, ...x},
+    y: {type: logarithmicY ? 'logarithmic' : 'linear', title: unit, ticks: ticks || say.axis, ...y},
+    tooltip: {
+      title: (items) => items.length ? sayAt(items[0].parsed.x) : '',
+      label: (item) => `${item.dataset.label}: ${sayValue(item.parsed.y)}`,
+    },
+    legend: lines.length > 1,
+  });
+  options.plugins.tooltip.filter = (item) => !item.dataset.faint;
+  options.plugins.legend.labels.filter = (item, data) => !data.datasets[item.datasetIndex].faint;
+  options.plugins.legend.onClick = (event, item) => toggle(item.text);
   return {
     type: 'line',
-    data: {datasets: lines.map(({label, curve, color, dashed, dots}) => ({
-      label,
-      data: curve.points.map((point) => ({x: point[at], y: point[VALUE]})),
-      borderColor: color, backgroundColor: color,
-      borderWidth: dots ? 2 : 1.5,
-      borderDash: dashed ? [5, 4] : [],
-      pointRadius: dots && curve.points.length < 60 ? 3 : curve.points.length === 1 ? 3 : 0,
-      pointHitRadius: 6,
-    }))},
-    options: baseOptions({
-      x: {type: 'linear', title, ticks: axis === 'tokens' || axis === 'updates' ? say.axis : sayAt},
-      y: {type: logarithmic ? 'logarithmic' : 'linear', title: unit, ticks: say.axis,
-        zero},
-      tooltip: {
-        title: (items) => items.length ? `${sayAt(items[0].parsed.x)} ${at < 2 ? title : ''}` : '',
-        label: (item) => `${item.dataset.label}: ${say.short(item.parsed.y)}`,
-      },
-      legend: lines.length > 1,
-    }),
+    data: {datasets: [...lines.map((line) => dataset(line, line.points, false)),
+      ...lines.filter(({raw}) => raw).map((line) => dataset(line, line.raw, true))]},
+    options,
   };
 };
 
@@ -65,11 +98,12 @@ const barChart = ({names, groups, unit, sayValue, max, xTitle}) => ({
 
 const baseOptions = ({x, y, tooltip, legend}) => {
   const ink = styleOf('--soft'), line = styleOf('--line');
-  const scale = ({type, title, ticks, max, zero}) => ({
-    type, max, beginAtZero: Boolean(zero),
+  const scale = ({type, title, ticks, min, max, zero, step}) => ({
+    type, min, max, beginAtZero: Boolean(zero),
     title: {display: Boolean(title), text: title, color: ink},
     grid: {color: line, borderColor: line},
-    ticks: {color: ink, maxRotation: 40, autoSkipPadding: 12,
+    // Without ticks at the ends, which are rarely round.
+    ticks: {color: ink, maxRotation: 40, autoSkipPadding: 12, includeBounds: false, stepSize: step,
       ...(ticks ? {callback: (value) => ticks(value)} : {})},
   });
   return {
@@ -93,13 +127,13 @@ const addUp = (histograms) => {
 };
 
 // [{label, counts: Map}] as shares of 1, over all values that occur in any of them.
-const histogramChart = (groups, xTitle) => {
+const histogramChart = (groups, xTitle, unit) => {
   const values = [...new Set(groups.flatMap(({counts}) => [...counts.keys()]))];
   values.sort((a, b) => a - b);
   return barChart({
     names: values.map((value) => value === 256 ? '256 or more' : String(value)),
     xTitle,
-    unit: 'share',
+    unit,
     sayValue: say.percent,
     groups: groups.map(({label, counts, color}) => {
       const sum = [...counts.values()].reduce((a, b) => a + b, 0) || 1;

@@ -5,13 +5,34 @@
   const ASK_MS = 5000;
   const told = element('span', {id: 'live', class: 'soft', role: 'status'}, 'live');
   const pause = element('button', {type: 'button', id: 'pause', 'aria-pressed': 'false'}, 'pause');
+  const activity = element('p', {id: 'activity', class: 'soft', role: 'status'});
   document.getElementById('theme').before(told, pause);
+  document.querySelector('header').after(activity);
   document.getElementById('footer').replaceChildren('Made by leeway ',
     element('span', {id: 'version'}, shown.version), '. New data comes only from this program.');
 
   let source = null, asking = null, newest = null, ended = false, freeAt = 0, waiting = null;
   const paused = () => pause.getAttribute('aria-pressed') === 'true';
   const tell = (text) => { if (told.textContent !== text) told.textContent = text; };
+
+  // Whether the run goes on, as far as its server can know. Counts on between two events.
+  const NEWS_S = 60;
+  const tellActivity = () => {
+    const run = shown.runs[0];
+    const age = run.written_at === null ? null : Math.max(0, Date.now() / 1000 - run.written_at);
+    const texts = {
+      running: () => 'Running: this page comes from the program that trains it.',
+      unfinished: () => age === null ? 'Not started yet.' :
+        (age < NEWS_S ? 'Running in another program' : 'Cut off, or still running elsewhere') +
+          `: last event ${say.seconds(Math.round(age))} ago.`,
+      finished: () => 'The run has ended: it is finished.',
+      stopped: () => 'The run has ended before its last update; it can be resumed.',
+      diverged: () => 'The run has ended: it diverged.',
+    };
+    const text = texts[run.state]();
+    if (activity.textContent !== text) activity.textContent = text;
+  };
+  setInterval(tellActivity, ASK_MS);
 
   // Keeps opened details open, and the scroll position.
   const showKept = (data) => {
@@ -20,6 +41,7 @@
       .map((summary) => key(summary)));
     const at = scrollY;
     show(data);
+    tellActivity();
     for (const summary of document.querySelectorAll('section details > summary')) {
       if (open.has(key(summary))) summary.parentNode.open = true;
     }
@@ -90,5 +112,6 @@
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) { close(); } else { open(); draw(); }
   });
+  tellActivity();
   if (!document.hidden) open();
 }

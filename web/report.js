@@ -1,7 +1,8 @@
 // show(data) builds the page from the data that report_page() embedded. It may be called again with
 // newer data; the reader's choices stay.
 'use strict';
-const chosen = {axis: 'tokens', logarithmic: false, timeline: null};
+const chosen = {axis: 'tokens', measure: 'loss', part: 'whole', smooth: 0, logarithmic: false,
+  logarithmicX: false, hidden: new Set(), timeline: null};
 let shown = null;   // the data
 let charts = [];
 
@@ -25,63 +26,74 @@ const drawCharts = () => {
   }
 };
 
-const curveTable = (names) => () => ({
-  columns: ['run', 'curve', ...POINT_COLUMNS],
-  rows: shown.runs.flatMap((run) => names.flatMap(
-    (name) => run.curves[name].points.map((point) => [run.name, name, ...point]))),
-});
-const hasCurve = (names) => names.some(
-  (name) => shown.runs.some((run) => run.curves[name].points.length > 0));
-const thinnedText = (names) => {
-  const thinned = shown.runs.flatMap((run) => names.map((name) => run.curves[name]))
-    .filter((curve) => curve.thinned);
-  if (!thinned.length) return '';
-  const seen = Math.max(...thinned.map((curve) => curve.seen));
-  const most = Math.max(...thinned.map((curve) => curve.points.length));
-  return ` Thinned: ${say.count(most)} of ${say.count(seen)} points, smallest and largest kept.`;
+// More threads than cores: the time of a piece of work includes waiting for a core.
+const sharesCores = (run) => run.cores > 0 && run.threads > run.cores;
+const coresText = (run) => `${run.threads} threads on ${run.cores} core${run.cores > 1 ? 's' : ''}`;
+const waitingText = () => {
+  const runs = shown.runs.filter(sharesCores);
+  return runs.length ? ' Waiting for a core counts as busy: ' +
+    runs.map((run) => of(run, coresText(run))).join('; ') + '.' : '';
 };
 
-const curveLines = (names, words) => shown.runs.flatMap((run) => names.map((name, i) => ({
-  label: many() && names.length === 1 ? run.name : of(run, words[i]),
-  curve: run.curves[name],
-  color: many() ? runColor(run) : colorOf(i),
-  dashed: many() && i > 0,
-  dots: name === 'valid_loss',
-}))).filter(({curve}) => curve.points.length > 0);
-
-const curveCard = ({id, title, names, words, about, unit, tools, wide}) => {
-  if (!hasCurve(names)) return null;
-  return chartCard({id, title, about: about + thinnedText(names), csv: curveTable(names), tools,
-    wide}, () => lineChart({lines: curveLines(names, words), axis: chosen.axis, unit,
-    zero: id === 'lag', logarithmic: id === 'loss' && chosen.logarithmic}));
-};
-
-const headlineTable = () => ({
-  columns: ['run', 'validation loss', 'tokens/s', 'busy', 'averaging sent', 'of all-reduce',
-    'training loss', 'lag', 'replica spread', 'updates', 'tokens', 'time', 'state'],
-  rows: shown.runs.map((run) => {
+const headlineTable = () => {
+  const columns = ['run', 'validation loss, nats/token', 'perplexity',
+    'training loss, mean of 20 updates', 'tokens/s',
+    shown.runs.some(sharesCores) ? 'busy or waiting for a core' : 'busy', 'averaging sent',
+    'of all-reduce', 'lag, updates', 'replica spread', 'updates', 'progress', 'time left', 'epochs',
+    'learning rate', 'tokens', 'time', 'state'];
+  return {columns, rows: shown.runs.map((run) => {
     const head = run.headline;
     const cell = (key, words) => ({text: words(head[key]), value: head[key]});
+    const progress = progressOf(run);
+    const loss = cell('valid_loss', say.loss);
+    if (run.validated_on) loss.text += ` on ${run.validated_on}`;
     return [{text: run.name, value: run.name, color: many() ? runColor(run) : ''},
-      cell('valid_loss', say.loss), cell('tokens_per_second', say.count),
-      cell('busy', say.percent), cell('bytes_averaging', say.bytes),
-      cell('traffic_share', say.percent), cell('train_loss', say.loss),
+      loss, cell('perplexity', say.perplexity), cell('train_loss', say.loss),
+      cell('tokens_per_second', say.count), cell('busy', say.percent),
+      cell('bytes_averaging', say.bytes), cell('traffic_share', say.percent),
       cell('lag_mean', say.short), cell('consensus', say.percent), cell('updates', say.count),
-      cell('tokens', say.count), cell('seconds', say.seconds), run.state];
-  }),
-});
+      {text: say.percent(progress), value: progress}, cell('seconds_left', say.seconds),
+      cell('epochs', say.short), cell('learning_rate', say.short), cell('tokens', say.count),
+      cell('seconds', say.seconds), run.state];
+  })};
+};
+
+// Null: unknown.
+const progressOf = ({headline}) => headline.updates_wanted ?
+  Math.min(1, headline.updates / headline.updates_wanted) : null;
+const progressText = (run) => {
+  const head = run.headline, share = progressOf(run);
+  return [`update ${say.count(head.updates)}` + (share === null ? '' :
+    ` of ${say.count(head.updates_wanted)} (${(100 * share).toFixed(0)} %)`),
+  ...(head.epochs === null ? [] : [`${say.short(head.epochs)} epochs`]),
+  ...(head.seconds_left === null ? [] : [`about ${say.seconds(head.seconds_left)} left`]),
+  ].join(', ');
+};
+const progressBar = () => {
+  const run = shown.runs[0], share = progressOf(run);
+  if (share === null || (run.state !== 'running' && run.state !== 'unfinished')) return [];
+  return [element('div', {class: 'progress', role: 'progressbar', 'aria-valuemin': 0,
+    'aria-valuemax': 100, 'aria-valuenow': (100 * share).toFixed(0)},
+  element('div', {style: `width:${(100 * share).toFixed(2)}%`})),
+  element('p', {id: 'progress', class: 'soft'}, progressText(run))];
+};
 
 // The most important numbers, on a page about one run.
 const tiles = () => {
-  const head = shown.runs[0].headline;
+  const run = shown.runs[0], head = run.headline;
   const tile = (key, name, words) => element('div', {class: 'tile'},
     element('b', {'data-key': key, 'data-value': head[key]}, words(head[key])),
     element('span', {}, name));
   return element('div', {class: 'tiles'},
-    tile('valid_loss', 'validation loss', say.loss),
+    tile('valid_loss', 'validation loss, nats per token', say.loss),
+    tile('perplexity', 'perplexity of the validation text', say.perplexity),
+    tile('train_loss', 'training loss, mean of the last 20 updates', say.loss),
     tile('tokens_per_second', 'tokens/s', say.count),
-    tile('busy', 'busy', say.percent),
-    tile('traffic_share', 'of all-reduce bytes', say.percent));
+    tile('busy', sharesCores(run) ? `busy or waiting for a core (${coresText(run)})` : 'busy',
+      say.percent),
+    tile('traffic_share', 'of the bytes of an all-reduce', say.percent),
+    tile('epochs', 'epochs: times the text was read', say.short),
+    tile('learning_rate', 'learning rate', say.short));
 };
 
 const PURPOSES = ['activations', 'gradients', 'averaging', 'evaluation'];
@@ -103,7 +115,7 @@ const trafficTable = () => ({
 });
 
 const workerTable = () => ({
-  columns: ['run', 'replica', 'stage', 'busy', 'delay, mean', 'sent', 'pieces of work'],
+  columns: ['run', 'replica', 'stage', 'busy', 'mean delay, updates', 'sent', 'pieces of work'],
   rows: shown.runs.flatMap((run) => run.workers.map((worker) => {
     const counts = worker.delays.reduce((sum, [, count]) => sum + count, 0);
     const delays = worker.delays.reduce((sum, [delay, count]) => sum + delay * count, 0);
@@ -132,10 +144,11 @@ const busyCard = () => {
   const names = [...new Set(workers.map(key))].slice(0, BARS_MAX);
   const cut = new Set(workers.map(key)).size > BARS_MAX ? ` The first ${BARS_MAX} workers.` : '';
   return chartCard({id: 'busy', title: 'Busy share of each worker', csv: workerTable,
-    about: 'Share of the time from its first piece of work to its last update.' + cut},
+    about: 'Share of the time from its first piece of work to its last update.' + waitingText() +
+      cut},
   () => barChart({
     names: names.map((name) => name.replace('replica ', 'r').replace(', stage ', ' s')),
-    sayValue: say.percent, max: 1, xTitle: 'r: replica, s: stage',
+    sayValue: say.percent, max: 1, xTitle: 'r: replica, s: stage', unit: '% of the time',
     groups: shown.runs.map((run) => {
       const shares = new Map(run.workers.map((worker) => [key(worker), worker.busy]));
       return {label: run.name, color: many() ? runColor(run) : colorOf(0),
@@ -161,10 +174,10 @@ const countTable = (groups) => () => ({
   rows: groups().flatMap(({label, counts}) =>
     [...counts].map(([value, count]) => [label, value, count])),
 });
-const histogramCard = (id, title, about, groups) => {
+const histogramCard = (id, title, about, unit, groups) => {
   if (!groups().some(({counts}) => counts.size)) return null;
   return chartCard({id, title, about, csv: countTable(groups)},
-    () => histogramChart(groups(), 'updates'));
+    () => histogramChart(groups(), 'updates', unit));
 };
 const lagGroups = () => shown.runs.map((run) => (
   {label: run.name, color: many() ? runColor(run) : colorOf(0), counts: addUp([run.lags])}));
@@ -217,23 +230,11 @@ const timelineCard = () => {
   const made = card({id: 'timeline', title: 'Timeline', wide: true, csv: timelineTable,
     tools: many() ? [choose] : [],
     about: 'One row is one worker, and time runs to the right; a gap is waiting. ' +
+      (sharesCores(run) ? `Boxes include waiting for a core: ${coresText(run)}. ` : '') +
       'Ctrl + wheel zooms, dragging moves; hover over a box for details.'}, tools, picture,
   ...run.timeline_notes.map((note) => element('p', {class: 'soft'}, note)));
   startTimeline(made);
   return made;
-};
-
-const axisTools = () => {
-  const names = {tokens: 'tokens', time: 'time', averaged: 'bytes between replicas',
-    bytes: 'bytes', updates: 'updates'};
-  const choose = element('select', {id: 'axis', 'aria-label': 'against'},
-    ...Object.entries(names).map(([value, text]) => element('option',
-      value === chosen.axis ? {value, selected: ''} : {value}, 'against ' + text)));
-  choose.addEventListener('change', () => { chosen.axis = choose.value; drawCharts(); });
-  const box = element('input', {type: 'checkbox', id: 'logarithmic'});
-  box.checked = chosen.logarithmic;
-  box.addEventListener('change', () => { chosen.logarithmic = box.checked; drawCharts(); });
-  return [choose, element('label', {}, box, ' log')];
 };
 
 const comparisonCard = () => {
@@ -259,36 +260,29 @@ const happenedCard = () => {
   return card({id: 'happened', title: 'What happened', csv: () => table}, tableOf(table));
 };
 
-const cards = () => [
-  comparisonCard(),
-  card({id: 'runs', title: many() ? 'Runs' : 'Summary', csv: headlineTable, wide: true},
-    ...(many() ? [] : [tiles()]), tableOf(headlineTable())),
-  curveCard({id: 'loss', title: 'Loss', names: ['valid_loss', 'train_loss'],
-    words: ['validation', 'training'], wide: true, tools: axisTools(),
-    about: 'All curves on this page use the axis chosen here.'}),
-  busyCard(),
-  curveCard({id: 'speed', title: 'Speed', names: ['tokens_per_second'], words: ['tokens/s'],
-    unit: 'tokens/s', about: 'Mean of the last ten updates.'}),
-  histogramCard('delays', 'Delay of gradients',
-    'Updates between the weights a gradient was computed with and those it was applied to.',
-    delayGroups),
-  histogramCard('lags', 'Lag of merges', 'Updates between sending a part and merging its mean.',
-    lagGroups),
-  curveCard({id: 'spread', title: 'Replica spread', names: ['consensus'], words: ['spread'],
-    about: 'Distance of the replicas from their mean, relative to the norm of the weights.'}),
-  curveCard({id: 'sizes', title: 'Drift and correction', names: ['drift', 'correction'],
-    words: ['drift', 'correction'], about: 'Root mean squares at merges: local steps since the ' +
-      'part was sent, and the change made by the merge.'}),
-  curveCard({id: 'gradients', title: 'Gradient norm', names: ['gradient_norm'], words: ['norm'],
-    about: ''}),
-  curveCard({id: 'lag', title: 'Lag over the run', names: ['lag'], words: ['lag'],
-    unit: 'updates', about: 'Mean over the merges of an update.'}),
-  card({id: 'traffic', title: 'Traffic', csv: trafficTable}, tableOf(trafficTable())),
-  workersCard(),
-  timelineCard(),
-  happenedCard(),
-  configCard(),
-].filter(Boolean);
+const cards = () => {
+  const loss = lossCard();  // the first chart of the page
+  const {speed, rate, spread, sizes, gradients, lag} = curveCards();
+  return [
+    comparisonCard(),
+    card({id: 'runs', title: many() ? 'Runs' : 'Summary', csv: headlineTable, wide: true},
+      ...(many() ? [] : [...progressBar(), tiles()]), tableOf(withoutEmpty(headlineTable()))),
+    loss,
+    busyCard(),
+    speed,
+    histogramCard('delays', 'Delay of gradients',
+      'Updates between the weights a gradient was computed with and those it was applied to.',
+      '% of the gradients', delayGroups),
+    histogramCard('lags', 'Lag of merges', 'Updates between sending a part and merging its mean.',
+      '% of the merges', lagGroups),
+    rate, spread, sizes, gradients, lag,
+    card({id: 'traffic', title: 'Traffic', csv: trafficTable}, tableOf(trafficTable())),
+    workersCard(),
+    timelineCard(),
+    happenedCard(),
+    configCard(),
+  ].filter(Boolean);
+};
 
 function show(data) {
   shown = data;

@@ -12,21 +12,26 @@ const say = {
   count: (value) => value === null ? '–' : Math.round(value).toLocaleString('en'),
   loss: (value) => value === null ? '–' : value.toFixed(4),
   percent: (value) => value === null ? '–' : (100 * value).toFixed(1) + ' %',
-  share: (value) => Number((100 * value).toFixed(1)) + ' %',
+  percentShort: (value) => String(Number((100 * value).toPrecision(3))) + ' %',
+  share: (value) => Number((100 * value).toPrecision(3)) + ' %',
   short: (value) => value === null ? '–' : String(Number(value.toPrecision(4))),
   seconds: (value) => {
+    if (value === null) return '–';
     if (value < 120) return Number(value.toPrecision(3)) + ' s';
     const minutes = Math.round(value / 60);
-    return minutes < 120 ? minutes + ' min' : (minutes / 60).toFixed(1) + ' h';
+    if (minutes < 120) return minutes + ' min';
+    return minutes < 2880 ? (minutes / 60).toFixed(1) + ' h' : (minutes / 1440).toFixed(1) + ' d';
   },
   bytes: (value) => {
     if (value === null) return '–';
-    const units = ['bytes', 'kB', 'MB', 'GB', 'TB', 'PB'];
+    const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];  // as human_bytes() of src/base/human.h
     let power = 0;
-    for (; value >= 1000 && power + 1 < units.length; ++power) value /= 1000;
-    return (power ? value.toFixed(1) : value) + ' ' + units[power];
+    for (; value >= (power ? 999.95 : 1000) && power + 1 < units.length; ++power) value /= 1000;
+    return (power ? value.toFixed(1) : Math.round(value)) + ' ' + units[power];
   },
-  axis: (value) => Math.abs(value) >= 1e4 ?
+  perplexity: (value) => value === null ? '–' :
+    value < 100 ? value.toFixed(3) : say.count(value),
+  axis: (value) => Math.abs(value) >= 1e3 ?
     new Intl.NumberFormat('en', {notation: 'compact'}).format(value) : Number(value.toPrecision(3)),
 };
 
@@ -49,6 +54,13 @@ const cellValue = (cell) => {
 // A page about one run needs no column for it.
 const withoutRun = ({columns, rows}) => columns[0] === 'run' && !many() ?
   {columns: columns.slice(1), rows: rows.map((row) => row.slice(1))} : {columns, rows};
+
+// Only the columns in which some row has a value.
+const withoutEmpty = ({columns, rows}) => {
+  const filled = columns.map((_, i) => rows.some((row) => (cellValue(row[i]) ?? null) !== null));
+  return {columns: columns.filter((_, i) => filled[i]),
+    rows: rows.map((row) => row.filter((_, i) => filled[i]))};
+};
 
 const tableOf = (table) => {
   const {columns, rows} = withoutRun(table);

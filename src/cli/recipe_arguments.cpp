@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
 #include "base/process.h"
 #include "recipe/thread_check.h"
 #include "run/device.h"
+#include "terminal/say.h"
 
 namespace leeway::cli {
 
@@ -28,7 +28,7 @@ void add_set_option(CLI::App& command, RecipeArguments& arguments) {
 
 Result<LoadedRecipe> load_with_notes(const Path& recipe, const std::vector<std::string>& sets) {
   LEEWAY_ASSIGN(LoadedRecipe loaded, load_recipe(recipe, sets));
-  for (const std::string& note : loaded.notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : loaded.notes) say(fmt::format("note: {}\n", note));
   return loaded;
 }
 

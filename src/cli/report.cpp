@@ -13,9 +13,11 @@
 #include "base/text_table.h"
 #include "cli/commands.h"
 #include "cli/output_file.h"
+#include "drivers/threads/wall_clock.h"
 #include "report/report_csv.h"
 #include "report/run_follower.h"
 #include "report/tensorboard.h"
+#include "report/validation_groups.h"
 #include "report/verdict.h"
 #include "terminal/progress.h"
 
@@ -53,6 +55,9 @@ Result<std::vector<RunData>> read_runs(const std::vector<std::string>& folders) 
   std::vector<RunData> runs;
   for (const std::string& folder : folders) {
     LEEWAY_ASSIGN(RunData run, read_run(folder, limits_for(folders.size())));
+    if (run.state == RunState::kUnfinished && run.written_at) {
+      run.notes.push_back(unfinished_note(run, threads::unix_seconds()));
+    }
     runs.push_back(std::move(run));
   }
   name_runs(runs);
@@ -70,20 +75,35 @@ std::string or_dash(const std::optional<double>& value, const char* format, doub
 
 TextTable headline_table(const std::vector<RunData>& runs) {
   TextTable table;
-  table.header = {"run",      "state", "updates",        "valid loss",   "train loss",
+  const ValidationGroups groups = validation_groups(runs);
+  table.header = {"run",      "state", "updates",        "valid loss",   "train loss, last 20",
                   "tokens/s", "busy",  "averaging sent", "of all-reduce"};
-  for (const RunData& run : runs) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const RunData& run = runs[i];
     const Headline& headline = run.headline;
+    const std::string on = groups.letters[i].empty() ? "" : " on " + groups.letters[i];
     const auto averaging = headline.bytes[static_cast<size_t>(Purpose::kAveraging)];
     table.rows.push_back(
         {run.name, std::string(state_word(run.state)),
          human_count(static_cast<uint64_t>(headline.updates)),
-         or_dash(headline.valid_loss, "{:.4f}"), or_dash(headline.train_loss, "{:.4f}"),
+         or_dash(headline.valid_loss, "{:.4f}") + on, or_dash(headline.train_loss, "{:.4f}"),
          human_count(static_cast<uint64_t>(headline.tokens_per_second + 0.5)),
          or_dash(headline.busy, "{:.1f} %", 100), human_bytes(static_cast<uint64_t>(averaging)),
          or_dash(headline.traffic_share(), "{:.1f} %", 100)});
   }
   return table;
+}
+
+// What the table alone would not tell.
+std::vector<std::string> notes_on(const std::vector<RunData>& runs) {
+  std::vector<std::string> notes;
+  if (std::string note = validation_groups(runs).note; !note.empty()) notes.push_back(note);
+  for (const RunData& run : runs) {
+    if (!run.cores.shared()) continue;
+    notes.push_back(
+        fmt::format("busy of {} includes waiting for a core: {}", run.name, run.cores.text()));
+  }
+  return notes;
 }
 
 Status write_csv(const Path& folder, const std::vector<RunData>& runs) {
@@ -117,12 +137,16 @@ Status write_tensorboard(const Path& folder, const std::vector<RunData>& runs) {
 }
 
 void print_json(const std::vector<RunData>& runs, const Path& page) {
+  const ValidationGroups groups = validation_groups(runs);
   nlohmann::ordered_json json = {{"page", page.string()}};
   json["runs"] = nlohmann::ordered_json::array();
   for (const RunData& run : runs) {
     nlohmann::ordered_json row = {
         {"run", run.name}, {"folder", run.folder}, {"state", state_word(run.state)}};
     row.update(to_json(run.headline));
+    row["cores"] = run.cores.cores;
+    row["threads"] = run.cores.threads;
+    row["validated_on"] = groups.letters[json["runs"].size()];
     row["notes"] = run.notes;
     json["runs"].push_back(std::move(row));
   }
@@ -134,7 +158,9 @@ void print_text(const std::vector<RunData>& runs, const ReportArguments& argumen
   for (const RunData& run : runs) {
     for (const std::string& note : run.notes) fmt::print(stderr, "note: {}: {}\n", run.name, note);
   }
+  for (const std::string& note : notes_on(runs)) fmt::print(stderr, "note: {}\n", note);
   fmt::print("{}", table_text(headline_table(runs)));
+  fmt::print("train loss: mean of the last 20 updates; losses in nats per token\n");
   if (!arguments.against.empty()) {
     for (const std::string& line : verdict(runs.front(), runs.back())) fmt::print("{}\n", line);
   }
@@ -185,7 +211,7 @@ void add_report(CLI::App& app, Action& chosen) {
   const auto arguments = std::make_shared<ReportArguments>();
   command->add_option("RUN", arguments->runs, "Run folders")->required();
   command->add_option("--against", arguments->against,
-                      "Run to compare the first one with: loss, bytes and busy share");
+                      "Run to compare the first one with: loss, speed, bytes and busy share");
   command->add_option(
       "--out", arguments->out,
       "Report file, .html [RUN/report.html; for several runs, report.html beside the first]");

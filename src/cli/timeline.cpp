@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/output_file.h"
 #include "cli/validators.h"
+#include "report/cores.h"
 #include "report/layout.h"
 #include "report/stage_table.h"
 #include "report/timeline_svg.h"
@@ -116,6 +117,10 @@ Status run(const TimelineArguments& arguments) {
   const std::string title = fmt::format("Timeline of {}", folder.string());
   LEEWAY_TRY(write_atomically(out, timeline_svg(drawing, title, SvgUse::kFile)));
   for (const std::string& note : notes(history, drawing)) fmt::print(stderr, "note: {}\n", note);
+  if (const CoresUsed cores = read_cores(folder); cores.shared()) {
+    fmt::print(stderr, "note: boxes and busy shares include waiting for a core: {}\n",
+               cores.text());
+  }
   fmt::print("{}: {}\ndrawn: {}\n\n", folder.string(), summary(history), join_windows(windows));
   fmt::print("{}", table_text(stage_text(measure_stages(history, spans), window_headers(windows))));
   fmt::print("bubbles: idle share after warm-up, whole run; delay: in updates, mean and max\n");

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -148,8 +149,10 @@ std::string summary_lines(const TrainingSummary& summary, const Path& folder) {
       human_count(json["parameters"].get<uint64_t>()), human_count(json["tokens"].get<uint64_t>()),
       human_seconds(json["seconds"].get<double>()),
       human_count(static_cast<uint64_t>(json["tokens_per_second"].get<double>())));
-  lines += fmt::format("train loss {}, validation loss {}\n", number("train_loss"),
-                       number("valid_loss"));
+  lines +=
+      fmt::format("train loss {} (mean of the last {}), validation loss {}\n", number("train_loss"),
+                  counted(std::min<int64_t>(20, json["updates"].get<int64_t>()), "update"),
+                  number("valid_loss"));
   if (json["replicas"].get<int64_t>() > 1) lines += averaging_lines(json);
   return lines + fmt::format("run folder {}\n", folder.string());
 }

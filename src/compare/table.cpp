@@ -5,12 +5,12 @@
 
 #include <algorithm>
 
+#include "base/human.h"
+
 namespace leeway {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double kMillion = 1e6;
 
 // "12,345"
 std::string grouped(int64_t number) {
@@ -30,7 +30,8 @@ std::vector<std::string> columns_of(const ComparisonPlan& plan) {
   if (plan.comparison.rates.size() > 1) {
     for (const double rate : plan.comparison.rates) columns.push_back(fmt::format("x{:g}", rate));
   }
-  for (const char* name : {"averaging MB", "of all-reduce", "pipeline MB", "busy", "tokens/s"}) {
+  for (const char* name :
+       {"averaging sent", "of all-reduce", "pipeline sent", "busy", "tokens/s"}) {
     columns.emplace_back(name);
   }
   if (plan.comparison.target_loss > 0)
@@ -114,13 +115,11 @@ std::vector<Cell> cells_of(const ComparisonRow& row, const ComparisonResults& re
     cells.resize(columns_of(plan).size());
     return cells;
   }
-  const auto megabytes = [](double bytes) {
-    return cell_of(fmt::format("{:.1f}", bytes / kMillion), bytes / kMillion);
-  };
-  cells.push_back(megabytes(row.bytes_averaging));
+  const auto sent = [](double bytes) { return cell_of(shown_bytes(bytes), bytes); };
+  cells.push_back(sent(row.bytes_averaging));
   cells.push_back(row.bytes_allreduce > 0 ? share_cell(row.bytes_averaging / row.bytes_allreduce)
                                           : Cell());
-  cells.push_back(megabytes(row.bytes_pipeline));
+  cells.push_back(sent(row.bytes_pipeline));
   cells.push_back(share_cell(row.busy));
   cells.push_back(
       cell_of(grouped(static_cast<int64_t>(row.tokens_per_second)), row.tokens_per_second));
@@ -161,6 +160,19 @@ std::string fairness(const ComparisonPlan& plan) {
                      grouped(run_tokens(recipe)), grouped(recipe.run.updates));
 }
 
+// Not all of it was work if the workers of a run had to share cores.
+std::string cores_note(const ComparisonResults& results) {
+  for (const RunOutcome& outcome : results.outcomes) {
+    if (!outcome.summary.is_object()) continue;  // it failed
+    const int64_t cores = outcome.summary.value("cores", int64_t{0});
+    const int64_t threads = outcome.summary.value("threads", int64_t{0});
+    if (cores == 0 || threads <= cores) continue;
+    return fmt::format("Busy shares include waiting for a core, up to {} on {}.",
+                       counted(threads, "thread"), counted(cores, "core"));
+  }
+  return "";
+}
+
 std::vector<std::string> notes_of(const ComparisonResults& results) {
   const ComparisonPlan& plan = results.plan;
   std::vector<std::string> notes;
@@ -191,6 +203,7 @@ std::vector<std::string> notes_of(const ComparisonResults& results) {
   }
   if (simulated > 0 && simulated == std::ssize(plan.runs))
     notes.push_back(timed + " are in simulated time (run.driver = sim).");
+  if (std::string note = cores_note(results); !note.empty()) notes.push_back(std::move(note));
   notes.push_back(fmt::format("Made by: {}", results.command));
   return notes;
 }

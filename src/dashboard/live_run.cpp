@@ -101,6 +101,9 @@ Snapshot LiveRun::make_snapshot() const {
   const bool over = run.state == RunState::kDiverged ||  // diverged runs have no summary
                     (run.state != RunState::kUnfinished && has_summary);
   made.ended = writer_ == RunWriter::kAnother && over;
+  if (follower_ && writer_ == RunWriter::kThisProgram && run.state != RunState::kDiverged) {
+    run.state = RunState::kRunning;  // though the folder may have the end of an earlier session
+  }
   made.runs.push_back(std::move(run));
   if (!folder_.empty()) name_runs(made.runs);
   made.title = "Run " + made.runs.front().name;

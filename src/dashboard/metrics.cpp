@@ -70,6 +70,11 @@ std::optional<double> newest(const RunData& run, Curve curve) {
   return points.back().value;
 }
 
+std::optional<double> progress_of(const Headline& headline) {
+  if (headline.updates_wanted.value_or(0) <= 0) return std::nullopt;
+  return static_cast<double>(headline.updates) / static_cast<double>(*headline.updates_wanted);
+}
+
 std::vector<Label> labels_of(const WorkerData& worker) {
   return {{"replica", std::to_string(worker.worker.replica.value)},
           {"stage", std::to_string(worker.worker.stage.value)}};
@@ -77,7 +82,8 @@ std::vector<Label> labels_of(const WorkerData& worker) {
 
 void add_workers(Text& text, const RunData& run) {
   if (run.workers.empty()) return;
-  text.begin("busy_share", "gauge", "Share of the time a worker was busy, 0 to 1.");
+  text.begin("busy_share", "gauge",
+             "Share of the time a worker was busy, or waited for a core, 0 to 1.");
   for (const WorkerData& worker : run.workers) {
     if (const auto share = worker.busy.share()) text.add(number_text(*share), labels_of(worker));
   }
@@ -117,8 +123,13 @@ std::string metrics_text(const RunData& run) {
   text.counter("updates_total", "Updates completed by every worker.", headline.updates);
   text.counter("tokens_total", "Tokens trained on.", headline.tokens);
   text.gauge("seconds", "Duration of the run so far.", headline.seconds);
-  text.gauge("train_loss", "Training loss, mean of the last 20 updates.", headline.train_loss);
-  text.gauge("valid_loss", "Latest validation loss.", headline.valid_loss);
+  text.gauge("train_loss", "Training loss, mean of the last 20 updates, nats per token.",
+             headline.train_loss);
+  text.gauge("valid_loss", "Latest validation loss, nats per token.", headline.valid_loss);
+  text.gauge("learning_rate", "Learning rate of the last update.", headline.learning_rate);
+  text.gauge("epochs", "Times the training text was read.", headline.epochs);
+  text.gauge("progress", "Updates done over updates wanted, 0 to 1.", progress_of(headline));
+  text.gauge("seconds_left", "Time left at the mean speed so far.", headline.seconds_left);
   text.gauge("tokens_per_second", "Speed, mean of the last ten updates.",
              newest(run, Curve::kTokensPerSecond));
   text.gauge("gradient_norm", "Latest gradient norm.", newest(run, Curve::kGradientNorm));

@@ -107,9 +107,10 @@ std::string stability_text(const Recipe& recipe) {
   const auto limit = stability_limit(options);
   if (!limit) return "";
   return fmt::format(
-      "  in flight  {:.3g} rounds of each weight (lag * fraction / interval); {} is stable up to "
+      "  in flight  {:.3g} {} of each weight (lag * fraction / interval); {} is stable up to "
       "{:.3g}\n",
-      rounds_in_flight(options), word_of(averaging.correction), *limit);
+      rounds_in_flight(options), rounds_in_flight(options) == 1 ? "round" : "rounds",
+      word_of(averaging.correction), *limit);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "report/text.h"
+#include "report/validation_groups.h"
 #include "report/web_files.h"
 
 namespace leeway {
@@ -34,8 +35,13 @@ Json page_data(const std::vector<RunData>& runs, const PageOptions& options) {
   Json json = {{"format", 1}, {"version", LEEWAY_VERSION}, {"title", options.title}};
   json["notes"] = options.notes;
   json["comparison"] = options.comparison;
+  const ValidationGroups groups = validation_groups(runs);
+  if (!groups.note.empty()) json["notes"].push_back(groups.note);
   json["runs"] = Json::array();
-  for (const RunData& run : runs) json["runs"].push_back(to_json(run));
+  for (size_t i = 0; i < runs.size(); ++i) {
+    json["runs"].push_back(to_json(runs[i]));
+    json["runs"].back()["validated_on"] = groups.letters[i];
+  }
   return json;
 }
 
@@ -43,7 +49,7 @@ std::string report_page(const std::vector<RunData>& runs, const PageOptions& opt
   const std::string title = escaped(options.title);
   const std::string data = script_safe(page_data(runs, options));
   const std::string live = "<script>" + std::string(kLiveScript) + "</script>\n";
-  const std::array<std::pair<std::string_view, std::string_view>, 10> parts = {{
+  const std::array<std::pair<std::string_view, std::string_view>, 11> parts = {{
       {"{{connect}}", options.live ? "; connect-src 'self'" : ""},
       {"{{title}}", title},
       {"{{report.css}}", kReportStyle},
@@ -52,6 +58,7 @@ std::string report_page(const std::vector<RunData>& runs, const PageOptions& opt
       {"{{timeline.js}}", kTimelineScript},
       {"{{tables.js}}", kTablesScript},
       {"{{charts.js}}", kChartsScript},
+      {"{{curves.js}}", kCurvesScript},
       {"{{report.js}}", kReportScript},
       {"{{live.js}}", options.live ? std::string_view(live) : ""},
   }};

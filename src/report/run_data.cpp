@@ -1,6 +1,11 @@
 #include "report/run_data.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
+
+#include "base/human.h"
 
 namespace leeway {
 namespace {
@@ -8,11 +13,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, kCurves> kCurveWords = {
-    "train_loss", "valid_loss", "gradient_norm", "tokens_per_second",
-    "consensus",  "drift",      "correction",    "lag"};
+    "train_loss", "valid_loss", "gradient_norm", "tokens_per_second", "consensus",
+    "drift",      "correction", "lag",           "learning_rate"};
 
-constexpr std::array<std::string_view, 4> kStateWords = {"finished", "stopped", "diverged",
-                                                         "unfinished"};
+constexpr std::array<std::string_view, 5> kStateWords = {"finished", "stopped", "diverged",
+                                                         "unfinished", "running"};
 
 template <class T>
 Json or_null(const std::optional<T>& value) {
@@ -59,6 +64,19 @@ std::optional<double> Headline::traffic_share() const {
          static_cast<double>(*bytes_allreduce);
 }
 
+std::optional<double> Headline::perplexity() const {
+  return valid_loss ? std::optional(std::exp(*valid_loss)) : std::nullopt;
+}
+
+std::string unfinished_note(const RunData& run, double now) {
+  std::string note = "the run has not ended: it was cut off, or is still running elsewhere";
+  if (run.written_at) {
+    note += fmt::format("; last event {} ago", human_seconds(std::max(0.0, now - *run.written_at)));
+  }
+  if (run.cut) note += "; an incomplete line at the end of its events.jsonl is left out";
+  return note;
+}
+
 std::string RunData::setting(std::string_view key) const {
   for (const auto& [name_of, value] : config) {
     if (name_of == key) return value;
@@ -73,7 +91,12 @@ Json to_json(const Headline& headline) {
                {"valid_loss", or_null(headline.valid_loss)},
                {"seconds", headline.seconds},
                {"tokens_per_second", headline.tokens_per_second},
-               {"busy", or_null(headline.busy)}};
+               {"busy", or_null(headline.busy)},
+               {"perplexity", or_null(headline.perplexity())},
+               {"updates_wanted", or_null(headline.updates_wanted)},
+               {"seconds_left", or_null(headline.seconds_left)},
+               {"epochs", or_null(headline.epochs)},
+               {"learning_rate", or_null(headline.learning_rate)}};
   for (int i = 0; i < kPurposes; ++i) {
     json["bytes_" + std::string(purpose_word(static_cast<Purpose>(i)))] =
         headline.bytes[static_cast<size_t>(i)];
@@ -90,7 +113,11 @@ Json to_json(const RunData& run) {
                {"folder", run.folder},
                {"version", run.version},
                {"state", state_word(run.state)},
-               {"headline", to_json(run.headline)}};
+               {"headline", to_json(run.headline)},
+               {"train_tokens", run.train_tokens},
+               {"cores", run.cores.cores},
+               {"threads", run.cores.threads},
+               {"written_at", or_null(run.written_at)}};
   json["config"] = Json::object();
   for (const auto& [key, value] : run.config) json["config"][key] = value;
   json["curves"] = Json::object();

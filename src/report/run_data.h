@@ -13,6 +13,7 @@
 
 #include "base/ids.h"
 #include "events/traffic.h"
+#include "report/cores.h"
 #include "report/series.h"
 #include "report/stage_table.h"
 
@@ -27,8 +28,9 @@ enum class Curve {
   kDrift,
   kCorrection,
   kLag,
+  kLearningRate,
 };
-inline constexpr int kCurves = 8;
+inline constexpr int kCurves = 9;
 std::string_view curve_word(Curve curve);  // "train_loss"
 
 // How often each value occurred; values above kMax count as kMax.
@@ -51,8 +53,9 @@ struct WorkerData {
   Histogram delays = {};  // of backwards
 };
 
-// Diverged: an update had a loss or gradient that is not finite. Unfinished: in progress or killed.
-enum class RunState { kFinished, kStopped, kDiverged, kUnfinished };
+// Diverged: an update had a loss or gradient that is not finite. Unfinished: in progress elsewhere
+// or cut off. Running: this program is training it.
+enum class RunState { kFinished, kStopped, kDiverged, kUnfinished, kRunning };
 std::string_view state_word(RunState state);
 
 // A run's row in the table of runs. From summary.json if the run has ended, otherwise from the log
@@ -64,13 +67,18 @@ struct Headline {
   std::optional<double> valid_loss = {};
   double seconds = 0;
   double tokens_per_second = 0;
-  std::optional<double> busy = {};  // mean over the stages
+  std::optional<int64_t> updates_wanted = {};  // run.updates
+  std::optional<double> seconds_left = {};     // at the mean speed of this session; none: has ended
+  std::optional<double> epochs = {};           // times the training text was read
+  std::optional<double> learning_rate = {};    // of the last update
+  std::optional<double> busy = {};             // mean over the stages
   std::array<int64_t, kPurposes> bytes = {};
   std::optional<int64_t> bytes_allreduce = {};  // what it would have sent; none: one replica
   std::optional<double> lag_mean = {};
   std::optional<double> consensus = {};
 
   std::optional<double> traffic_share() const;  // averaging bytes relative to all-reduce
+  std::optional<double> perplexity() const;     // of the validation text
 };
 
 // What a validation loss was measured on; two losses can be compared if this is equal. Empty or 0:
@@ -88,6 +96,10 @@ struct RunData {
   RunState state = RunState::kUnfinished;
   Headline headline = {};
   ValidationData validation = {};
+  CoresUsed cores = {};
+  int64_t train_tokens = 0;               // tokens of the training text; 0: unknown
+  std::optional<double> written_at = {};  // when the log was last written, in seconds since 1970
+  bool cut = false;                       // the log ends in an incomplete line, which is left out
   std::vector<std::pair<std::string, std::string>> config = {};  // "mesh.stages", "4"
   std::vector<Series> curves = std::vector<Series>(kCurves);
   std::vector<WorkerData> workers = {};          // ascending replica, then stage
@@ -100,6 +112,10 @@ struct RunData {
   const Series& curve(Curve which) const { return curves[static_cast<size_t>(which)]; }
   std::string setting(std::string_view key) const;  // "" if not set
 };
+
+// For a run that has not ended: that it may be running elsewhere, and when it last wrote something.
+// `now`: in seconds since 1970.
+std::string unfinished_note(const RunData& run, double now);
 
 // What the page's script reads; docs/report.md describes it.
 nlohmann::ordered_json to_json(const RunData& run);

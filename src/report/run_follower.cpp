@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -72,6 +74,42 @@ std::string plain_text(const Value& value) {
 }
 
 Path log_of(const Path& folder) { return folder / "events.jsonl"; }
+
+template <class Number>
+std::optional<Number> number_in(const std::string& text) {
+  Number value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> written_at(const Path& file) {
+  std::error_code code;
+  const auto time = std::filesystem::last_write_time(file, code);
+  if (code) return std::nullopt;
+  const auto since = std::chrono::file_clock::to_sys(time).time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+// How far the run is: what follows from its log and its configuration together.
+void add_progress(RunData& data, const RunReader& reader) {
+  Headline& headline = data.headline;
+  Series& rates = data.curves[static_cast<size_t>(Curve::kLearningRate)];
+  const auto rate = number_in<double>(data.setting("optimizer.rate"));
+  rates = rate ? reader.learning_rate(*rate) : Series();
+  if (const auto points = rates.points(); !points.empty()) {
+    headline.learning_rate = points.back().value;
+  }
+  headline.updates_wanted = number_in<int64_t>(data.setting("run.updates"));
+  if (data.train_tokens > 0) {
+    headline.epochs = static_cast<double>(headline.tokens) / static_cast<double>(data.train_tokens);
+  }
+  const auto seconds = reader.seconds_per_update();
+  if (data.state == RunState::kUnfinished && headline.updates_wanted && seconds) {
+    const int64_t left = std::max<int64_t>(0, *headline.updates_wanted - headline.updates);
+    headline.seconds_left = static_cast<double>(left) * *seconds;
+  }
+}
 
 }  // namespace
 
@@ -154,17 +192,11 @@ RunData RunFollower::data() const {
   data.config = config_;
   data.notes.insert(data.notes.begin(), notes_.begin(), notes_.end());
   if (!has_log_) data.notes.push_back("there is no events.jsonl, so there are no curves");
-  if (cut_) {
-    data.notes.push_back(
-        "events.jsonl ends in an incomplete line, which is left out (the run is in progress or was "
-        "killed)");
-  }
+  data.cut = cut_;
+  data.written_at = written_at(log_of(folder_));
   estimate_allreduce(data, reader_->parameters());
   add_summary(data, folder_, has_log_);
-  if (has_log_ && data.state == RunState::kUnfinished) {
-    data.notes.push_back(
-        "the run has not ended (it is in progress or was killed); this is its state so far");
-  }
+  add_progress(data, *reader_);
   if (data.state == RunState::kDiverged) {
     data.notes.push_back(
         "the run diverged: it stopped at an update whose loss or gradient is not finite; this is "

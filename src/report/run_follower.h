@@ -18,6 +18,7 @@ class RunFollower {
   // Reads complete lines added since the last call; returns whether there were any. A log that was
   // replaced or continued by --resume is read from its start. Errors name file and line.
   Result<bool> poll();
+  // Says nothing about whether an unfinished run still goes on: see unfinished_note().
   RunData data() const;
 
  private:

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <numeric>
 
+#include "base/human.h"
 #include "events/event_log.h"
 #include "report/work_history.h"
 
@@ -55,15 +57,8 @@ Status RunReader::add(std::string_view line) {
   if (kind == "update") updated(event);
   if (kind == "evaluated") evaluated(event);
   if (kind == "resumed") resumed(event);
-  if (kind == "started") {
-    data_.version = event.text("version").value_or("");
-    data_.validation.text_hash = event.text("valid_hash").value_or("");
-    data_.validation.tokenizer_hash = event.text("tokenizer_hash").value_or("");
-    parameters_ = event.integer("parameters").value_or(0);
-  }
-  if (kind == "changed") {
-    happened(fmt::format("update {}: changed {}", update, event.text("change").value_or("")));
-  }
+  if (kind == "started") started(event);
+  if (kind == "changed") changed(event);
   if (kind == "diverged") {
     data_.state = RunState::kDiverged;
     happened(fmt::format("update {}: diverged", update + 1));
@@ -84,6 +79,42 @@ Status RunReader::add(std::string_view line) {
   return {};
 }
 
+void RunReader::started(const Event& event) {
+  data_.version = event.text("version").value_or("");
+  data_.validation.text_hash = event.text("valid_hash").value_or("");
+  data_.validation.tokenizer_hash = event.text("tokenizer_hash").value_or("");
+  data_.cores = cores_of(event);
+  data_.train_tokens = event.integer("train_tokens").value_or(0);
+  parameters_ = event.integer("parameters").value_or(0);
+}
+
+void RunReader::changed(const Event& event) {
+  const int64_t update = event.integer("update").value_or(0);
+  const std::string change = event.text("change").value_or("");
+  happened(fmt::format("update {}: changed {}", update, change));
+  constexpr std::string_view kRate = "optimizer.rate was ";
+  double before = 0;
+  if (!change.starts_with(kRate)) return;
+  const char* text = change.data() + kRate.size();
+  const auto [end, code] = std::from_chars(text, change.data() + change.size(), before);
+  if (code == std::errc()) rate_changes_.push_back({update, before});
+}
+
+Series RunReader::learning_rate(double rate) const {
+  return data_.curve(Curve::kLearningRate).mapped([&](const Point& factor) {
+    for (const RateChange& change : rate_changes_) {
+      if (factor.at.update <= change.update) return factor.value * change.before;
+    }
+    return factor.value * rate;
+  });
+}
+
+std::optional<double> RunReader::seconds_per_update() const {
+  if (!session_begin_ || now_.update <= session_begin_->update) return std::nullopt;
+  return (now_.seconds - session_begin_->seconds) /
+         static_cast<double>(now_.update - session_begin_->update);
+}
+
 void RunReader::happened(std::string text) {
   if (data_.happened.size() < kHappenedMax) data_.happened.push_back(std::move(text));
 }
@@ -91,7 +122,9 @@ void RunReader::happened(std::string text) {
 void RunReader::resumed(const Event& event) {
   ++session_;
   data_.state = RunState::kUnfinished;
+  if (const CoresUsed cores = cores_of(event); cores.cores > 0) data_.cores = cores;
   recent_.clear();
+  session_begin_.reset();
   for (auto& [worker, tally] : tallies_) {
     tally.data.busy = tally.total();
     tally.begin = tally.end = tally.busy = tally.busy_at_end = Nanos{};
@@ -177,6 +210,8 @@ void RunReader::updated(const Event& event) {
     if (recent_losses_.size() > kRecentLosses) recent_losses_.pop_front();
   }
   if (const auto norm = event.number("gradient_norm")) put(Curve::kGradientNorm, now_, *norm);
+  if (const auto factor = event.number("rate_factor")) put(Curve::kLearningRate, now_, *factor);
+  if (!session_begin_) session_begin_ = now_;
   if (recent_.empty()) recent_.push_back(before);
   recent_.push_back(now_);
   if (recent_.size() > kSpeedUpdates + 1) recent_.pop_front();
@@ -228,7 +263,7 @@ RunData RunReader::data() const {
   if (busy.count > 0) headline.busy = busy.sum / static_cast<double>(busy.count);
   if (unreadable_ > 0) {
     data.notes.push_back(
-        fmt::format("{} pieces of work are left out: {}", unreadable_, why_unreadable_));
+        fmt::format("left out: {} of work: {}", counted(unreadable_, "piece"), why_unreadable_));
   }
   data.timeline = pieces_.svg(limits_.boxes_max, data.timeline_notes);
   const bool thinned = std::any_of(data.curves.begin(), data.curves.end(),

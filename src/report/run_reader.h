@@ -33,6 +33,10 @@ class RunReader {
   // Everything but name, configuration and summary. Draws the timeline at each call.
   RunData data() const;
   int64_t parameters() const { return parameters_; }
+  // `rate`: optimizer.rate of the last session. Earlier sessions may have had another one.
+  Series learning_rate(double rate) const;
+  // How long one update takes, mean of this session; none: no update yet.
+  std::optional<double> seconds_per_update() const;
 
  private:
   struct Tally {  // of one worker; times are of the current session
@@ -53,7 +57,15 @@ class RunReader {
     }
   };
 
+  // A resumed run may change optimizer.rate: what it was up to this update.
+  struct RateChange {
+    int64_t update = 0;
+    double before = 0;
+  };
+
   bool superseded(const Event& event) const;
+  void started(const Event& event);
+  void changed(const Event& event);
   void resumed(const Event& event);
   void worked(const Event& event);
   void count_bytes(const WorkRecord& record);
@@ -73,6 +85,8 @@ class RunReader {
   RunData data_;
   int64_t parameters_ = 0;
   Standing now_;
+  std::optional<Standing> session_begin_;  // the first update of this session
+  std::vector<RateChange> rate_changes_;
   double tokens_per_update_ = 0;
   std::map<WorkerId, Tally> tallies_;
   PieceKeeper pieces_;

@@ -1,6 +1,7 @@
 #include "report/series.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace leeway {
 namespace {
@@ -37,6 +38,19 @@ void Series::add(const Point& point) {
     if (buckets_.back().count < stride_) return join(buckets_.back(), one);
   }
   buckets_.push_back(one);
+}
+
+Series Series::mapped(const std::function<double(const Point&)>& value) const {
+  Series made = *this;
+  const auto change = [&](Point& point) { point.value = value(point); };
+  change(made.first_);
+  change(made.last_);
+  for (Bucket& bucket : made.buckets_) {
+    change(bucket.smallest);
+    change(bucket.largest);
+    if (bucket.largest.value < bucket.smallest.value) std::swap(bucket.largest, bucket.smallest);
+  }
+  return made;
 }
 
 std::vector<Point> Series::points() const {

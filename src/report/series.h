@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace leeway {
@@ -34,6 +35,8 @@ class Series {
   int64_t seen() const { return seen_; }
   bool thinned() const { return stride_ > 1; }
   std::vector<Point> points() const;
+  // The same curve with other values; of each bucket, the points that were kept stay.
+  Series mapped(const std::function<double(const Point&)>& value) const;
 
  private:
   struct Bucket {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/human.h"
+
 namespace leeway {
 namespace {
 
@@ -50,21 +52,7 @@ std::string percent(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f} %", *share * 100.0) : "-";
 }
 
-// One unit per column, so that its numbers can be compared at a glance.
-struct Unit {
-  const char* name;
-  double bytes;
-};
-
-Unit unit_for(double bytes_max) {
-  Unit unit{"bytes", 1.0};
-  for (const Unit larger : {Unit{"kB", 1e3}, Unit{"MB", 1e6}, Unit{"GB", 1e9}, Unit{"TB", 1e12}}) {
-    if (bytes_max >= larger.bytes) unit = larger;
-  }
-  return unit;
-}
-
-std::vector<std::string> cells(const StageRow& row, const std::string& name, const Unit& unit) {
+std::vector<std::string> cells(const StageRow& row, const std::string& name) {
   const auto share = row.after_warmup.share();
   std::vector<std::string> text = {name};
   for (const BusyTime& drawn : row.drawn) text.push_back(percent(drawn.share()));
@@ -72,7 +60,7 @@ std::vector<std::string> cells(const StageRow& row, const std::string& name, con
   text.push_back(percent(share ? std::optional(1.0 - *share) : std::nullopt));
   text.push_back(row.delay_mean() ? fmt::format("{:.2f}", *row.delay_mean()) : "-");
   text.push_back(fmt::format("{}", row.delay_max));
-  text.push_back(fmt::format("{:.{}f}", row.bytes_sent / unit.bytes, unit.bytes > 1.0 ? 1 : 0));
+  text.push_back(shown_bytes(row.bytes_sent));
   return text;
 }
 
@@ -155,18 +143,15 @@ StageRow total(const std::vector<StageRow>& rows) {
 }
 
 TextTable stage_text(const std::vector<StageRow>& rows, const std::vector<std::string>& windows) {
-  const StageRow sum = total(rows);
-  const Unit unit = unit_for(sum.bytes_sent);
   TextTable table;
   table.header = {"stage"};
   table.header.insert(table.header.end(), windows.begin(), windows.end());
-  for (const char* name : {"after warm-up", "bubbles", "delay", "max"})
+  for (const char* name : {"after warm-up", "bubbles", "delay", "max", "sent"})
     table.header.push_back(name);
-  table.header.push_back(fmt::format("sent, {}", unit.name));
   for (const StageRow& row : rows) {
-    table.rows.push_back(cells(row, fmt::format("{}", row.stage.value), unit));
+    table.rows.push_back(cells(row, fmt::format("{}", row.stage.value)));
   }
-  if (rows.size() > 1) table.rows.push_back(cells(sum, "all", unit));
+  if (rows.size() > 1) table.rows.push_back(cells(total(rows), "all"));
   return table;
 }
 

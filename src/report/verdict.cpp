@@ -2,30 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <cmath>
+
+#include "base/human.h"
+#include "report/validation_groups.h"
 
 namespace leeway {
 namespace {
 
-// How the two validations differ, of what is known about both.
-std::string differences(const RunData& run, const RunData& against) {
-  const auto windows = [](const RunData& of) {
-    return of.validation.windows > 0 ? fmt::format("{}", of.validation.windows) : "";
-  };
-  const std::array<std::array<std::string, 3>, 4> facts = {{
-      {"text", run.validation.text_hash, against.validation.text_hash},
-      {"tokenizer", run.validation.tokenizer_hash, against.validation.tokenizer_hash},
-      {"context", run.setting("model.context"), against.setting("model.context")},
-      {"number of windows", windows(run), windows(against)},
-  }};
-  std::string text;
-  for (const auto& [name, own, other] : facts) {
-    if (own.empty() || other.empty() || own == other) continue;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
-  }
-  return text;
+std::string count_text(int64_t count) {
+  return human_count(static_cast<uint64_t>(std::max<int64_t>(0, count)));
 }
+
+bool simulated(const RunData& run) { return run.setting("run.driver") == "sim"; }
 
 std::string loss_line(const RunData& run, const RunData& against) {
   const auto& own = run.headline.valid_loss;
@@ -33,31 +23,83 @@ std::string loss_line(const RunData& run, const RunData& against) {
   if (!own || !other) {
     return fmt::format("loss   {} has no validation loss to compare", (own ? against : run).name);
   }
-  if (const std::string different = differences(run, against); !different.empty()) {
+  if (const std::string different = validation_differences(run, against); !different.empty()) {
     return fmt::format(
         "loss   {:.4f} against {:.4f} of {}: not comparable, because validation had a different {}",
         *own, *other, against.name, different);
   }
+  const int64_t tokens = run.headline.tokens;
+  const int64_t other_tokens = against.headline.tokens;
+  if (tokens != other_tokens) {
+    return fmt::format("loss   {:.4f} against {:.4f} of {}: not comparable, after {} and {} tokens",
+                       *own, *other, against.name, count_text(tokens), count_text(other_tokens));
+  }
   const double percent = 100 * (*own / *other - 1);
   const std::string distance =
       std::abs(percent) < 0.05 ? "the same" : fmt::format("{:+.1f} %", percent);
-  const int64_t tokens = run.headline.tokens;
-  const int64_t other_tokens = against.headline.tokens;
-  const std::string after =
-      tokens == other_tokens
-          ? "after the same tokens"
-          : fmt::format("after {} and {} tokens, so not comparable", tokens, other_tokens);
-  return fmt::format("loss   {:.4f} against {:.4f} of {}: {}, {}", *own, *other, against.name,
-                     distance, after);
+  return fmt::format("loss   {:.4f} against {:.4f} of {}: {}, after the same tokens", *own, *other,
+                     against.name, distance);
 }
 
 std::string bytes_line(const RunData& run) {
   const auto sent = run.headline.bytes[static_cast<size_t>(Purpose::kAveraging)];
   const auto share = run.headline.traffic_share();
   if (!share) return "bytes  one replica: nothing to average";
-  return fmt::format("bytes  {:.1f} MB of averaging, {:.1f} % of an all-reduce's {:.1f} MB",
-                     static_cast<double>(sent) / 1e6, 100 * *share,
-                     static_cast<double>(*run.headline.bytes_allreduce) / 1e6);
+  return fmt::format("bytes  {} of averaging, {:.1f} % of an all-reduce's {}",
+                     human_bytes(static_cast<uint64_t>(sent)), 100 * *share,
+                     human_bytes(static_cast<uint64_t>(*run.headline.bytes_allreduce)));
+}
+
+// "20 % slower (0.80 times)": the verdict also says what was lost.
+std::string faster_text(double times) {
+  const double percent = 100 * std::abs(times - 1);
+  if (percent < 0.5) return "equally fast";
+  return fmt::format("{:.0f} % {} ({:.2f} times)", percent, times < 1 ? "slower" : "faster", times);
+}
+
+std::string speed_line(const RunData& run, const RunData& against) {
+  const double own = run.headline.tokens_per_second;
+  const double other = against.headline.tokens_per_second;
+  if (own <= 0 || other <= 0) {
+    return fmt::format("speed  of {} is unknown", (own <= 0 ? run : against).name);
+  }
+  const auto tokens = [](double speed) { return count_text(std::llround(speed)); };
+  if (simulated(run) != simulated(against)) {
+    const auto clock = [](const RunData& of) { return simulated(of) ? " (simulated)" : ""; };
+    return fmt::format("speed  {} tokens/s{} against {}{} of {}: these clocks are not comparable",
+                       tokens(own), clock(run), tokens(other), clock(against), against.name);
+  }
+  std::string line = fmt::format("speed  {} tokens/s against {} of {}: {}", tokens(own),
+                                 tokens(other), against.name, faster_text(own / other));
+  const int64_t cores = run.cores.cores, other_cores = against.cores.cores;
+  if (cores > 0 && other_cores > 0 && cores != other_cores) {
+    line += fmt::format(", but on {} and {} cores", cores, other_cores);
+  }
+  return line;
+}
+
+// The run's time at the first evaluation that was no worse than this loss.
+double seconds_to(double loss, const std::vector<Point>& evaluations) {
+  const auto found = std::ranges::find_if(
+      evaluations, [&](const Point& evaluation) { return evaluation.value <= loss; });
+  return found == evaluations.end() ? 0 : found->at.seconds;
+}
+
+// How long both took to a loss that both reached; empty: that cannot be said.
+std::string time_line(const RunData& run, const RunData& against) {
+  const std::vector<Point> own = run.curve(Curve::kValidLoss).points();
+  const std::vector<Point> other = against.curve(Curve::kValidLoss).points();
+  if (own.empty() || other.empty() || simulated(run) != simulated(against)) return "";
+  if (!validation_differences(run, against).empty()) return "";
+  const auto best = [](const std::vector<Point>& points) {
+    return std::ranges::min_element(points, {}, &Point::value)->value;
+  };
+  const double loss = std::max(best(own), best(other));
+  const double seconds = seconds_to(loss, own), other_seconds = seconds_to(loss, other);
+  if (seconds <= 0 || other_seconds <= 0) return "";
+  return fmt::format("time   to loss {:.4f}: {} against {} of {}: {}", loss, human_seconds(seconds),
+                     human_seconds(other_seconds), against.name,
+                     faster_text(other_seconds / seconds));
 }
 
 std::string busy_line(const RunData& run, const RunData& against) {
@@ -65,21 +107,26 @@ std::string busy_line(const RunData& run, const RunData& against) {
     return busy ? fmt::format("{:.0f} %", 100 * *busy) : std::string("unknown");
   };
   const auto time = [](const RunData& of) {
-    return of.setting("run.driver") == "sim" ? "simulated time" : "the time";
+    if (simulated(of)) return std::string("simulated time");
+    return of.cores.shared()
+               ? fmt::format("the time, waiting for a core included ({})", of.cores.text())
+               : std::string("the time");
   };
-  const std::string line = fmt::format("busy   {} of {}, {}", text(run.headline.busy), time(run),
-                                       text(against.headline.busy));
-  if (std::string_view(time(run)) == time(against)) {
-    return fmt::format("{} in {}", line, against.name);
-  }
-  return fmt::format("{} of {} in {}: these clocks are not comparable", line, time(against),
-                     against.name);
+  const std::string line = fmt::format("busy   {} of {}", text(run.headline.busy), time(run));
+  const std::string other = text(against.headline.busy);
+  if (time(run) == time(against)) return fmt::format("{}; {} in {}", line, other, against.name);
+  return fmt::format("{}; {} of {} in {}: these shares are not comparable", line, other,
+                     time(against), against.name);
 }
 
 }  // namespace
 
 std::vector<std::string> verdict(const RunData& run, const RunData& against) {
-  return {loss_line(run, against), bytes_line(run), busy_line(run, against)};
+  std::vector<std::string> lines = {loss_line(run, against), speed_line(run, against)};
+  if (std::string time = time_line(run, against); !time.empty()) lines.push_back(std::move(time));
+  lines.push_back(bytes_line(run));
+  lines.push_back(busy_line(run, against));
+  return lines;
 }
 
 }  // namespace leeway

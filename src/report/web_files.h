@@ -12,6 +12,7 @@ extern const std::string_view kReportStyle;
 extern const std::string_view kReportPage;     // HTML with placeholders for the others
 extern const std::string_view kTablesScript;   // tables, text, CSV
 extern const std::string_view kChartsScript;   // what each chart shows
+extern const std::string_view kCurvesScript;   // cards with curves, and their tools
 extern const std::string_view kReportScript;   // show(data)
 extern const std::string_view kLiveScript;     // calls show() when newer data arrives
 extern const std::string_view kChartsLibrary;  // Chart.js; empty: built without it

@@ -26,6 +26,11 @@ int threads_per_worker(const Recipe& recipe) {
   return recipe.mesh.stages * recipe.mesh.replicas > 1 ? 1 : static_cast<int>(core_count());
 }
 
+int64_t computing_threads(const Recipe& recipe) {
+  if (recipe.run.driver != DriverName::kThreads || recipe.run.device != "cpu") return 0;
+  return recipe.mesh.stages * recipe.mesh.replicas * threads_per_worker(recipe);
+}
+
 std::unique_ptr<Driver> make_driver(const Recipe& recipe, int64_t vocabulary) {
   switch (recipe.run.driver) {
     case DriverName::kThreads:

@@ -12,6 +12,10 @@ namespace leeway {
 // has a core to itself, otherwise all cores.
 int threads_per_worker(const Recipe& recipe);
 
+// Threads of all workers that compete for this machine's cores; 0: none do, because time is
+// simulated or a GPU computes.
+int64_t computing_threads(const Recipe& recipe);
+
 std::unique_ptr<Driver> make_driver(const Recipe& recipe, int64_t vocabulary);
 
 }  // namespace leeway

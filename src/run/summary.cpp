@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "base/hash.h"
+#include "base/process.h"
+#include "run/drivers.h"
 
 namespace leeway {
 namespace {
@@ -57,6 +59,10 @@ std::string summary_json(const SummaryParts& parts) {
   // For comparison only: an all-reduce would have sent this.
   json["bytes_allreduce"] = static_cast<int64_t>(parts.allreduce_bytes);
   json["replicas"] = parts.recipe.mesh.replicas;
+  if (const int64_t threads = computing_threads(parts.recipe); threads > 0) {
+    json["cores"] = core_count();  // with fewer cores than threads, busy includes waiting for one
+    json["threads"] = threads;
+  }
   json["rounds"] = parts.rounds.rounds;
   json["lag_mean"] = or_null(parts.rounds.lag_mean);
   json["lag_max"] = parts.rounds.lag_max;

@@ -12,6 +12,7 @@
 #include "inference/evaluation.h"
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
+#include "run/drivers.h"
 #include "run/mesh_model.h"
 #include "run/run_folder.h"
 #include "run/summary.h"
@@ -167,16 +168,26 @@ RunCounters fresh_counters(const Dataset& data) {
   return counters;
 }
 
-void log_start(RunRecorder& recorder, const Dataset& data, const RunCounters& counters,
-               int64_t parameters, const Path& folder) {
-  recorder.log(Event("started")
-                   .add("version", program_version())
-                   .add("start", way_to_start(folder))
-                   .add("parameters", parameters)
-                   .add("train_tokens", data.train.info().count)
-                   .add("data_hash", hash_hex(counters.data_hash))
-                   .add("valid_hash", hash_hex(data.valid ? data.valid->info().content_hash : 0))
-                   .add("tokenizer_hash", hash_hex(counters.tokenizer_hash)));
+// Workers that compete for cores also count waiting for one as work: readers must be able to say
+// so.
+Event with_cores(Event event, const Recipe& recipe) {
+  if (const int64_t threads = computing_threads(recipe); threads > 0) {
+    event.add("cores", core_count()).add("threads", threads);
+  }
+  return event;
+}
+
+void log_start(RunRecorder& recorder, const Recipe& recipe, const Dataset& data,
+               const RunCounters& counters, int64_t parameters, const Path& folder) {
+  Event started("started");
+  started.add("version", program_version())
+      .add("start", way_to_start(folder))
+      .add("parameters", parameters)
+      .add("train_tokens", data.train.info().count)
+      .add("data_hash", hash_hex(counters.data_hash))
+      .add("valid_hash", hash_hex(data.valid ? data.valid->info().content_hash : 0))
+      .add("tokenizer_hash", hash_hex(counters.tokenizer_hash));
+  recorder.log(with_cores(std::move(started), recipe));
 }
 
 void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Start& start) {
@@ -188,8 +199,8 @@ void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Sta
     const int64_t own = replicas[r].optimizer.updates;
     if (own > update) resumed.add(fmt::format("update_{}", r), own);
   }
-  recorder.log(
-      resumed.add("version", program_version()).add("checkpoint", start.checkpoint.string()));
+  resumed.add("version", program_version()).add("checkpoint", start.checkpoint.string());
+  recorder.log(with_cores(std::move(resumed), request.recipe));
   for (const std::string& change : request.changes) {
     recorder.log(Event("changed").add("update", update).add("change", change));
   }
@@ -342,7 +353,7 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
   if (start) {
     log_resume(recorder, request, *start);
   } else {
-    log_start(recorder, data, counters, parameters_of(workers), folder.path());
+    log_start(recorder, recipe, data, counters, parameters_of(workers), folder.path());
   }
   LEEWAY_TRY(driver.run(workers, recorder));
   if (recorder.failure()) return *recorder.failure();

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "base/human.h"
 #include "pipeline/depth_plan.h"
 #include "recipe/averaging_costs.h"
 #include "recipe/lane_options.h"
@@ -123,11 +124,10 @@ Lack memory_lack(const PlanInputs& inputs, const Recipe& recipe, const Placement
     const Machine& has = inputs.cluster.machines[machine];
     const double lack = bytes - has.memory_bytes;
     if (lack <= most.bytes) continue;
-    most = {lack, fmt::format("with {} stage{} and microbatches of {}, {} would need {:.3g} GB but "
-                              "has {:.3g} GB",
+    most = {lack, fmt::format("with {} stage{} and microbatches of {}, {} would need {} but has {}",
                               recipe.mesh.stages, recipe.mesh.stages == 1 ? "" : "s",
-                              microbatch_sequences(recipe), has.name, bytes * 1e-9,
-                              has.memory_bytes * 1e-9)};
+                              microbatch_sequences(recipe), has.name, shown_bytes(bytes),
+                              shown_bytes(has.memory_bytes))};
   }
   return most;
 }

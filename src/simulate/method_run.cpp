@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/human.h"
 #include "pipeline/schedule.h"
 #include "recipe/lane_options.h"
 #include "recipe/planned_memory.h"
@@ -127,8 +128,8 @@ void note_memory(const Cluster& cluster, const Placement& placement, MethodResul
   for (const auto& [machine, bytes] : need) {
     const Machine& has = cluster.machines[machine];
     if (bytes <= has.memory_bytes || ++lacking > 1) continue;
-    first = fmt::format("{} needs {:.3g} GB but has {:.3g}", has.name, bytes * 1e-9,
-                        has.memory_bytes * 1e-9);
+    first = fmt::format("{} needs {} but has {}", has.name, shown_bytes(bytes),
+                        shown_bytes(has.memory_bytes));
   }
   if (lacking == 1) result.notes.push_back(fmt::format("does not fit: {}", first));
   if (lacking > 1)

@@ -171,6 +171,25 @@ def test_an_alert_can_see_that_a_run_diverged(place):
         assert json.loads(text)["runs"][0]["state"] == "diverged" and name == "ended"
 
 
+def test_a_page_says_when_an_unfinished_run_last_wrote(place, browser):
+    log = write_run(place, pipeline(stages=1, updates=2, update_every=1)) / "events.jsonl"
+    with serving(place, "dashboard", "r") as served:
+        for age, text in (5, "Running in another program"), (600, "Cut off, or still running"):
+            os.utime(log, (time.time() - age,) * 2)
+            with log.open("a") as file:  # something new to show
+                file.write(json.dumps({"event": "update", "update": 3, "loss": 1.0}) + "\n")
+            os.utime(log, (time.time() - age,) * 2)
+            until_shown = served.request("/events")
+            for _, data in events(until_shown):
+                if time.time() - json.loads(data)["runs"][0]["written_at"] > age - 1:
+                    break
+            until_shown.close()
+            browser.visit(f"http://127.0.0.1:{served.port}/")
+            told = browser.value("document.getElementById('activity').textContent")
+            assert told.startswith(text) and "last event" in told
+        browser.visit("about:blank")  # or the page would keep asking for its server
+
+
 def test_dashboard_errors_come_before_training(place):
     train = ["train", "tiny.toml", "--out", "r"]
     with socket.socket() as taken:
@@ -231,7 +250,8 @@ def test_the_page_and_its_data_are_those_of_the_run(live):
     logged = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
     losses = {event["update"]: event["loss"] for event in logged if event["event"] == "update"}
     points = run["curves"]["train_loss"]["points"]
-    assert len(points) > 1 and run["state"] == "unfinished"
+    assert len(points) > 1 and run["state"] == "running"
+    assert 0 < run["headline"]["epochs"] and 0 < run["headline"]["seconds_left"]
     assert all(math.isclose(point[5], losses[point[0]], rel_tol=1e-6) for point in points)
     assert run["headline"]["updates"] == points[-1][0]
 
@@ -252,6 +272,7 @@ def test_prometheus_can_read_the_numbers(live):
     names = {name for name, _ in samples}
     assert helped == set(typed) == names
     wanted = "train_loss tokens_total updates_total tokens_per_second busy_share bytes_total"
+    wanted += " learning_rate epochs progress seconds_left"
     assert {f"leeway_{word}" for word in f"{wanted} lag_mean consensus".split()} <= names
     assert samples["leeway_bytes_total", 'purpose="averaging"'] > 0
     assert 0 < samples["leeway_busy_share", 'replica="1",stage="1"'] <= 1
@@ -316,6 +337,10 @@ def test_a_browser_sees_the_numbers_change(live, browser):
     assert browser.value(again) > first
     assert browser.value("document.querySelector('#configuration details').open")
     assert browser.value("document.getElementById('live').textContent") == "live"
+    activity = browser.value("document.getElementById('activity').textContent")
+    assert activity == "Running: this page comes from the program that trains it."
+    progress = browser.value("document.getElementById('progress').textContent")
+    assert re.fullmatch(r"update [\d,]+ of 1,000,000 \(0 %\), .* epochs, about .* left", progress)
     assert browser.value("document.querySelectorAll('canvas').length") >= 8
     rows = "[...document.querySelectorAll('#runs tr')]"
     names, values = browser.value(rows + ".map((row) => row.innerText.split('\\t'))")

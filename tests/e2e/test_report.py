@@ -3,7 +3,9 @@
 import csv
 import json
 import math
+import os
 import struct
+import time
 
 import pytest
 from conftest import Workplace
@@ -60,16 +62,22 @@ def test_a_page_of_one_run_shows_its_summary(runs, browser):
         "Object.fromEntries([...document.querySelectorAll('[data-key]')]"
         ".map((tile) => [tile.dataset.key, [tile.dataset.value, tile.textContent]]))"
     )
-    for key in ("valid_loss", "tokens_per_second"):
+    for key in ("valid_loss", "train_loss", "tokens_per_second"):
         assert float(tiles[key][0]) == summary[key]
+    assert math.isclose(float(tiles["perplexity"][0]), math.exp(summary["valid_loss"]))
+    events = [json.loads(line) for line in (page.parent / "events.jsonl").read_text().splitlines()]
+    (tokens,) = [event["train_tokens"] for event in events if event["event"] == "started"]
+    assert math.isclose(float(tiles["epochs"][0]), summary["tokens"] / tokens)
+    words = browser.value("document.getElementById('runs').innerText")
+    assert "mean of the last 20 updates" in words and "nats per token" in words
     assert tiles["valid_loss"][1] == f"{summary['valid_loss']:.4f}"
     assert tiles["tokens_per_second"][1] == f"{summary['tokens_per_second']:,.0f}"
     busy = sum(stage["busy"] for stage in summary["stages"]) / len(summary["stages"])
     assert math.isclose(float(tiles["busy"][0]), busy)
     share = summary["bytes_averaging"] / summary["bytes_allreduce"]
     assert math.isclose(float(tiles["traffic_share"][0]), share)
-    assert browser.value("document.getElementById('report').dataset.charts") == "9"
-    assert browser.value("document.querySelectorAll('canvas').length") == 9
+    assert browser.value("document.getElementById('report').dataset.charts") == "10"
+    assert browser.value("document.querySelectorAll('canvas').length") == 10
     assert browser.value(BLANK_CANVASES) == []
     assert browser.value("document.querySelectorAll('#timeline .boxes rect').length") > 50
     picture(browser, "one-light", 1280)
@@ -174,7 +182,7 @@ def test_every_card_gives_its_numbers_as_csv(runs, browser):
         })()"""
     )
     cards = browser.value("[...document.querySelectorAll('.card')].map((card) => card.id + '.csv')")
-    assert set(files) == set(cards) and len(cards) == 14
+    assert set(files) == set(cards) and len(cards) == 15
     for name, text in files.items():
         head, *rows = csv.reader(text.splitlines())
         assert rows and all(len(row) == len(head) for row in rows), name
@@ -324,7 +332,8 @@ def test_a_verdict_compares_only_what_can_be(runs):
     loss, busy = [line for line in told.splitlines() if line.startswith(("loss ", "busy "))]
     assert "not comparable, because validation had a different number of windows" in loss
     assert "%" not in loss
-    assert "of simulated time in c: these clocks are not comparable" in busy
+    assert "of simulated time in c: these shares are not comparable" in busy
+    assert "(simulated) of c: these clocks are not comparable" in told
 
 
 def test_wrong_folders_get_one_sentence(place):
@@ -358,8 +367,10 @@ def test_an_unfinished_run_is_reported_so_far(place):
     folder = write_run(place, pipeline(stages=1, updates=2, update_every=1))
     with (folder / "events.jsonl").open("a") as file:
         file.write('{"event":"upd')
+    os.utime(folder / "events.jsonl", (time.time() - 600,) * 2)
     notes = place.ok("report", "r").stderr
-    assert "incomplete line" in notes and "has not ended" in notes
+    assert "incomplete line" in notes and "was cut off, or is still running elsewhere" in notes
+    assert "last event 10 min" in notes
     (folder / "events.jsonl").unlink()
     assert "there is no events.jsonl" in place.ok("report", "r").stderr
     (folder / "events.jsonl").write_text("")

@@ -67,8 +67,8 @@ def test_every_piece_is_drawn_and_the_busy_shares_are_printed(place):
         assert row["delay"] == f"{sum(late) / len(late):.2f}"
         assert row["delay"] == f"{(2 - stage) / 3:.2f}"  # W_s / K
         assert row["max"] == str(max(late))
-    assert rows["0"]["sent, kB"] == f"{18 * 4096 / 1000:.1f}"
-    assert rows["1"]["sent, kB"] == f"{36 * 4096 / 1000:.1f}"
+    assert rows["0"]["sent"] == f"{18 * 4096 / 1000:.1f} kB"
+    assert rows["1"]["sent"] == f"{36 * 4096 / 1000:.1f} kB"
     assert "r: 3 stages, 1 replica, 6 updates: 126 pieces of work in" in done.stdout
     assert "drawn: the whole run (0 s to" in done.stdout
     assert "wrote r/timeline.svg" in done.stdout and done.stderr == ""

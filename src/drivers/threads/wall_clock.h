@@ -9,4 +9,7 @@ class WallClock final : public Clock {
   Nanos now() const override;
 };
 
+// Seconds since 1970, to compare with the times of files.
+double unix_seconds();
+
 }  // namespace leeway::threads

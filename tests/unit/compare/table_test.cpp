@@ -7,6 +7,7 @@ namespace leeway {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using Json = nlohmann::ordered_json;
 
 ComparisonPlan plan_of(const std::string& toml) {
@@ -62,12 +63,23 @@ TEST(Table, SaysEverythingInOneRow) {
   const std::vector<RunOutcome> outcomes = {good(2.0), good(2.1)};
   const std::string text = comparison_markdown(results_of(plan, outcomes));
   EXPECT_THAT(text, testing::StartsWith("# set\n\n| variant | loss   | against a |"));
-  EXPECT_THAT(text, HasSubstr("| b\\|c    | 2.1000 | +5.00 %   | 5.0          | 5.0 %         | "
-                              "3.0         | 75.0 % | 12,345   |\n"));
+  EXPECT_THAT(text, HasSubstr("| b\\|c    | 2.1000 | +5.00 %   | 5.0 MB         | 5.0 %         | "
+                              "3.0 MB        | 75.0 % | 12,345   |\n"));
   EXPECT_THAT(
       text, HasSubstr("- Every run: 2,048,000 tokens in 1,000 updates, the same validation text.\n"
                       "- Seed 1.\n"));
   EXPECT_THAT(text, HasSubstr("leeway compare set.toml --out c"));
+}
+
+TEST(Table, SaysThatWorkersSharedCores) {
+  const ComparisonPlan plan = plan_of("[variants.a]\n[variants.b]");
+  std::vector<RunOutcome> outcomes = {good(2.0), good(2.1)};
+  outcomes[0].summary["cores"] = outcomes[0].summary["threads"] = 2;
+  EXPECT_THAT(comparison_markdown(results_of(plan, outcomes)), Not(HasSubstr("for a core")));
+  outcomes[1].summary["cores"] = 2;
+  outcomes[1].summary["threads"] = 8;
+  EXPECT_THAT(comparison_markdown(results_of(plan, outcomes)),
+              HasSubstr("- Busy shares include waiting for a core, up to 8 threads on 2 cores.\n"));
 }
 
 TEST(Table, ShowsTheTimeToALossIfAllSeedsReachIt) {

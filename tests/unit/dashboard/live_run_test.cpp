@@ -97,7 +97,25 @@ TEST_F(LiveRunTest, ARunOfThisProgramEndsWhenTheProgramSaysSo) {
   run_.follow(folder_.path(), RunWriter::kThisProgram);
   EXPECT_FALSE(run_.look()->ended);
   EXPECT_THAT(run_.look()->data, HasSubstr("\"ended\":false"));
+  EXPECT_THAT(run_.look()->data, HasSubstr("\"state\":\"running\""));
   EXPECT_TRUE(run_.last_look()->ended);
+}
+
+TEST_F(LiveRunTest, ARunOfThisProgramIsRunning) {
+  begin();
+  update(1);
+  run_.follow(folder_.path(), RunWriter::kThisProgram);
+  EXPECT_EQ(state_word(run_.look()->runs.front().state), "running");
+  EXPECT_THAT(run_.look()->runs.front().notes, testing::IsEmpty());
+  EXPECT_EQ(state_word(run_.last_look()->runs.front().state), "unfinished") << "it was cut off";
+}
+
+TEST_F(LiveRunTest, ARunOfAnotherProgramSaysWhenItLastWrote) {
+  begin();
+  update(1);
+  run_.follow(folder_.path(), RunWriter::kAnother);
+  EXPECT_EQ(state_word(run_.look()->runs.front().state), "unfinished");
+  EXPECT_TRUE(run_.look()->runs.front().written_at.has_value());
 }
 
 TEST_F(LiveRunTest, AReplacedRunIsReadFromItsStart) {

@@ -65,8 +65,8 @@ TEST(RunFollower, ReadsWhatIsThereAndThenWhatIsAdded) {
   const RunData before = follower->data();
   EXPECT_THAT(losses(before), ElementsAre(5, 4));
   EXPECT_EQ(before.headline.bytes_allreduce, 2 * 4 * 1000 * 1 * 2);
-  EXPECT_THAT(before.notes, Contains(HasSubstr("incomplete line")));
-  EXPECT_THAT(before.notes, Contains(HasSubstr("has not ended")));
+  EXPECT_TRUE(before.cut);
+  EXPECT_EQ(before.state, RunState::kUnfinished);
   EXPECT_FALSE(*follower->poll());
   run.append("ate\",\"update\":3,\"loss\":3.5,\"tokens\":300,\"seconds\":3}\n");
   run.append(Event("ended").add("update", 3).add("finished", true));
@@ -96,6 +96,66 @@ TEST(RunFollower, SpeedIsTheMeanOfTheLastTenUpdates) {
   for (const Point& point : run.read().curve(Curve::kTokensPerSecond).points()) {
     EXPECT_DOUBLE_EQ(point.value, 100) << point.at.update;
   }
+}
+
+std::vector<double> rates(const RunData& run) {
+  std::vector<double> values;
+  for (const Point& point : run.curve(Curve::kLearningRate).points()) values.push_back(point.value);
+  return values;
+}
+
+std::string rated_line(int64_t update, double factor) {
+  return Event("update")
+             .add("update", update)
+             .add("rate_factor", factor)
+             .add("tokens", 100 * update)
+             .add("seconds", 2.0 * static_cast<double>(update))
+             .line() +
+         "\n";
+}
+
+TEST(RunFollower, LearningRateFollowsScheduleAndChanges) {
+  const RunFolder run("[optimizer]\nrate = 0.25\n");
+  run.append(rated_line(1, 0.5) + rated_line(2, 1));
+  EXPECT_THAT(rates(run.read()), ElementsAre(0.125, 0.25));
+  run.append(Event("resumed").add("update", 2));
+  run.append(
+      Event("changed").add("update", 2).add("change", "optimizer.rate was 1 and is now 0.25"));
+  run.append(rated_line(3, 0.5));
+  EXPECT_THAT(rates(run.read()), ElementsAre(0.5, 1, 0.125)) << "the first session had another";
+  EXPECT_EQ(run.read().headline.learning_rate, 0.125);
+  const RunFolder unknown;
+  unknown.append(rated_line(1, 0.5));
+  EXPECT_THAT(rates(unknown.read()), ElementsAre());
+}
+
+TEST(RunFollower, KnowsProgressEpochsAndTimeLeft) {
+  const RunFolder run("[run]\nupdates = 10\n");
+  run.append(Event("started").add("train_tokens", 150).add("cores", 2).add("threads", 8));
+  run.append(rated_line(1, 1));
+  EXPECT_FALSE(run.read().headline.seconds_left) << "one update has no duration";
+  run.append(rated_line(2, 1) + rated_line(3, 1));
+  const RunData data = run.read();
+  EXPECT_EQ(data.headline.updates_wanted, 10);
+  EXPECT_EQ(data.headline.epochs, 2);
+  EXPECT_EQ(data.headline.seconds_left, 7 * 2.0);
+  EXPECT_TRUE(data.cores.shared());
+  EXPECT_EQ(data.cores.text(), "8 threads on 2 cores");
+  run.append(Event("resumed").add("update", 3).add("cores", 8).add("threads", 8));
+  EXPECT_FALSE(run.read().cores.shared()) << "it moved to another machine";
+  run.append(Event("ended").add("update", 3).add("finished", false));
+  EXPECT_FALSE(run.read().headline.seconds_left);
+}
+
+TEST(RunFollower, SaysWhenAnUnfinishedRunLastWroteSomething) {
+  const RunFolder run;
+  run.append(update_line(1, 5) + "{\"event\":\"upd");
+  const RunData data = run.read();
+  ASSERT_TRUE(data.written_at.has_value());
+  EXPECT_EQ(unfinished_note(data, *data.written_at + 130),
+            "the run has not ended: it was cut off, or is still running elsewhere; last event 2 "
+            "min 10 s ago; an incomplete line at the end of its events.jsonl is left out");
+  EXPECT_THAT(unfinished_note(data, *data.written_at - 9), HasSubstr("last event 0.0 s ago"));
 }
 
 TEST(RunFollower, AResumedSessionReplacesWhatItRepeats) {
@@ -184,7 +244,7 @@ TEST(RunFollower, UnreadablePartsAreNoted) {
   EXPECT_THAT(run.read().notes, Contains(HasSubstr("no events.jsonl")));
   EXPECT_THAT(run.read().notes, Contains(HasSubstr("configuration is left out")));
   run.append("{\"event\":\"work\",\"kind\":\"dance\",\"update\":1}\n");
-  EXPECT_THAT(run.read().notes, Contains(HasSubstr("1 pieces of work are left out")));
+  EXPECT_THAT(run.read().notes, Contains(HasSubstr("left out: 1 piece of work")));
   EXPECT_THAT(run.read().notes, Contains("no update was completed"));
   run.append("garbage\n");
   const auto bad = read_run(run.path(), {});

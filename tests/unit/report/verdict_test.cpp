@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "report/validation_groups.h"
+
 namespace leeway {
 namespace {
 
@@ -13,17 +15,43 @@ RunData run_of(const char* name, double loss, int64_t averaging, double busy) {
   run.headline.bytes[static_cast<size_t>(Purpose::kAveraging)] = averaging;
   run.headline.bytes_allreduce = 100'000'000;
   run.headline.busy = busy;
+  run.headline.tokens_per_second = 1000;
   return run;
 }
 
-TEST(Verdict, SaysLossBytesAndBusyShare) {
-  const RunData ours = run_of("ours", 1.212, 5'000'000, 0.81);
-  const RunData synchronous = run_of("synchronous", 1.2, 100'000'000, 0.37);
+void evaluated(RunData& run, double seconds, double loss) {
+  run.curves[static_cast<size_t>(Curve::kValidLoss)].add({{.seconds = seconds}, loss});
+}
+
+TEST(Verdict, SaysLossSpeedBytesAndBusyShare) {
+  RunData ours = run_of("ours", 1.212, 2'155'700'000, 0.81);
+  RunData synchronous = run_of("synchronous", 1.2, 100'000'000, 0.37);
+  ours.headline.bytes_allreduce = 43'114'000'000;
+  synchronous.headline.tokens_per_second = 1250.4;
   const std::vector<std::string> lines = verdict(ours, synchronous);
-  ASSERT_EQ(lines.size(), 3U);
+  ASSERT_EQ(lines.size(), 4U);
   EXPECT_EQ(lines[0], "loss   1.2120 against 1.2000 of synchronous: +1.0 %, after the same tokens");
-  EXPECT_EQ(lines[1], "bytes  5.0 MB of averaging, 5.0 % of an all-reduce's 100.0 MB");
-  EXPECT_EQ(lines[2], "busy   81 % of the time, 37 % in synchronous");
+  EXPECT_EQ(lines[1],
+            "speed  1,000 tokens/s against 1,250 of synchronous: 20 % slower (0.80 times)");
+  EXPECT_EQ(lines[2], "bytes  2.2 GB of averaging, 5.0 % of an all-reduce's 43.1 GB");
+  EXPECT_EQ(lines[3], "busy   81 % of the time; 37 % in synchronous");
+  EXPECT_EQ(verdict(synchronous, ours)[1],
+            "speed  1,250 tokens/s against 1,000 of ours: 25 % faster (1.25 times)");
+}
+
+TEST(Verdict, SaysHowLongBothTookToALossThatBothReached) {
+  RunData ours = run_of("ours", 1.0, 0, 0.8);
+  RunData other = run_of("other", 1.2, 0, 0.8);
+  evaluated(ours, 30, 1.5);
+  evaluated(ours, 60, 1.2);
+  evaluated(ours, 90, 1.0);
+  evaluated(other, 24, 1.3);
+  evaluated(other, 48, 1.2);
+  EXPECT_EQ(verdict(ours, other)[2],
+            "time   to loss 1.2000: 1 min 0 s against 48 s of other: 20 % slower (0.80 times)");
+  other.validation.text_hash = "a";
+  ours.validation.text_hash = "b";
+  EXPECT_EQ(verdict(ours, other).size(), 4U) << "a loss on another text cannot be reached";
 }
 
 TEST(Verdict, SaysWhatIsNotComparable) {
@@ -31,14 +59,33 @@ TEST(Verdict, SaysWhatIsNotComparable) {
   RunData other = run_of("other", 1.2, 0, 0.8);
   ours.headline.tokens = 500;
   EXPECT_EQ(verdict(ours, other)[0],
-            "loss   1.2000 against 1.2000 of other: the same, after 500 and 1000 tokens, so not "
-            "comparable");
+            "loss   1.2000 against 1.2000 of other: not comparable, after 500 and 1,000 tokens");
   other.headline.valid_loss = {};
   EXPECT_EQ(verdict(ours, other)[0], "loss   other has no validation loss to compare");
+  ours.cores = {.cores = 2, .threads = 2};
+  other.cores = {.cores = 8, .threads = 2};
+  EXPECT_EQ(verdict(ours, other)[1],
+            "speed  1,000 tokens/s against 1,000 of other: equally fast, but on 2 and 8 cores");
+  other.headline.tokens_per_second = 0;
+  EXPECT_EQ(verdict(ours, other)[1], "speed  of other is unknown");
   ours.headline.bytes_allreduce = {};
-  EXPECT_EQ(verdict(ours, other)[1], "bytes  one replica: nothing to average");
+  EXPECT_EQ(verdict(ours, other)[2], "bytes  one replica: nothing to average");
   other.headline.busy = {};
-  EXPECT_EQ(verdict(ours, other)[2], "busy   80 % of the time, unknown in other");
+  EXPECT_EQ(verdict(ours, other)[3], "busy   80 % of the time; unknown in other");
+}
+
+TEST(Verdict, SaysThatWaitingForACoreCounts) {
+  RunData ours = run_of("ours", 1.2, 0, 0.8);
+  RunData other = run_of("other", 1.2, 0, 0.5);
+  ours.cores = {.cores = 2, .threads = 8};
+  other.cores = {.cores = 2, .threads = 2};
+  EXPECT_EQ(verdict(ours, other)[3],
+            "busy   80 % of the time, waiting for a core included (8 threads on 2 cores); 50 % of "
+            "the time in other: these shares are not comparable");
+  other.cores = ours.cores;
+  EXPECT_EQ(verdict(ours, other)[3],
+            "busy   80 % of the time, waiting for a core included (8 threads on 2 cores); 50 % in "
+            "other");
 }
 
 TEST(Verdict, DoesNotCompareLossesOfDifferentValidation) {
@@ -63,15 +110,33 @@ TEST(Verdict, DoesNotCompareLossesOfDifferentValidation) {
   EXPECT_EQ(verdict(ours, other)[0], said("text, tokenizer, context"));
 }
 
-TEST(Verdict, DoesNotCompareSharesOfDifferentClocks) {
+TEST(Verdict, DoesNotCompareDifferentClocks) {
   RunData ours = run_of("ours", 1.2, 0, 0.8);
   RunData other = run_of("other", 1.2, 0, 0.7);
   other.config = {{"run.driver", "sim"}};
-  EXPECT_EQ(verdict(ours, other)[2],
-            "busy   80 % of the time, 70 % of simulated time in other: these clocks are not "
+  EXPECT_EQ(verdict(ours, other)[1],
+            "speed  1,000 tokens/s against 1,000 (simulated) of other: these clocks are not "
+            "comparable");
+  EXPECT_EQ(verdict(ours, other)[3],
+            "busy   80 % of the time; 70 % of simulated time in other: these shares are not "
             "comparable");
   ours.config = other.config;
-  EXPECT_EQ(verdict(ours, other)[2], "busy   80 % of simulated time, 70 % in other");
+  EXPECT_EQ(verdict(ours, other)[3], "busy   80 % of simulated time; 70 % in other");
+}
+
+TEST(ValidationGroups, TellsRunsApartThatWereValidatedOnOtherText) {
+  std::vector<RunData> runs = {run_of("a", 1.2, 0, 0.8), run_of("b", 1.3, 0, 0.8),
+                               run_of("c", 1.4, 0, 0.8), run_of("d", 1.4, 0, 0.8)};
+  for (RunData& run : runs) run.validation = {.text_hash = "1", .windows = 4};
+  EXPECT_EQ(validation_groups(runs).note, "");
+  EXPECT_EQ(validation_groups(runs).letters, std::vector<std::string>(4));
+  runs[1].validation.text_hash = "2";
+  runs[3].headline.valid_loss = {};
+  const ValidationGroups groups = validation_groups(runs);
+  EXPECT_EQ(groups.letters, (std::vector<std::string>{"A", "B", "A", ""}));
+  EXPECT_EQ(groups.note,
+            "the validation losses of a, c and of b are not comparable: validation had a different "
+            "text");
 }
 
 }  // namespace
