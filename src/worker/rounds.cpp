@@ -272,18 +272,19 @@ bool Rounds::completes_gradients(const Work& work) const {
   return work.kind == WorkKind::kMerge && plan.gradients && work.chunk + 1 == plan.chunks();
 }
 
-bool Rounds::can_repeat(const Work& work) const {
+bool Rounds::can_repeat(const Work& work, bool update_due, bool at_boundary) const {
   const Seat& lane = seat(work.lane);
+  const bool now = lane.plan.gradients ? update_due : at_boundary;
   const RoundOwner::ChunkId id = {work.index, work.chunk};
   switch (work.kind) {
     case WorkKind::kContribute: {
       const int64_t update = work.update + (lane.plan.gradients ? 1 : 0);
-      return lane.member.can_contribute(work.index, update);
+      return now && lane.member.can_contribute(work.index, update);
     }
     case WorkKind::kReduce:
       return lane.owner.has(id, work.replicas);
     case WorkKind::kMerge:
-      return lane.member.has_answer(work.index, work.chunk);
+      return now && lane.member.has_answer(work.index, work.chunk);
     case WorkKind::kRepeat:
       return lane.owner.answer(id) != nullptr;
     default:

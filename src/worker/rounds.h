@@ -54,8 +54,9 @@ class Rounds {
   // Whether this merge is the last of a round of gradients.
   bool completes_gradients(const Work& work) const;
 
-  // Whether a recorded piece of work can be done now.
-  bool can_repeat(const Work& work) const;
+  // Whether a recorded piece of work can be done now: contributions and merges only at the boundary
+  // of an update, those of gradients only before one.
+  bool can_repeat(const Work& work, bool update_due, bool at_boundary) const;
 
   // Call before a save, so that rounds in flight do not count in the saved state.
   void forget_in_compute();

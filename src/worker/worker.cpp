@@ -173,7 +173,8 @@ Work Worker::evaluation() const {
 }
 
 bool Worker::can_repeat(const Work& work) const {
-  return is_of_round(work.kind) ? rounds_.can_repeat(work) : pipeline_turn() == work;
+  if (!is_of_round(work.kind)) return pipeline_turn() == work;
+  return rounds_.can_repeat(work, schedule_.update_due(counts_), at_boundary_);
 }
 
 void Worker::drop_rounds() {

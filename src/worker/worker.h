@@ -43,8 +43,8 @@ class Worker {
   // Nothing is left to do in this session except to answer others until all are done.
   bool done() const;
 
-  // For a replay: whether this recorded work can be done now. A piece of a round only needs what it
-  // uses to have arrived; everything else must be what is next.
+  // For a replay: whether this recorded work can be done now. A piece of a round only needs its
+  // place in an update, and what it uses to have arrived; everything else must be what is next.
   bool can_repeat(const Work& work) const;
   // A replay's flush point, in place of a save.
   void drop_rounds();

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "round_plans.h"
 #include "sim_testing.h"
 
 namespace leeway::sim {
@@ -97,6 +100,30 @@ TEST_F(Replay, RefusesAWorkerThatDoesNotExist) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().message,
             "record 4 belongs to replica 0 stage 3, which this run does not have");
+}
+
+// A merge changes the weights, and the forwards of an update have all used the same.
+TEST(ReplayOfRounds, RefusesAMergeAfterTheNextForward) {
+  RunPlan plan = plan_of({.stages = 1, .update_every = 2}, 10);
+  add_lanes({.method = Method::kSparse, .replicas = 2, .lag = 1}, plan);
+  plan.saves = false;
+  const StageCosts costs = {{100}, {200}, {30}, {5}, {90}, {10}};
+  Finished run(plan, {.costs = std::vector<StageCosts>(2, costs)}, 2);
+  std::vector<WorkRecord> records = run.recorder.records();
+  Notebook recorder;
+  ASSERT_TRUE(replay(make_mesh(run.plan), records, recorder).ok());
+
+  const auto merge = std::ranges::find(records, WorkKind::kMerge,
+                                       [](const WorkRecord& record) { return record.work.kind; });
+  ASSERT_NE(merge, records.end());
+  const auto forward = std::find_if(merge, records.end(), [&](const WorkRecord& record) {
+    return record.worker == merge->worker && record.work.kind == WorkKind::kForward;
+  });
+  ASSERT_NE(forward, records.end());
+  std::rotate(merge, merge + 1, forward + 1);
+  const Status status = replay(make_mesh(run.plan), records, recorder);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().message, HasSubstr("did merge 0 of update"));
 }
 
 }  // namespace
