@@ -89,12 +89,32 @@ Status parse_counters(const Path& path, SavedRun& run) {
   return plausible(run) ? Status() : Status(wrong);
 }
 
+// Whether a file of this many tensors and values is large enough for the model. Checked before
+// anything is allocated: config.json may describe a model of any size.
+bool may_hold(const ModelShape& shape, int64_t tensors, int64_t values) {
+  const auto times_width = [&](int64_t size) {
+    return static_cast<double>(shape.width) * static_cast<double>(size);
+  };
+  const double largest = std::max(times_width(shape.vocabulary), times_width(shape.hidden));
+  if (shape.layers > tensors || largest > static_cast<double>(values)) return false;
+  return parameter_count(slice_layout(shape, whole_model(shape))) <= values;
+}
+
 Result<at::Tensor> read_weights(const Path& path, const ModelShape& shape) {
   LEEWAY_ASSIGN(const TensorFile file, read_safetensors(path));
   std::map<std::string, at::Tensor> tensors;
-  for (const NamedTensor& named : file.tensors) tensors[named.name] = named.tensor;
-  const int64_t count = parameter_count(slice_layout(shape, whole_model(shape)));
+  int64_t values = 0;
+  for (const NamedTensor& named : file.tensors) {
+    tensors[named.name] = named.tensor;
+    values += named.tensor.numel();
+  }
   if (tensors.empty()) return Error{path.string() + " has no tensors; use another checkpoint"};
+  if (!may_hold(shape, std::ssize(tensors), values)) {
+    return Error{fmt::format(
+        "{} has {} values, fewer than the model that config.json describes; use another checkpoint",
+        path.string(), values)};
+  }
+  const int64_t count = parameter_count(slice_layout(shape, whole_model(shape)));
   const at::Tensor flat = at::empty({count}, tensors.begin()->second.options());
   LEEWAY_TRY(from_hugging_face(shape, whole_model(shape), tensors, flat));
   return flat;

@@ -202,6 +202,28 @@ TEST_F(SavedStateTest, RejectsBuffersOfAnotherModel) {
       << loaded.error().message;
 }
 
+// Before it allocates memory for that model: the numbers may be anything.
+TEST_F(SavedStateTest, RejectsAModelThatItsFileCannotHave) {
+  for (const char* key : {"num_hidden_layers", "vocab_size", "intermediate_size"}) {
+    Json config = Json::parse(read_text(checkpoint_ / "config.json").value());
+    config[key] = 2147483647;
+    const Path forged =
+        write_checkpoint(
+            folder_.path(), 13,
+            {{"config.json", config.dump()},
+             {"model.safetensors", *read_safetensors(checkpoint_ / "model.safetensors")},
+             {"state.safetensors", TensorFile()},
+             {"state.json", state_text()}},
+            3)
+            .value();
+    const auto loaded = load_run(forged, /*with_optimizer=*/false);
+    ASSERT_FALSE(loaded.ok()) << key;
+    EXPECT_NE(loaded.error().message.find("fewer than the model that config.json describes"),
+              std::string::npos)
+        << loaded.error().message;
+  }
+}
+
 TEST_F(SavedStateTest, RejectsAChangedByte) {
   std::string text = state_text();
   text[text.find("12")] = '9';  // same length: only the hash can tell
