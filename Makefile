@@ -19,19 +19,23 @@ TSAN := OMP_THREAD_LIMIT=1 \
         TSAN_OPTIONS=suppressions=$(CURDIR)/tools/sanitizers/tsan.supp:halt_on_error=1
 SANITIZED_KINDS := '^(unit|property|conformance)$$'
 
+# For each of the targets of libFuzzer.
+FUZZ_SECONDS := 60
+
 .PHONY: help setup needs-packages build build-tests demo test test-long bench sanitize asan tsan \
-        lint format clean
+        fuzz lint format clean
 
 help:
 	@echo 'make demo       train a small model asynchronously and synchronously, and sample from it'
 	@echo '                (first time: a minute of set-up, three of building, four of training)'
 	@echo 'make test       set up, build, run every test but the slow ones'
 	@echo 'make build      set up and build build/leeway'
-	@echo 'make test-long  every test, then make asan and make tsan'
+	@echo 'make test-long  every test, then make asan, make tsan and make fuzz'
 	@echo 'make bench      one table of speeds, beside PyTorch in the same run'
 	@echo 'make sanitize   the suites of worker, averaging, drivers and checkpoint under sanitizers'
 	@echo 'make asan       unit, property and conformance tests, address and undefined sanitizers'
 	@echo 'make tsan       unit, property and conformance tests, thread sanitizer'
+	@echo 'make fuzz       libFuzzer over every parser, FUZZ_SECONDS=60 each'
 	@echo 'make lint       clang-tidy over what has changed since BASE (the commit before this one)'
 	@echo 'make format     clang-format on all of our sources'
 	@echo 'make setup      only tools/setup: Debian packages and .venv'
@@ -72,7 +76,7 @@ test: build-tests
 
 test-long: build-tests
 	$(CTEST) --test-dir build
-	$(MAKE) asan tsan
+	$(MAKE) asan tsan fuzz
 
 bench: build-tests
 	@cmake --build build --target bench
@@ -99,6 +103,13 @@ tsan: needs-packages
 	@cmake --build build-tsan -j $(JOBS)
 	$(TSAN) $(CTEST) --test-dir build-tsan -L $(SANITIZED_KINDS)
 
+# Only the parsers, their targets and what they need are built, by clang.
+fuzz: needs-packages
+	@tools/setup fuzz
+	@$(CONFIGURE) --preset fuzz
+	@cmake --build build-fuzz -j $(JOBS) --target fuzz_files fuzz_libfuzzer
+	@tools/fuzz $(FUZZ_SECONDS)
+
 lint: needs-packages
 	@tools/setup tests
 	@tools/lint $(BASE)
@@ -108,4 +119,4 @@ format:
 	@git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | xargs clang-format -i
 
 clean:
-	rm -rf build build-debug build-asan build-tsan build-lint
+	rm -rf build build-debug build-asan build-tsan build-fuzz build-lint
