@@ -34,7 +34,7 @@ class Served:
             if found:
                 break
         assert found, "it has ended without a dashboard"
-        self.host, self.port = found[1], int(found[2])
+        self.host, self.port, self.pid = found[1], int(found[2]), self._process.pid
         # Drain the rest of its output: a full pipe would block it.
         threading.Thread(target=self._process.stderr.read, daemon=True).start()
 
