@@ -137,7 +137,11 @@ std::optional<RunOutcome> read_outcome(const Path& folder, const PlannedRun& run
   const Path path = run_folder(folder, run);
   const Result<std::string> text = read_text(path / "summary.json");
   if (!text.ok()) return std::nullopt;
-  Json summary = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  // results.json repeats the summary, indented: a damaged one that nests deep would take all
+  // memory.
+  constexpr int kDepthMax = 8;
+  const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kDepthMax; };
+  Json summary = Json::parse(*text, shallow, /*allow_exceptions=*/false);
   if (!summary.is_object() || summary.value("finished", Json()) != true) return std::nullopt;
   RunOutcome outcome{.loss = {}, .why = {}, .summary = {}, .data_hash = data_hash_of(path)};
   const Json loss = summary.value("valid_loss", Json());

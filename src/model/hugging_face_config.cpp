@@ -191,7 +191,10 @@ std::string hugging_face_config(const ModelShape& shape, const std::string& dtyp
 }
 
 Result<ModelShape> shape_from_hugging_face_config(const std::string& json) {
-  const Json config = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  // Values that nest deeper are of no use here, and to print them in an error would take the stack.
+  constexpr int kDepthMax = 8;
+  const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kDepthMax; };
+  const Json config = Json::parse(json, shallow, /*allow_exceptions=*/false);
   if (!config.is_object()) return Error{"config.json is not a JSON object: is it cut short?"};
   ConfigReader read(config, "config.json");
   const std::string type = read.word("model_type", "");

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../../support/temporary_folder.h"
+
 namespace leeway {
 namespace {
 
@@ -49,6 +51,24 @@ TEST(Rows, TheBestRateHasTheLowestMean) {
   EXPECT_NEAR(*rows[1].difference_percent, 100 * (1.7 - 2.1) / 2.1, 1e-9);
   EXPECT_DOUBLE_EQ(rows[1].busy, 0.75);
   EXPECT_DOUBLE_EQ(rows[1].bytes_pipeline, 3e6);
+}
+
+// An indented line for every level of a file of 200 kB would be 20 GB.
+TEST(Outcome, LeavesOutWhatNestsDeep) {
+  const TemporaryFolder folder;
+  const ComparisonPlan plan = plan_of("[variants.a]");
+  const Path run = run_folder(folder.path(), plan.runs[0]);
+  std::filesystem::create_directories(run);
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  ASSERT_TRUE(write_atomically(run / "summary.json",
+                               "{\"finished\": true, \"valid_loss\": 2.5, "
+                               "\"rounds\": " +
+                                   deep + "}")
+                  .ok());
+  const auto outcome = read_outcome(folder.path(), plan.runs[0], 0);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->loss, 2.5);
+  EXPECT_LT(results_json(results_of(plan, {*outcome})).size(), 10'000u);
 }
 
 TEST(Rows, ARateWithAFailedSeedCannotWin) {

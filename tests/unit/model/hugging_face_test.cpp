@@ -173,6 +173,19 @@ TEST(HuggingFaceConfig, RejectsInvalidShapes) {
   }
 }
 
+TEST(HuggingFaceConfig, AnErrorAboutADeepValueIsShort) {
+  constexpr size_t kDepth = 200'000;  // to print it would take more stack than there is
+  for (const char* key : {"rope_scaling", "vocab_size", "model_type"}) {
+    auto config = nlohmann::json::parse(hugging_face_config(small_llama(), "float32"));
+    config[key] = "HERE";
+    std::string text = config.dump();
+    text.replace(text.find("\"HERE\""), 6, std::string(kDepth, '[') + std::string(kDepth, ']'));
+    const auto read = shape_from_hugging_face_config(text);
+    ASSERT_FALSE(read.ok());
+    EXPECT_LT(read.error().message.size(), 500) << key;
+  }
+}
+
 TEST(HuggingFaceConfig, ReadsOldFilesAndDefaults) {
   auto config = nlohmann::json::parse(hugging_face_config(small_llama(), "float32"));
   config.erase("rope_parameters");  // transformers 4 has only rope_theta
