@@ -54,13 +54,13 @@ class Machine:
         for tool in "bash dirname sed xargs sort comm cat sha256sum cut echo mkdir cp".split():
             os.symlink(shutil.which(tool), self.folder / "stubs" / tool)
 
-    def run(self, only_stubs=False, **environment):
+    def run(self, *arguments, only_stubs=False, **environment):
         (self.folder / "calls.txt").write_text("")
         stubs = str(self.folder / "stubs")
         path = stubs if only_stubs else stubs + ":" + os.environ["PATH"]
         plain = {key: value for key, value in os.environ.items() if key != "LEEWAY_TORCH"}
         return subprocess.run(
-            [shutil.which("bash"), self.folder / "tools" / "setup"],
+            [shutil.which("bash"), self.folder / "tools" / "setup", *arguments],
             env={**plain, "PATH": path, "HERE": str(self.folder), **environment},
             capture_output=True,
             text=True,
@@ -101,6 +101,16 @@ def test_only_missing_packages_are_installed(machine):
     assert calls[0].startswith("apt-get update")
     assert calls[1].startswith("apt-get install") and calls[1].endswith(" cmake")
     assert len(calls) == 2
+
+
+def test_fuzzing_needs_the_packages_of_the_tests_and_its_own(machine):
+    for kind in "tests", "fuzz":
+        machine.write(f"tools/debian-packages-{kind}.txt", f"for-{kind}\n")
+    machine.write("tools/requirements-tests.txt", "pytest\n")
+    done = machine.run("fuzz")
+    assert done.returncode == 0, done.stderr
+    assert machine.calls("apt-get")[1].endswith(" for-fuzz for-tests")
+    assert "pytest" in done.stdout
 
 
 def test_a_failing_update_is_tried_twice_and_then_reported(machine):
