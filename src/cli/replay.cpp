@@ -111,7 +111,7 @@ Status run(const Path& folder) {
 
   Progress progress(clock, "replaying", static_cast<uint64_t>(recording.updates));
   ReplayRecorder recorder(recording, recipe.mesh.replicas, progress);
-  LEEWAY_TRY(sim::replay(workers, recording.work, recorder));
+  LEEWAY_TRY(sim::replay(workers, recording.work, recorder, recording.coverage));
   if (interrupted()) return stopped_error("stopped; the run folder is unchanged");
   progress.finish(fmt::format("{} updates", recording.updates));
   return compare(recording, recorder, workers);
@@ -126,7 +126,9 @@ void add_replay(CLI::App& app, Action& chosen) {
       "Example:\n"
       "  leeway replay out/first\n"
       "Repeats every piece of work in the order of events.jsonl, on one thread, and checks that\n"
-      "losses and weights are the same. Nothing in the run folder changes.");
+      "losses and weights are the same. What the log leaves out (run.log) is done in the order "
+      "that\n"
+      "the rest requires. Nothing in the run folder changes.");
   const auto folder = std::make_shared<std::string>();
   command->add_option("RUN", *folder, "Run folder")->required()->option_text("(required)");
   command->callback([folder, &chosen] { chosen = [=] { return run(*folder); }; });

@@ -6,6 +6,8 @@ namespace leeway {
 
 enum class DriverName { kThreads, kSim };
 enum class Precision { kFp32, kBf16, kFp64 };
+// What the event log keeps of the work on microbatches: events/log_level.h.
+enum class LogLevel { kAuto, kAll, kUpdates };
 
 enum class Architecture { kLlama, kGpt2 };
 enum class Activation { kSwiglu, kGelu, kRelu };

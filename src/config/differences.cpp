@@ -11,10 +11,16 @@ namespace leeway {
 namespace {
 
 // These never matter, nor does any key of [sim].
-constexpr std::array<std::string_view, 9> kNoMatter = {
-    "run.driver",         "run.device",           "run.threads_per_worker", "run.keep",
-    "run.evaluate_every", "run.evaluate_windows", "pipeline.recompute",     "averaging.deadline_ms",
-    "averaging.guard"};
+constexpr std::array<std::string_view, 10> kNoMatter = {"run.driver",
+                                                        "run.device",
+                                                        "run.threads_per_worker",
+                                                        "run.keep",
+                                                        "run.evaluate_every",
+                                                        "run.evaluate_windows",
+                                                        "pipeline.recompute",
+                                                        "averaging.deadline_ms",
+                                                        "averaging.guard",
+                                                        "run.log"};
 // These only affect how late gradients are.
 constexpr std::array<std::string_view, 3> kOnlyDelays = {"mesh.stages", "pipeline.schedule",
                                                          "pipeline.extra_per_hop"};

@@ -136,6 +136,12 @@ const Key kKeys[] = {
      "about two minutes of work, estimated from the size of the model and of an update"},
     {"run.keep", whole<kRun, &RunOptions::keep>(1, kMillion),
      "How many of the newest checkpoints to keep."},
+    {"run.log", word<kRun, &RunOptions::log>(),
+     "What `events.jsonl` keeps of the work on microbatches. all: every piece; updates: none; "
+     "auto: "
+     "that of updates 1 to 50 and of ten in every 250 after that (131 to 140, 381 to 390, ...). "
+     "Updates, rounds, evaluations and checkpoints are always kept, so that every run can be "
+     "replayed."},
 
     {"model.architecture", word<kModel, &ModelOptions::architecture>(),
      "llama: RMSNorm, rotary positions, gated activation; gpt2: LayerNorm, learned positions."},

@@ -23,6 +23,7 @@ struct RunOptions {
   int64_t evaluate_windows = 64;   // 0: all of the validation data
   int64_t checkpoint_every = -1;   // updates; 0: only at the end; negative: not decided yet
   int64_t keep = 2;                // number of newest checkpoints to keep
+  LogLevel log = LogLevel::kAuto;
   bool operator==(const RunOptions&) const = default;
 };
 

@@ -16,6 +16,8 @@ inline constexpr std::array<std::string_view, 0> kWords = {};
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<Precision> = {"fp32", "bf16", "fp64"};
 template <>
+inline constexpr std::array<std::string_view, 3> kWords<LogLevel> = {"auto", "all", "updates"};
+template <>
 inline constexpr std::array<std::string_view, 2> kWords<Architecture> = {"llama", "gpt2"};
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<Activation> = {"swiglu", "gelu", "relu"};

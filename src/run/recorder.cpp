@@ -30,6 +30,7 @@ RunRecorder::RunRecorder(const RunRecorderOptions& options, EventLog log, RunCou
                          std::optional<Evaluated> valid)
     : options_(options),
       log_(std::move(log)),
+      filter_(options.recipe.run.log, options.plan),
       counters_(std::move(counters)),
       start_(options.clock.now()),
       seconds_before_(counters_.seconds),
@@ -84,6 +85,7 @@ void RunRecorder::worked(const WorkRecord& record) {
     const double seconds = (record.times.end - record.times.begin).seconds();
     evaluating_seconds_ += seconds / static_cast<double>(worker_count());
   }
+  if (!filter_.keeps(record)) return;
   WorkRecord timed = record;  // in the run's time, which continues from session to session
   const Nanos before = {static_cast<int64_t>(seconds_before_ * 1e9)};
   timed.times.begin = record.times.begin - start_ + before;
@@ -134,7 +136,11 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
           .add("gradient_norm", report.gradient_norm)
           .add("rate_factor", report.rate_factor)
           .add("tokens", update * tokens)
-          .add("seconds", now));
+          .add("seconds", now)
+          .add("bytes_activations", counters_.bytes_activations)
+          .add("bytes_gradients", counters_.bytes_gradients)
+          .add("bytes_averaging", counters_.bytes_averaging)
+          .add("bytes_evaluation", counters_.bytes_evaluation));
   flush_log();  // followers see the update now, and a crash loses at most one
   if (options_.observer.updated) {
     options_.observer.updated(report, static_cast<double>(tokens) / update_seconds_);
@@ -172,6 +178,7 @@ void RunRecorder::watch_stability() {
 
 void RunRecorder::predicted(const Prediction& prediction) {
   statistics_.predicted(prediction);
+  if (!filter_.keeps_predictions_of(prediction.update)) return;
   log(Event("predicted")
           .add("replica", prediction.worker.replica.value)
           .add("stage", prediction.worker.stage.value)

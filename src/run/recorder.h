@@ -15,6 +15,7 @@
 #include "events/event_log.h"
 #include "events/traffic.h"
 #include "run/checkpoint_writer.h"
+#include "run/log_filter.h"
 #include "run/round_statistics.h"
 #include "run/stage_statistics.h"
 #include "worker/outbox.h"
@@ -118,6 +119,7 @@ class RunRecorder final : public Recorder {
 
   RunRecorderOptions options_;
   EventLog log_;
+  LogFilter filter_;
   RunCounters counters_;
   Nanos start_;
   double seconds_before_;

@@ -26,6 +26,7 @@ Status note(const Event& event, const Path& run, Recording& recording) {
   const std::string& kind = event.kind();
   const int64_t update = event.integer("update").value_or(0);
   if (kind == "started" || kind == "resumed") LEEWAY_TRY(check_version(event, run));
+  recording.coverage.note(event);
   if (kind == "started") recording.data_hash = event.text("data_hash").value_or("");
   if (kind == "update") recording.losses[update] = event.number("loss").value_or(0);
   if (kind == "ended") recording.updates = update;

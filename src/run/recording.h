@@ -8,12 +8,14 @@
 
 #include "base/files.h"
 #include "base/result.h"
+#include "events/log_level.h"
 #include "events/work.h"
 
 namespace leeway {
 
 struct Recording {
   std::vector<WorkRecord> work;
+  LogCoverage coverage;              // which work the log has
   std::map<int64_t, double> losses;  // by update
   // Updates at which a replica's pipeline was empty for a checkpoint, written or not; ascending.
   std::vector<std::vector<int64_t>> flushes;

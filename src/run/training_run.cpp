@@ -186,7 +186,8 @@ void log_start(RunRecorder& recorder, const Recipe& recipe, const Dataset& data,
       .add("train_tokens", data.train.info().count)
       .add("data_hash", hash_hex(counters.data_hash))
       .add("valid_hash", hash_hex(data.valid ? data.valid->info().content_hash : 0))
-      .add("tokenizer_hash", hash_hex(counters.tokenizer_hash));
+      .add("tokenizer_hash", hash_hex(counters.tokenizer_hash))
+      .add("log", log_level_word(recipe.run.log));
   recorder.log(with_cores(std::move(started), recipe));
 }
 
@@ -199,7 +200,9 @@ void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Sta
     const int64_t own = replicas[r].optimizer.updates;
     if (own > update) resumed.add(fmt::format("update_{}", r), own);
   }
-  resumed.add("version", program_version()).add("checkpoint", start.checkpoint.string());
+  resumed.add("version", program_version())
+      .add("checkpoint", start.checkpoint.string())
+      .add("log", log_level_word(request.recipe.run.log));
   recorder.log(with_cores(std::move(resumed), request.recipe));
   for (const std::string& change : request.changes) {
     recorder.log(Event("changed").add("update", update).add("change", change));

@@ -59,9 +59,9 @@ Result<LoadedRecipe> alone(const Scenario& scenario) {
         std::string("averaging.method=none"), std::string("run.tokens=0"),
         fmt::format("run.updates={}", kUpdates), std::string("run.evaluate_every=0"),
         std::string("run.evaluate_windows=1"), std::string("run.checkpoint_every=0"),
-        std::string("run.device=cpu"), std::string("optimizer.warmup=0"),
-        std::string("sim.speeds=[]"), std::string("pipeline.lookahead=auto"),
-        std::string("pipeline.refresh=auto"),
+        std::string("run.log=all"), std::string("run.device=cpu"),
+        std::string("optimizer.warmup=0"), std::string("sim.speeds=[]"),
+        std::string("pipeline.lookahead=auto"), std::string("pipeline.refresh=auto"),
         fmt::format("pipeline.update_every={}", pipeline.update_every)})
     own.sets.push_back(set);
   return own.recipe_with({});

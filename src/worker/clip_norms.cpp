@@ -27,6 +27,15 @@ bool ClipNorms::arrived(int64_t update) const {
   return norms != norms_.end() && std::ssize(norms->second) == stages_ - 1;
 }
 
+std::optional<StageId> ClipNorms::waits_for(int64_t update) const {
+  if (arrived(update)) return std::nullopt;
+  if (stage_.value > 0) return StageId{0};
+  const auto norms = norms_.find(update);
+  StageId stage = {1};
+  while (norms != norms_.end() && norms->second.contains(stage)) ++stage.value;
+  return stage;
+}
+
 // Added parameter by parameter in the order of the model: the same bits however it is cut.
 std::optional<double> ClipNorms::total(int64_t update) const {
   if (!shared()) return std::nullopt;

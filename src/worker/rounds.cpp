@@ -272,6 +272,11 @@ bool Rounds::completes_gradients(const Work& work) const {
   return work.kind == WorkKind::kMerge && plan.gradients && work.chunk + 1 == plan.chunks();
 }
 
+bool Rounds::is_before_update(const Work& work) const {
+  const Seat* const lane = is_of_round(work.kind) ? find(work.lane) : nullptr;
+  return lane != nullptr && lane->plan.gradients;
+}
+
 bool Rounds::can_repeat(const Work& work, bool update_due, bool at_boundary) const {
   const Seat& lane = seat(work.lane);
   const bool now = lane.plan.gradients ? update_due : at_boundary;

@@ -54,6 +54,8 @@ class Rounds {
   // Whether this merge is the last of a round of gradients.
   bool completes_gradients(const Work& work) const;
 
+  // Whether this piece of a round averages gradients, before the update that uses them.
+  bool is_before_update(const Work& work) const;
   // Whether a recorded piece of work can be done now: contributions and merges only at the boundary
   // of an update, those of gradients only before one.
   bool can_repeat(const Work& work, bool update_due, bool at_boundary) const;

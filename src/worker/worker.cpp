@@ -177,6 +177,21 @@ bool Worker::can_repeat(const Work& work) const {
   return rounds_.can_repeat(work, schedule_.update_due(counts_), at_boundary_);
 }
 
+bool Worker::has_come_to(const Work& work) const {
+  // An owner works for others whenever it is asked, which changes none of its own weights.
+  if (work.kind == WorkKind::kReduce || work.kind == WorkKind::kRepeat) return true;
+  if (counts_.updates != work.update) return false;
+  return !rounds_.is_before_update(work) || schedule_.update_due(counts_);
+}
+
+std::optional<StageId> Worker::waits_for() const {
+  const int64_t own = id_.stage.value;
+  if (schedule_.update_due(counts_)) return clip_norms_.waits_for(counts_.updates + 1);
+  if (!is_first() && schedule_.wants_forward(counts_, flush())) return StageId{own - 1};
+  if (!is_last() && schedule_.wants_backward(counts_, flush())) return StageId{own + 1};
+  return std::nullopt;
+}
+
 void Worker::drop_rounds() {
   rounds_.forget_in_compute();
   rounds_.flush();

@@ -48,6 +48,12 @@ class Worker {
   bool can_repeat(const Work& work) const;
   // A replay's flush point, in place of a save.
   void drop_rounds();
+  // For a replay of a log that lacks pieces of the pipeline's work: whether the worker has come to
+  // where this piece of a round, or this save, was done; the next piece of the pipeline; and if
+  // that has to wait, for which stage.
+  bool has_come_to(const Work& work) const;
+  std::optional<Work> pipeline_turn() const;
+  std::optional<StageId> waits_for() const;
 
   WorkerId id() const { return id_; }
   const RunPlan& plan() const { return plan_; }
@@ -67,7 +73,6 @@ class Worker {
   bool evaluation_arrived() const;
 
   Turn boundary_turn() const;
-  std::optional<Work> pipeline_turn() const;
   Work training(WorkKind kind, int64_t microbatch) const;
   Work boundary(WorkKind kind, int64_t update) const;
   Work evaluation() const;

@@ -41,31 +41,90 @@ Error differs(size_t at, const WorkRecord& record, const std::optional<Work>& ne
       next ? "do " + words(*next) : "wait")};
 }
 
+class Repetition {
+ public:
+  Repetition(const Workers& workers, Recorder& recorder, const LogCoverage& coverage)
+      : workers_(workers),
+        mesh_(mesh_of(workers)),
+        hand_(workers_, mesh_),
+        recorder_(recorder),
+        coverage_(coverage) {}
+
+  const Mesh& mesh() const { return mesh_; }
+  Worker& worker(WorkerId id) const { return *workers_[mesh_.index(id)]; }
+
+  void repeat(Worker& worker, const Work& work, const WorkTimes& times) {
+    Outcome outcome = worker.run(work);
+    outcome.times = times;
+    worker.finish(work, std::move(outcome), hand_, recorder_);
+  }
+
+  // Does what the log lacks before this record.
+  void catch_up(Worker& worker, const Work& work) {
+    const bool positioned = is_of_round(work.kind) || work.kind == WorkKind::kSave;
+    const auto there = [&] {
+      return positioned ? worker.has_come_to(work) : worker.pipeline_turn() == work;
+    };
+    while (!there() && !recorder_.abandoned() && do_one_missing(worker)) {
+    }
+  }
+
+  void catch_up_to_the_end(Worker& worker) {
+    while (!worker.done() && !recorder_.abandoned() && do_one_missing(worker)) {
+    }
+  }
+
+ private:
+  // One piece towards this worker's next; false if there is none, or if the log should have it.
+  bool do_one_missing(const Worker& wanting) {
+    Worker* doing = &worker(wanting.id());
+    std::optional<Work> next = doing->pipeline_turn();
+    for (int64_t hops = 0; !next && hops < mesh_.stages; ++hops) {
+      const std::optional<StageId> stage = doing->waits_for();
+      if (!stage) return false;
+      doing = &worker({.replica = doing->id().replica, .stage = *stage});
+      next = doing->pipeline_turn();
+    }
+    if (!next) return false;
+    if (coverage_.has(doing->id().replica, *next, doing->counts().updates + 1)) return false;
+    repeat(*doing, *next, {});
+    return true;
+  }
+
+  const Workers& workers_;
+  Mesh mesh_;
+  Hand hand_;
+  Recorder& recorder_;
+  const LogCoverage& coverage_;
+};
+
 }  // namespace
 
-Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Recorder& recorder) {
-  const Mesh mesh = mesh_of(workers);
-  Hand hand(workers, mesh);
+Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Recorder& recorder,
+              const LogCoverage& coverage) {
+  Repetition again(workers, recorder, coverage);
   for (size_t at = 0; at < recorded.size(); ++at) {
     const WorkRecord& record = recorded[at];
     // A plan without evaluations has none of these, and they change no weights.
     if (is_evaluation(record.work)) continue;
-    if (!mesh.contains(record.worker)) {
+    if (!again.mesh().contains(record.worker)) {
       return Error{
           fmt::format("record {} belongs to replica {} stage {}, which this run does not have",
                       at + 1, record.worker.replica.value, record.worker.stage.value)};
     }
-    Worker& worker = *workers[mesh.index(record.worker)];
+    Worker& worker = again.worker(record.worker);
+    again.catch_up(worker, record.work);
+    if (recorder.abandoned()) return {};
     if (record.work.kind == WorkKind::kSave) {
       worker.drop_rounds();
       continue;
     }
     if (!worker.can_repeat(record.work)) return differs(at, record, worker.next());
-    Outcome outcome = worker.run(record.work);
-    outcome.times = record.times;
-    worker.finish(record.work, std::move(outcome), hand, recorder);
+    again.repeat(worker, record.work, record.times);
     if (recorder.abandoned()) return {};
   }
+  for (const auto& worker : workers) again.catch_up_to_the_end(*worker);
+  if (recorder.abandoned()) return {};
   const auto behind =
       std::find_if(workers.begin(), workers.end(), [](const auto& w) { return !w->done(); });
   if (behind == workers.end()) return {};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "events/log_level.h"
 #include "events/work.h"
 #include "worker/outbox.h"
 #include "worker/workers.h"
@@ -16,6 +17,10 @@ namespace leeway::sim {
 // worker would do next; messages arrive at once. The error names the first record that is not, or
 // says that the records end before the run does. Records must be in a causal order; a driver that
 // reports a piece of work before sending its messages writes them that way.
-Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Recorder& recorder);
+//
+// `coverage` says which pieces the log lacks. They are done when a record needs them and not
+// before: a worker must not run past a merge that is still to come.
+Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Recorder& recorder,
+              const LogCoverage& coverage = {});
 
 }  // namespace leeway::sim

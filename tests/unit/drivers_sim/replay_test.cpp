@@ -1,10 +1,13 @@
 #include "drivers/sim/replay.h"
-#include "events/traffic.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "events/traffic.h"
 
 #include "round_plans.h"
 #include "sim_testing.h"
@@ -31,8 +34,8 @@ class Replay : public testing::Test {
     again_.saves = false;
   }
 
-  Status replayed(const std::vector<WorkRecord>& records) {
-    return replay(make_mesh(again_), records, recorder_);
+  Status replayed(const std::vector<WorkRecord>& records, const LogCoverage& coverage = {}) {
+    return replay(make_mesh(again_), records, recorder_, coverage);
   }
 
   RunPlan plan_ = plan_of({.stages = 3, .update_every = 2}, 10);
@@ -125,6 +128,85 @@ TEST(ReplayOfRounds, RefusesAMergeAfterTheNextForward) {
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message, HasSubstr("did merge 0 of update"));
 }
+
+// What each worker did, in its own order. An owner's work for others has no place in it.
+std::map<WorkerId, std::vector<Work>> by_worker(const std::vector<WorkRecord>& records) {
+  std::map<WorkerId, std::vector<Work>> found;
+  for (const auto& [id, work, times, bytes, norms] : records) {
+    const bool for_others = work.kind == WorkKind::kReduce || work.kind == WorkKind::kRepeat;
+    const bool left_out = is_evaluation(work) || work.kind == WorkKind::kSave || for_others;
+    if (!left_out) found[id].push_back(work);
+  }
+  return found;
+}
+
+struct Logged {
+  std::vector<WorkRecord> records;
+  LogCoverage coverage;
+};
+
+Logged logged(const std::vector<WorkRecord>& records, LogLevel level) {
+  Logged kept;
+  kept.coverage.note(Event("started").add("log", log_level_word(level)));
+  std::map<WorkerId, int64_t> making;
+  for (const WorkRecord& record : records) {
+    int64_t& next = making.try_emplace(record.worker, 1).first->second;
+    if (logs(level, record.work, next)) kept.records.push_back(record);
+    if (record.work.kind == WorkKind::kUpdate) next = record.work.update + 1;
+  }
+  return kept;
+}
+
+// Replicas that merge on arrival, so that the order of merges is in the log alone.
+class ReplayOfALevel : public testing::TestWithParam<std::tuple<Method, PipelineSchedule>> {
+ protected:
+  ReplayOfALevel() {
+    plan_.shape.order = std::get<1>(GetParam());
+    plan_.checkpoint_every = 40;
+    add_lanes({.method = std::get<0>(GetParam()), .replicas = 2}, plan_);
+    const StageCosts costs = {{100}, {200}, {30}, {5}, {90}};
+    Finished run(plan_,
+                 {.costs = equal_costs(3, costs),
+                  .links = {.seed = 5, .all = {.latency = {50}, .jitter = {300}}}},
+                 2);
+    records_ = run.recorder.records();
+    plan_ = run.plan;
+    plan_.saves = false;
+  }
+
+  RunPlan plan_ = plan_of({.stages = 3, .update_every = 3}, 150);
+  std::vector<WorkRecord> records_;
+};
+
+TEST_P(ReplayOfALevel, DoesWhatTheLogLacks) {
+  for (const LogLevel level : {LogLevel::kAuto, LogLevel::kUpdates, LogLevel::kAll}) {
+    const Logged log = logged(records_, level);
+    EXPECT_EQ(log.records.size() == records_.size(), level == LogLevel::kAll);
+    Notebook recorder;
+    const Status status = replay(make_mesh(plan_), log.records, recorder, log.coverage);
+    ASSERT_TRUE(status.ok()) << log_level_word(level) << ": " << status.error().message;
+    EXPECT_EQ(by_worker(recorder.records()), by_worker(records_)) << log_level_word(level);
+  }
+}
+
+TEST_P(ReplayOfALevel, MissesWhatTheLevelKeeps) {
+  Logged log = logged(records_, LogLevel::kAuto);
+  const auto found = std::find_if(log.records.begin(), log.records.end(), [](const auto& record) {
+    return record.work.kind == WorkKind::kForward && record.work.update == 135;
+  });
+  ASSERT_NE(found, log.records.end());
+  log.records.erase(found);
+  Notebook recorder;
+  const Status status = replay(make_mesh(plan_), log.records, recorder, log.coverage);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().message, HasSubstr("differs from the run"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Methods, ReplayOfALevel,
+    testing::Combine(testing::Values(Method::kNone, Method::kSparse, Method::kLowbit,
+                                     Method::kDiloco, Method::kAllreduce),
+                     testing::Values(PipelineSchedule::kAsync, PipelineSchedule::k1f1b)));
 
 }  // namespace
 }  // namespace leeway::sim

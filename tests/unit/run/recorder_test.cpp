@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "../../support/temporary_folder.h"
 
 namespace leeway {
@@ -67,6 +69,28 @@ TEST_F(RunRecorderTest, CountsUpdatesThatOneReplicaMadeAlone) {
   update(1, 3);
   EXPECT_EQ(recorder_.counters().update, 3);
   EXPECT_EQ(recorder_.counters().bytes_activations, 4);
+}
+
+TEST_F(RunRecorderTest, LogsTheWorkOfSomeUpdatesAndTheBytesOfAll) {
+  for (int64_t number = 1; number <= 150; ++number) {
+    for (const int64_t replica : {0, 1}) {
+      update(replica, number);
+      work(WorkKind::kUpdate, replica, number);
+    }
+  }
+  recorder_.flush_log();
+  std::map<std::string, int64_t> counts;
+  int64_t sent = 0;
+  for (const Event& event : read_events(folder_ / "events.jsonl")->events) {
+    ++counts[event.text("kind").value_or(event.kind())];
+    if (event.kind() == "update") sent = *event.integer("bytes_activations");
+  }
+  EXPECT_EQ(counts["forward"], 2 * (50 + 10));
+  EXPECT_EQ(counts["backward"], 2 * (50 + 10));
+  // The update before the stretch is its beginning; this recorder hears of it after the next one.
+  EXPECT_EQ(counts["update"], 2 * (50 + 10 + 1) + 150);
+  EXPECT_EQ(counts["contribute"], 2 * 2 * 150);
+  EXPECT_EQ(sent, 2 * 150);
 }
 
 }  // namespace
