@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <numeric>
 
 #include "events/event.h"
+#include "events/log_files.h"
 
 namespace leeway {
 namespace {
@@ -33,25 +33,31 @@ double busy_of(const Json& summary) {
 
 // From the first line of the log.
 std::string data_hash_of(const Path& folder) {
-  std::ifstream log(folder / "events.jsonl");
-  std::string line;
-  if (!std::getline(log, line)) return "";
-  const Result<Event> started = Event::parse(line);
-  if (!started.ok()) return "";
-  return started->text("data_hash").value_or("") + started->text("valid_hash").value_or("");
+  std::string hashes;
+  const auto use = [&](const LogLine& line) -> Result<bool> {
+    const Result<Event> started = Event::parse(line.text);
+    if (!started.ok()) return false;
+    hashes = started->text("data_hash").value_or("") + started->text("valid_hash").value_or("");
+    return false;
+  };
+  static_cast<void>(read_log(folder / "events.jsonl", {}, {}, use));
+  return hashes;
 }
 
 // Time of the first evaluation at or below the loss.
 std::optional<double> seconds_to(double target_loss, const Path& folder) {
-  std::ifstream log(folder / "events.jsonl");
-  for (std::string line; std::getline(log, line);) {
-    if (line.find("\"evaluated\"") == std::string::npos) continue;  // most lines record work
-    const Result<Event> event = Event::parse(line);
-    if (!event.ok() || event->kind() != "evaluated") continue;
+  std::optional<double> seconds;
+  const auto use = [&](const LogLine& line) -> Result<bool> {
+    if (line.text.find("\"evaluated\"") == line.text.npos) return true;  // most record work
+    const Result<Event> event = Event::parse(line.text);
+    if (!event.ok() || event->kind() != "evaluated") return true;
     const std::optional<double> loss = event->number("valid_loss");
-    if (loss && *loss <= target_loss) return event->number("seconds");
-  }
-  return std::nullopt;
+    const bool reached = loss && *loss <= target_loss;
+    if (reached) seconds = event->number("seconds");
+    return !reached;
+  };
+  static_cast<void>(read_log(folder / "events.jsonl", {}, {}, use));
+  return seconds;
 }
 
 RateCell cell_of(double rate, const std::vector<const RunOutcome*>& outcomes) {

@@ -10,14 +10,15 @@
 #include "base/human.h"
 #include "config/print.h"
 #include "events/event.h"
+#include "events/log_files.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
 
 namespace leeway {
 namespace {
 
-constexpr Nanos kLook{250'000'000};        // between two checks of the runs' progress
-constexpr std::streamoff kTail = 1 << 16;  // bytes; includes the last update
+constexpr Nanos kLook{250'000'000};  // between two checks of the runs' progress
+constexpr uint64_t kTail = 1 << 16;  // bytes; includes the last update
 
 struct Running {
   size_t index;  // in plan.runs
@@ -33,17 +34,20 @@ std::string title_of(const ComparisonPlan& plan, const PlannedRun& run) {
 
 // The last event of this kind in the log. Logs are long, so only the end is read.
 std::optional<Event> last_event(const Path& run, std::string_view kind) {
-  std::ifstream log(run / "events.jsonl", std::ios::binary | std::ios::ate);
-  if (!log) return std::nullopt;
-  const std::streamoff size = log.tellg();
-  log.seekg(std::max<std::streamoff>(0, size - kTail));
+  const Path log = run / "events.jsonl";
+  const std::optional<LogPosition> end = log_end(log);
+  if (!end) return std::nullopt;
   const std::string start = fmt::format("{{\"event\":\"{}\"", kind);
   std::optional<Event> last;
-  for (std::string line; std::getline(log, line);) {
-    if (!line.starts_with(start)) continue;
-    const Result<Event> event = Event::parse(line);
+  const auto use = [&](const LogLine& line) -> Result<bool> {
+    if (!line.text.starts_with(start)) return true;
+    const Result<Event> event = Event::parse(line.text);
     if (event.ok()) last = *event;
-  }
+    return true;
+  };
+  LogPosition from = {.part = end->part, .offset = end->offset - std::min(end->offset, kTail)};
+  if (from.offset == 0 && from.part > 1) --from.part;  // the last part has only just begun
+  static_cast<void>(read_log(log, from, *end, use));
   return last;
 }
 

@@ -21,15 +21,20 @@ Result<int64_t> whole_lines_size(const Path& path) {
   return static_cast<int64_t>(bytes.rend() - last);
 }
 
+int open_to_append(const Path& path, int flags) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | flags, 0644);
+}
+
 }  // namespace
 
-EventLog::EventLog(Path path, int descriptor, int64_t size)
-    : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
+EventLog::EventLog(Path path, int descriptor, int64_t part_bytes)
+    : path_(std::move(path)), descriptor_(descriptor), part_bytes_(part_bytes) {}
 
 EventLog::EventLog(EventLog&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
       size_(other.size_),
+      part_bytes_(other.part_bytes_),
       pending_(std::move(other.pending_)),
       failed_(other.failed_) {}
 
@@ -39,11 +44,12 @@ EventLog::~EventLog() {
   ::close(descriptor_);
 }
 
-Result<EventLog> EventLog::open(const Path& path, bool append) {
-  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (append ? 0 : O_TRUNC);
-  const int descriptor = ::open(path.c_str(), flags, 0644);
+Result<EventLog> EventLog::open(const Path& path, bool append, int64_t part_bytes) {
+  const int descriptor = open_to_append(path, append ? 0 : O_TRUNC);
   if (descriptor < 0) return file_error("write", path, errno);
-  EventLog log(path, descriptor, 0);  // closes the descriptor on every return
+  EventLog log(path, descriptor, part_bytes);  // closes the descriptor on every return
+  if (!append) remove_parts(path);
+  compress_parts(path);  // that a crash kept from being compressed
   if (!append) return log;
   LEEWAY_ASSIGN(log.size_, whole_lines_size(path));
   if (::ftruncate(descriptor, log.size_) != 0) return file_error("write", path, errno);
@@ -74,28 +80,58 @@ Status EventLog::flush() {
   }
   size_ += static_cast<int64_t>(done);
   pending_.clear();
+  return size_ < part_bytes_ ? Status() : start_next_part();
+}
+
+// If it cannot, the file grows on: a log in one large file is better than none.
+Status EventLog::start_next_part() {
+  const Result<Path> part = close_part(path_);
+  const int next = part.ok() ? open_to_append(path_, O_EXCL) : -1;
+  if (next < 0) {
+    if (part.ok()) static_cast<void>(::rename(part->c_str(), path_.c_str()));
+    part_bytes_ *= 2;
+    return {};
+  }
+  ::close(std::exchange(descriptor_, next));
+  size_ = 0;
+  compress_parts(path_);
   return {};
 }
 
+Error not_an_event(const LogLine& line, const Error& why) {
+  return Error{line.place() + " is not an event (" + why.message +
+               "); remove the line to read the rest"};
+}
+
 Result<EventHistory> read_events(const Path& path) {
-  LEEWAY_ASSIGN(const std::string text, read_text(path));
+  if (!log_end(path)) return file_error("read", path, ENOENT);
   EventHistory history;
-  size_t line_number = 1;
-  for (size_t begin = 0; begin < text.size(); ++line_number) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    auto event = Event::parse(std::string_view(text).substr(begin, end - begin));
-    const bool unfinished = end == text.size();
-    if (event.ok()) {
-      history.events.push_back(std::move(*event));
-    } else if (unfinished) {
-      history.cut = true;
-    } else {
-      return Error{path.string() + ":" + std::to_string(line_number) + " is not an event (" +
-                   event.error().message + "); remove the line to read the rest"};
-    }
-    begin = end + 1;
-  }
+  const auto use = [&](const LogLine& line) -> Result<bool> {
+    auto event = Event::parse(line.text);
+    if (!event.ok()) return not_an_event(line, event.error());
+    history.events.push_back(std::move(*event));
+    return true;
+  };
+  LEEWAY_ASSIGN(const LogRead read, read_log(path, {}, {}, use));
+  if (read.rest.empty()) return history;
+  auto last = Event::parse(read.rest);
+  history.cut = !last.ok();
+  if (last.ok()) history.events.push_back(std::move(*last));
   return history;
+}
+
+Result<std::vector<Event>> read_resumes(const Path& log, const LogPosition& from,
+                                        const LogPosition& end) {
+  std::vector<Event> resumes;
+  const auto look = [&](const LogLine& line) -> Result<bool> {
+    if (line.text.substr(0, 24).find("resumed") == line.text.npos)
+      return true;  // the kind is first
+    auto event = Event::parse(line.text);
+    if (event.ok() && event->kind() == "resumed") resumes.push_back(std::move(*event));
+    return true;
+  };
+  LEEWAY_TRY(read_log(log, from, end, look));
+  return resumes;
 }
 
 bool supersedes(const Event& resumed, const Event& earlier) {

@@ -1,4 +1,5 @@
 // events.jsonl, the log of a run: written as it happens; console, report and replay read it.
+// log_files.h says how a long one is kept in several files.
 #pragma once
 
 #include <string>
@@ -7,6 +8,7 @@
 #include "base/files.h"
 #include "base/result.h"
 #include "events/event.h"
+#include "events/log_files.h"
 
 namespace leeway {
 
@@ -14,8 +16,10 @@ namespace leeway {
 class EventLog {
  public:
   // append: continues after the last whole line of an earlier run and cuts off an incomplete line
-  // that a crash left. Otherwise the file starts empty.
-  static Result<EventLog> open(const Path& path, bool append);
+  // that a crash left. Otherwise the log starts empty. `part_bytes`: the size at which the file
+  // becomes a numbered part. Compressing one of this size holds up the run for less than 0.1 s.
+  static constexpr int64_t kPartBytes = int64_t{16} << 20;
+  static Result<EventLog> open(const Path& path, bool append, int64_t part_bytes = kPartBytes);
   EventLog(EventLog&& other) noexcept;
   EventLog& operator=(EventLog&&) = delete;
   ~EventLog();  // flushes; call flush() first to see errors
@@ -28,22 +32,32 @@ class EventLog {
   bool failed() const { return failed_; }
 
  private:
-  EventLog(Path path, int descriptor, int64_t size);
+  EventLog(Path path, int descriptor, int64_t part_bytes);
+  Status start_next_part();
 
   Path path_;
   int descriptor_ = -1;
   int64_t size_ = 0;  // bytes in the file, all of them whole lines
+  int64_t part_bytes_;
   std::string pending_;
   bool failed_ = false;
 };
+
+// What to say about a line that cannot be read.
+Error not_an_event(const LogLine& line, const Error& why);
 
 struct EventHistory {
   std::vector<Event> events;
   bool cut = false;  // the last line was incomplete and is left out
 };
 
-// Anything that is not an event is an error that names the line, except an incomplete last line.
+// For short logs: every event takes several times the memory of its line. Anything that is not an
+// event is an error that names the line, except an incomplete last line.
 Result<EventHistory> read_events(const Path& path);
+
+// The `resumed` events between two positions. Parses no other line: a log has millions.
+Result<std::vector<Event>> read_resumes(const Path& log, const LogPosition& from,
+                                        const LogPosition& end);
 
 // Whether the session that started with `resumed` repeated what `earlier` records: its `update` is
 // after the one that the session resumed from. Replicas that stopped at different updates resume

@@ -17,50 +17,6 @@
 namespace leeway {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{1} << 20;
-constexpr size_t kLineBytesMax = size_t{16} << 20;  // far longer than any event
-
-struct Part {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
-
-// Calls `use` with every line that ends inside the part; returns where the last one ended. Not
-// memory-mapped: resuming a run truncates an incomplete line, and reading beyond the end of a
-// mapped file crashes.
-Result<uint64_t> each_line(const Path& path, const Part& part,
-                           const std::function<Status(std::string_view)>& use) {
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(part.begin));
-  if (!file) return file_error("read", path, errno);
-  std::string buffer;
-  uint64_t done = part.begin;
-  uint64_t read = part.begin;
-  while (read < part.end) {
-    const size_t kept = buffer.size();
-    const size_t wanted = std::min<uint64_t>(kPieceBytes, part.end - read);
-    buffer.resize(kept + wanted);
-    file.read(buffer.data() + kept, static_cast<std::streamsize>(wanted));
-    const auto got = static_cast<size_t>(file.gcount());
-    buffer.resize(kept + got);
-    read += got;
-    size_t begin = 0;
-    for (size_t end = buffer.find('\n', kept); end != std::string::npos;
-         end = buffer.find('\n', begin)) {
-      LEEWAY_TRY(use(std::string_view(buffer).substr(begin, end - begin)));
-      begin = end + 1;
-    }
-    done += begin;
-    buffer.erase(0, begin);
-    if (buffer.size() > kLineBytesMax) {
-      return Error{fmt::format("{} is not an event log: it has a line of more than {} bytes",
-                               path.string(), kLineBytesMax)};
-    }
-    if (got < wanted) break;  // truncated meanwhile
-  }
-  return done;
-}
-
 // The lane whose rounds carry weights: only their spread says how far apart replicas are.
 std::optional<Lane> weights_lane(std::string_view method) {
   if (method == "lowbit") return Lane::kRepair;
@@ -137,53 +93,45 @@ void RunFollower::start_again() {
   RunData settings;
   settings.config = config_;
   reader_.emplace(limits_, resumes_, weights_lane(settings.setting("averaging.method")));
-  offset_ = 0;
-  lines_ = 0;
+  position_ = {};
   broken_ = false;
 }
 
 // Whether there are new ones, which supersede part of what was read.
-Result<bool> RunFollower::find_resumes(uint64_t end) {
-  const size_t before = resumes_.size();
-  const auto look = [&](std::string_view line) -> Status {
-    // The kind comes first, so millions of lines need not be parsed.
-    if (line.substr(0, 24).find("resumed") == line.npos) return {};
-    const auto event = Event::parse(line);
-    if (event.ok() && event->kind() == "resumed") resumes_.push_back(*event);
-    return {};
-  };
-  LEEWAY_TRY(each_line(log_of(folder_), {offset_, end}, look));
-  return resumes_.size() > before;
+Result<bool> RunFollower::find_resumes(const LogPosition& end) {
+  LEEWAY_ASSIGN(const auto found, read_resumes(log_of(folder_), position_, end));
+  resumes_.insert(resumes_.end(), found.begin(), found.end());
+  return !found.empty();
 }
 
-Status RunFollower::read_to(uint64_t end) {
-  const auto use = [&](std::string_view line) -> Status {
-    ++lines_;
-    const Status status = reader_->add(line);
-    if (status.ok()) return {};
+Status RunFollower::read_to(const LogPosition& end) {
+  const auto use = [&](const LogLine& line) -> Result<bool> {
+    const Status status = reader_->add(line.text);
+    if (status.ok()) return true;
     broken_ = true;
-    return Error{fmt::format("{}:{} is not an event ({}); remove the line to read the rest",
-                             log_of(folder_).string(), lines_, status.error().message)};
+    return not_an_event(line, status.error());
   };
-  LEEWAY_ASSIGN(offset_, each_line(log_of(folder_), {offset_, end}, use));
+  LEEWAY_ASSIGN(const LogRead read, read_log(log_of(folder_), position_, end, use));
+  position_ = read.end;
+  cut_ = !read.rest.empty();
   return {};
 }
 
 Result<bool> RunFollower::poll() {
-  std::error_code code;
-  const uint64_t size = std::filesystem::file_size(log_of(folder_), code);
-  has_log_ = !code;
+  const std::optional<LogPosition> end = log_end(log_of(folder_));
+  has_log_ = end.has_value();
   if (!has_log_) return false;
-  if (size < offset_ || broken_) {
+  const bool shrunk =
+      end->part < position_.part || (end->part == position_.part && end->offset < position_.offset);
+  if (shrunk || broken_) {
     resumes_.clear();
     start_again();
   }
-  LEEWAY_ASSIGN(const bool resumed, find_resumes(size));
+  LEEWAY_ASSIGN(const bool resumed, find_resumes(*end));
   if (resumed) start_again();
-  const uint64_t before = offset_;
-  LEEWAY_TRY(read_to(size));
-  cut_ = offset_ < size;
-  return resumed || offset_ != before;
+  const LogPosition before = position_;
+  LEEWAY_TRY(read_to(*end));
+  return resumed || position_ != before;
 }
 
 RunData RunFollower::data() const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "events/event_log.h"
 #include "report/run_data.h"
 #include "report/run_reader.h"
 
@@ -24,8 +25,8 @@ class RunFollower {
  private:
   RunFollower(Path folder, const RunLimits& limits);
   void start_again();
-  Result<bool> find_resumes(uint64_t end);
-  Status read_to(uint64_t end);
+  Result<bool> find_resumes(const LogPosition& end);
+  Status read_to(const LogPosition& end);
 
   Path folder_;
   RunLimits limits_;
@@ -33,8 +34,7 @@ class RunFollower {
   std::vector<std::string> notes_;  // about the folder
   std::vector<Event> resumes_;
   std::optional<RunReader> reader_;
-  uint64_t offset_ = 0;  // of the first unread byte
-  uint64_t lines_ = 0;   // read
+  LogPosition position_;  // of the first unread byte
   bool has_log_ = false;
   bool cut_ = false;
   bool broken_ = false;  // a line is not an event: read everything again, in case it was fixed

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -47,7 +48,7 @@ Status note(const Event& event, const Path& run, Recording& recording) {
 
 // A session that was killed right after its checkpoint may not have logged that all its workers had
 // saved; the next session did.
-std::vector<std::vector<int64_t>> flushes_of(const std::vector<Event>& events,
+std::vector<std::vector<int64_t>> flushes_of(const std::vector<Event>& resumes,
                                              const std::vector<WorkRecord>& work) {
   std::vector<std::set<int64_t>> found;
   for (const WorkRecord& record : work) {
@@ -55,11 +56,12 @@ std::vector<std::vector<int64_t>> flushes_of(const std::vector<Event>& events,
     found.resize(std::max(found.size(), replica + 1));
     if (record.work.kind == WorkKind::kSave) found[replica].insert(record.work.update);
   }
-  for (const Event& event : events) {
-    if (event.kind() != "resumed") continue;
-    for (size_t r = 0; r < found.size(); ++r) {
-      const auto own = event.integer(fmt::format("update_{}", r));
-      found[r].insert(own.value_or(event.integer("update").value_or(0)));
+  for (auto it = resumes.begin(); it != resumes.end(); ++it) {
+    const bool repeated = std::any_of(
+        it + 1, resumes.end(), [&](const Event& later) { return supersedes(later, *it); });
+    for (size_t r = 0; r < found.size() && !repeated; ++r) {
+      const auto own = it->integer(fmt::format("update_{}", r));
+      found[r].insert(own.value_or(it->integer("update").value_or(0)));
     }
   }
   std::vector<std::vector<int64_t>> flushes;
@@ -90,11 +92,22 @@ Result<Recording> read_recording(const Path& run) {
   Recording recording;
   LEEWAY_ASSIGN(recording.weights_hash, recorded_hash(run));
   const Path path = run / "events.jsonl";
-  LEEWAY_ASSIGN(EventHistory history, read_events(path));
-  const std::vector<Event> events = drop_superseded(std::move(history.events));
-  for (const Event& event : events) LEEWAY_TRY(note(event, run, recording));
-  recording.flushes = flushes_of(events, recording.work);
-  if (recording.data_hash.empty() || history.cut || recording.updates == 0 ||
+  const std::optional<LogPosition> end = log_end(path);
+  if (!end) return file_error("read", path, ENOENT);
+  LEEWAY_ASSIGN(const std::vector<Event> resumes, read_resumes(path, {}, *end));
+  auto next = resumes.begin();
+  const auto use = [&](const LogLine& line) -> Result<bool> {
+    const auto event = Event::parse(line.text);
+    if (!event.ok()) return not_an_event(line, event.error());
+    if (event->kind() == "resumed" && next != resumes.end()) ++next;
+    const bool repeated = std::any_of(
+        next, resumes.end(), [&](const Event& resumed) { return supersedes(resumed, *event); });
+    if (!repeated) LEEWAY_TRY(note(*event, run, recording));
+    return true;
+  };
+  LEEWAY_ASSIGN(const LogRead read, read_log(path, {}, *end, use));
+  recording.flushes = flushes_of(resumes, recording.work);
+  if (recording.data_hash.empty() || !read.rest.empty() || recording.updates == 0 ||
       recording.work.empty()) {
     return Error{
         fmt::format("{} is cut off before the end of the run, so the end cannot be compared; "
