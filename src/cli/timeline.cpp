@@ -17,7 +17,7 @@
 #include "report/timeline_svg.h"
 #include "report/trace.h"
 #include "report/window.h"
-#include "report/work_history.h"
+#include "report/work_log.h"
 #include "terminal/progress.h"
 
 namespace leeway::cli {
@@ -40,29 +40,33 @@ Result<WindowRequest> window_request(const TimelineArguments& arguments) {
   return request;
 }
 
-std::string summary(const WorkHistory& history) {
-  std::string updates = counted(history.made_by_any, "update");
-  if (history.made_by_all < history.made_by_any) {
+std::string summary(const WorkSurvey& survey) {
+  std::string updates = counted(survey.made_by_any, "update");
+  if (survey.made_by_all < survey.made_by_any) {
     updates =
-        fmt::format("{} to {}", human_count(static_cast<uint64_t>(history.made_by_all)), updates);
+        fmt::format("{} to {}", human_count(static_cast<uint64_t>(survey.made_by_all)), updates);
   }
-  return fmt::format("{}, {}, {}: {} of work in {}", counted(history.stages(), "stage"),
-                     counted(history.replicas(), "replica"), updates,
-                     counted(history.records(), "piece"),
-                     human_seconds(history.span.length().seconds()));
+  return fmt::format("{}, {}, {}: {} of work in {}", counted(survey.stages(), "stage"),
+                     counted(survey.replicas(), "replica"), updates,
+                     counted(survey.records, "piece"),
+                     human_seconds(survey.span.length().seconds()));
 }
 
-std::vector<std::string> notes(const WorkHistory& history, const Drawing& drawing) {
+std::vector<std::string> notes(const WorkSurvey& survey, const Drawing& drawing) {
   std::vector<std::string> found;
-  if (history.cut) {
+  if (survey.partial) {
+    found.push_back(fmt::format(
+        "the work of updates {} is logged (run.log); the numbers cover only these", survey.logged));
+  }
+  if (survey.cut) {
     found.push_back(
         "events.jsonl ends in an incomplete line, which is left out (the run is in progress or was "
         "killed)");
   }
   if (drawing.lanes_left_out > 0) {
     found.push_back(fmt::format("{} of {} workers are drawn; the numbers cover all of them",
-                                history.lanes.size() - drawing.lanes_left_out,
-                                history.lanes.size()));
+                                survey.workers.size() - drawing.lanes_left_out,
+                                survey.workers.size()));
   }
   if (drawing.merged > 0) {
     found.push_back(
@@ -87,14 +91,19 @@ std::vector<std::string> window_headers(const std::vector<Window>& windows) {
   return {"busy, drawn"};
 }
 
-Status write_trace_file(const TimelineArguments& arguments, const WorkHistory& history,
-                        const WindowRequest& request, const std::vector<Window>& windows) {
-  const bool asked = request.updates || request.from_seconds || request.to_seconds;
-  LEEWAY_ASSIGN(const int64_t written,
-                write_trace(arguments.trace, history,
-                            asked ? std::optional(windows.front().span) : std::nullopt));
-  fmt::print("wrote {}: {} of {}; open it at ui.perfetto.dev\n", arguments.trace,
-             counted(written, "piece"), asked ? windows.front().name : "the whole run");
+// `window`: what was asked for; none: everything.
+Status write_trace_file(const Path& path, const WorkLog& log, const WorkSurvey& survey,
+                        const std::optional<Window>& window) {
+  std::vector<WorkerId> workers;
+  for (const auto& [worker, covered] : survey.workers) workers.push_back(worker);
+  LEEWAY_ASSIGN(TraceFile trace, TraceFile::create(path, workers));
+  std::vector<TimeSpan> spans;
+  if (window) spans.push_back(window->span);
+  LEEWAY_TRY(log.each(
+      spans, [&](const WorkRecord& record, std::optional<size_t>) { return trace.add(record); }));
+  LEEWAY_ASSIGN(const int64_t written, trace.finish());
+  fmt::print("wrote {}: {} of {}; open it at ui.perfetto.dev\n", path.string(),
+             counted(written, "piece"), window ? window->name : "the whole run");
   return {};
 }
 
@@ -109,25 +118,31 @@ Status run(const TimelineArguments& arguments) {
   }
   if (!arguments.out.empty()) LEEWAY_TRY(check_output_file("--out", out, kTimelinePicture));
   if (!arguments.trace.empty()) LEEWAY_TRY(check_output_file("--trace", arguments.trace, kTrace));
-  LEEWAY_ASSIGN(const WorkHistory history, read_work_history(folder));
-  LEEWAY_ASSIGN(const std::vector<Window> windows, choose_windows(history, request));
-  const Drawing drawing = lay_out(history, windows, {.pixels = timeline_pixels(history)});
+  LEEWAY_ASSIGN(const WorkLog log, WorkLog::open(folder));
+  LEEWAY_ASSIGN(WorkSurvey survey, log.survey());
+  LEEWAY_ASSIGN(const std::vector<Window> windows, choose_windows(survey, request));
   std::vector<TimeSpan> spans;
   for (const Window& window : windows) spans.push_back(window.span);
+  LEEWAY_ASSIGN(const WorkHistory history, log.history(survey, spans));
+  const Drawing drawing = lay_out(history, windows, {.pixels = timeline_pixels(history)});
+  add_drawn(survey.rows, history, spans);
   const std::string title = fmt::format("Timeline of {}", folder.string());
   LEEWAY_TRY(write_atomically(out, timeline_svg(drawing, title, SvgUse::kFile)));
-  for (const std::string& note : notes(history, drawing)) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : notes(survey, drawing)) fmt::print(stderr, "note: {}\n", note);
   if (const CoresUsed cores = read_cores(folder); cores.shared()) {
     fmt::print(stderr, "note: boxes and busy shares include waiting for a core: {}\n",
                cores.text());
   }
-  fmt::print("{}: {}\ndrawn: {}\n\n", folder.string(), summary(history), join_windows(windows));
-  fmt::print("{}", table_text(stage_text(measure_stages(history, spans), window_headers(windows))));
-  fmt::print("bubbles: idle share after warm-up, whole run; delay: in updates, mean and max\n");
+  fmt::print("{}: {}\ndrawn: {}\n\n", folder.string(), summary(survey), join_windows(windows));
+  fmt::print("{}", table_text(stage_text(survey.rows, window_headers(windows))));
+  fmt::print("bubbles: idle share after warm-up, {}; delay: in updates, mean and max\n",
+             survey.partial ? "logged updates" : "whole run");
   std::error_code code;
   fmt::print("wrote {} ({})\n", out.string(), human_bytes(std::filesystem::file_size(out, code)));
   if (arguments.trace.empty()) return {};
-  return write_trace_file(arguments, history, request, windows);
+  const bool asked = request.updates || request.from_seconds || request.to_seconds;
+  return write_trace_file(arguments.trace, log, survey,
+                          asked ? std::optional(windows.front()) : std::nullopt);
 }
 
 }  // namespace
@@ -140,7 +155,9 @@ void add_timeline(CLI::App& app, Action& chosen) {
       "  leeway timeline out/first\n"
       "  leeway timeline out/first --updates 100:110 --out picture.svg\n"
       "  leeway timeline out/first --trace trace.json\n"
-      "For a long run, only the first updates and some from the middle are drawn.");
+      "For a long run, only the first updates and some from the middle are drawn. Updates whose "
+      "work\n"
+      "is not in the log (run.log) cannot be drawn.");
   const auto arguments = std::make_shared<TimelineArguments>();
   command->add_option("RUN", arguments->run, "Run folder")->required();
   command->add_option("--out", arguments->out, "Output file, .svg [RUN/timeline.svg]");

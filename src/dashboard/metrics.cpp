@@ -83,7 +83,7 @@ std::vector<Label> labels_of(const WorkerData& worker) {
 void add_workers(Text& text, const RunData& run) {
   if (run.workers.empty()) return;
   text.begin("busy_share", "gauge",
-             "Share of the time a worker was busy, or waited for a core, 0 to 1.");
+             "Share of the logged updates a worker was busy, or waited for a core, 0 to 1.");
   for (const WorkerData& worker : run.workers) {
     if (const auto share = worker.busy.share()) text.add(number_text(*share), labels_of(worker));
   }

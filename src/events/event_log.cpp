@@ -144,15 +144,4 @@ bool supersedes(const Event& resumed, const Event& earlier) {
   return *update > *last_kept;
 }
 
-std::vector<Event> drop_superseded(std::vector<Event> events) {
-  std::vector<Event> kept;
-  for (auto& event : events) {
-    if (event.kind() == "resumed") {
-      std::erase_if(kept, [&](const Event& earlier) { return supersedes(event, earlier); });
-    }
-    kept.push_back(std::move(event));
-  }
-  return kept;
-}
-
 }  // namespace leeway

@@ -64,7 +64,4 @@ Result<std::vector<Event>> read_resumes(const Path& log, const LogPosition& from
 // from their own, `update_0`, `update_1` and so on. Events without `update` stay.
 bool supersedes(const Event& resumed, const Event& earlier);
 
-// The events that no later session repeated.
-std::vector<Event> drop_superseded(std::vector<Event> events);
-
 }  // namespace leeway

@@ -24,6 +24,20 @@ void join(Box& box, const WorkRecord& record, const TimeSpan& span) {
   box.span.end = std::max(box.span.end, span.end);
 }
 
+// The parts of the window that the log does not cover.
+std::vector<TimeSpan> unlogged_of(const WorkerHistory& lane, const TimeSpan& window) {
+  std::vector<TimeSpan> found;
+  if (!lane.covered) return found;
+  Nanos until = window.begin;
+  for (const TimeSpan& known : *lane.covered) {
+    const Nanos end = std::min(known.begin, window.end);
+    if (end > until) found.push_back({until, end});
+    until = std::max(until, known.end);
+  }
+  if (window.end > until) found.push_back({until, window.end});
+  return found;
+}
+
 // As many whole replicas as fit, and always the first.
 size_t lanes_drawn(const WorkHistory& history, size_t lanes_max) {
   size_t drawn = 0;
@@ -41,7 +55,8 @@ Picture picture_of(const WorkHistory& history, const Window& window, size_t lane
   Picture picture{.window = window, .lanes = {}};
   for (size_t i = 0; i < lanes; ++i) {
     const WorkerHistory& lane = history.lanes[i];
-    picture.lanes.push_back({lane.worker, boxes_of(lane, window.span, resolution)});
+    picture.lanes.push_back(
+        {lane.worker, boxes_of(lane, window.span, resolution), unlogged_of(lane, window.span)});
   }
   return picture;
 }

@@ -25,6 +25,7 @@ std::vector<Box> boxes_of(const WorkerHistory& lane, const TimeSpan& window, Nan
 struct DrawnLane {
   WorkerId worker;
   std::vector<Box> boxes;
+  std::vector<TimeSpan> unlogged = {};  // parts of the window in which the log lacks work
 };
 
 struct Picture {

@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <fstream>
-#include <functional>
 #include <map>
 
 #include "config/toml_reader.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -30,6 +31,13 @@ BusyTime RunReader::Tally::total() const {
   return sum;
 }
 
+void RunReader::Tally::begin_stretch(size_t number, Nanos at) {
+  data.busy = total();
+  stretch = number;
+  begin = at;
+  end = busy = busy_at_end = Nanos{};
+}
+
 RunReader::RunReader(const RunLimits& limits, std::vector<Event> resumes,
                      std::optional<Lane> weights_lane)
     : limits_(limits),
@@ -52,6 +60,7 @@ Status RunReader::add(std::string_view line) {
   const std::string& kind = event.kind();
   if (kind == "resumed") ++resumes_seen_;
   if (superseded(event)) return {};
+  stretches_.note(event);
   const int64_t update = event.integer("update").value_or(0);
   if (kind == kWorkEvent) worked(event);
   if (kind == "update") updated(event);
@@ -120,20 +129,30 @@ void RunReader::happened(std::string text) {
 }
 
 void RunReader::resumed(const Event& event) {
-  ++session_;
   data_.state = RunState::kUnfinished;
   if (const CoresUsed cores = cores_of(event); cores.cores > 0) data_.cores = cores;
   recent_.clear();
   session_begin_.reset();
-  for (auto& [worker, tally] : tallies_) {
-    tally.data.busy = tally.total();
-    tally.begin = tally.end = tally.busy = tally.busy_at_end = Nanos{};
-    tally.began = false;
-  }
   happened(fmt::format("resumed at update {}", event.integer("update").value_or(0)));
 }
 
+// Logs say since there are levels what was sent up to each update: the work alone would not.
+void RunReader::take_bytes(const Event& updated) {
+  constexpr std::array<std::string_view, kPurposes> kNames = {
+      "bytes_activations", "bytes_gradients", "bytes_averaging", "bytes_evaluation"};
+  if (!updated.integer(kNames.front())) return;
+  updates_have_bytes_ = true;
+  now_.bytes = 0;
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    const int64_t sent = updated.integer(kNames[i]).value_or(0);
+    data_.headline.bytes[i] = sent;
+    now_.bytes += sent;
+  }
+  now_.bytes_averaging = data_.headline.bytes[static_cast<size_t>(Purpose::kAveraging)];
+}
+
 void RunReader::count_bytes(const WorkRecord& record) {
+  if (updates_have_bytes_) return;
   const Purpose purpose = purpose_of(record.work);
   data_.headline.bytes[static_cast<size_t>(purpose)] += record.bytes_sent;
   now_.bytes += record.bytes_sent;
@@ -149,21 +168,23 @@ void RunReader::worked(const Event& event) {
   const WorkRecord& record = *checked;
   Tally& tally = tallies_[record.worker];
   tally.data.worker = record.worker;
-  ++tally.data.pieces;
-  tally.data.bytes_sent += record.bytes_sent;
-  if (!tally.began) tally.begin = record.times.begin;
-  tally.began = true;
-  tally.busy = tally.busy + (record.times.end - record.times.begin);
-  if (record.work.kind == WorkKind::kUpdate) {
-    tally.end = record.times.end;
-    tally.busy_at_end = tally.busy;
-    // The update that diverged was not applied.
-    if (data_.state != RunState::kDiverged) tally.data.updates = record.work.update;
-  }
-  if (record.work.kind == WorkKind::kBackward) tally.data.delays.add(record.work.delay);
+  const bool updates = record.work.kind == WorkKind::kUpdate;
+  // The update that diverged was not applied.
+  if (updates && data_.state != RunState::kDiverged) tally.data.updates = record.work.update;
   count_bytes(record);
   if (is_of_round(record.work.kind)) count_round(event, record.work);
-  pieces_.add(record, session_);
+  const std::optional<size_t> stretch = stretches_.place(record);
+  if (!stretch) return;
+  if (stretch != tally.stretch) tally.begin_stretch(*stretch, record.times.begin);
+  ++tally.data.pieces;
+  tally.data.bytes_sent += record.bytes_sent;
+  tally.busy = tally.busy + (record.times.end - record.times.begin);
+  if (updates) {
+    tally.end = record.times.end;
+    tally.busy_at_end = tally.busy;
+  }
+  if (record.work.kind == WorkKind::kBackward) tally.data.delays.add(record.work.delay);
+  pieces_.add(record, *stretch);
 }
 
 void RunReader::count_round(const Event& event, const Work& work) {
@@ -201,6 +222,7 @@ void RunReader::updated(const Event& event) {
   now_.update = event.integer("update").value_or(now_.update);
   now_.tokens = event.integer("tokens").value_or(now_.tokens);
   now_.seconds = event.number("seconds").value_or(now_.seconds);
+  take_bytes(event);
   if (now_.update > 0) {
     tokens_per_update_ = static_cast<double>(now_.tokens) / static_cast<double>(now_.update);
   }
@@ -265,7 +287,15 @@ RunData RunReader::data() const {
     data.notes.push_back(
         fmt::format("left out: {} of work: {}", counted(unreadable_, "piece"), why_unreadable_));
   }
-  data.timeline = pieces_.svg(limits_.boxes_max, data.timeline_notes);
+  const bool partial = !stretches_.coverage().covers(now_.update);
+  data.timeline = pieces_.svg(limits_.boxes_max, partial, data.timeline_notes);
+  if (partial) {
+    data.notes.push_back(
+        fmt::format("the work of updates {} is logged (run.log): the timeline, and delays, busy "
+                    "shares and bytes "
+                    "of single workers, cover only these",
+                    stretches_.coverage().text(now_.update)));
+  }
   const bool thinned = std::any_of(data.curves.begin(), data.curves.end(),
                                    [](const Series& series) { return series.thinned(); });
   if (thinned) {

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "events/event.h"
+#include "events/log_level.h"
 #include "report/run_data.h"
 #include "report/run_timeline.h"
 
@@ -39,14 +40,15 @@ class RunReader {
   std::optional<double> seconds_per_update() const;
 
  private:
-  struct Tally {  // of one worker; times are of the current session
+  struct Tally {  // of one worker; times are of the current session or logged stretch
     WorkerData data;
     Nanos begin = {};
     Nanos end = {};
     Nanos busy = {};
     Nanos busy_at_end = {};
-    bool began = false;
+    std::optional<size_t> stretch = {};  // none: no piece yet
     BusyTime total() const;
+    void begin_stretch(size_t number, Nanos at);
   };
   struct Mean {
     double sum = 0;
@@ -69,6 +71,7 @@ class RunReader {
   void resumed(const Event& event);
   void worked(const Event& event);
   void count_bytes(const WorkRecord& record);
+  void take_bytes(const Event& updated);
   void count_round(const Event& event, const Work& work);
   void updated(const Event& event);
   void evaluated(const Event& event);
@@ -80,7 +83,8 @@ class RunReader {
   std::vector<Event> resumes_;
   std::optional<Lane> weights_lane_;
   size_t resumes_seen_ = 0;
-  size_t session_ = 0;
+  LoggedStretches stretches_;
+  bool updates_have_bytes_ = false;
 
   RunData data_;
   int64_t parameters_ = 0;

@@ -14,13 +14,18 @@ void add_all(WorkHistoryBuilder& builder, const Pieces& pieces) {
   for (const auto& piece : pieces) builder.add(piece.record, piece.session);
 }
 
-template <class Pieces>
-std::vector<Window> windows_of(const Pieces& pieces) {
-  WorkHistoryBuilder builder;
-  add_all(builder, pieces);
-  const auto windows = choose_windows(std::move(builder).finish(), {});
+std::vector<Window> windows_in(const WorkHistory& history) {
+  const auto windows = choose_windows(survey_of(history), {});
   LEEWAY_CHECK(windows.ok(), "without a request there must be a window");
   return *windows;
+}
+
+template <class Pieces>
+std::vector<Window> windows_of(const Pieces& pieces, bool partial) {
+  WorkHistoryBuilder builder;
+  add_all(builder, pieces);
+  if (partial) builder.cover_only_sessions();
+  return windows_in(std::move(builder).finish());
 }
 
 }  // namespace
@@ -36,20 +41,20 @@ void PieceKeeper::add(const WorkRecord& record, size_t session) {
   ++dropped_;
 }
 
-std::string PieceKeeper::svg(size_t boxes_max, std::vector<std::string>& notes) const {
+std::string PieceKeeper::svg(size_t boxes_max, bool partial,
+                             std::vector<std::string>& notes) const {
   if (first_.empty()) return "";
   WorkHistoryBuilder builder;
   add_all(builder, first_);
   add_all(builder, latest_);
+  if (partial) builder.cover_only_sessions();
   const WorkHistory history = std::move(builder).finish();
   std::vector<Window> windows;
   if (dropped_ > 0) {
-    windows = {windows_of(first_).front(), windows_of(latest_).back()};
+    windows = {windows_of(first_, partial).front(), windows_of(latest_, partial).back()};
     windows.front().name = "the start";
   } else {
-    const auto chosen = choose_windows(history, {});
-    LEEWAY_CHECK(chosen.ok(), "without a request there must be a window");
-    windows = *chosen;
+    windows = windows_in(history);
   }
   const Drawing drawing =
       lay_out(history, windows, {.pixels = timeline_pixels(history), .boxes_max = boxes_max});

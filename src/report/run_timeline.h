@@ -16,8 +16,9 @@ class PieceKeeper {
   explicit PieceKeeper(size_t pieces_max) : half_(pieces_max / 2) {}
 
   void add(const WorkRecord& record, size_t session);
-  // SVG, or empty if there is no work; adds to `notes` what it leaves out.
-  std::string svg(size_t boxes_max, std::vector<std::string>& notes) const;
+  // SVG, or empty if there is no work; adds to `notes` what it leaves out. `partial`: the log has
+  // only some stretches of the run.
+  std::string svg(size_t boxes_max, bool partial, std::vector<std::string>& notes) const;
 
  private:
   struct Piece {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/human.h"
 
@@ -22,30 +21,6 @@ double covered_ns(std::span<const WorkRecord> records, const TimeSpan& window) {
     until = end;
   }
   return sum;
-}
-
-bool trains(WorkKind kind) {
-  return kind == WorkKind::kForward || kind == WorkKind::kBackward || kind == WorkKind::kUpdate;
-}
-
-void count(StageRow& row, const WorkRecord& record) {
-  row.bytes_sent += static_cast<double>(record.bytes_sent);
-  if (record.work.kind == WorkKind::kBackward) {
-    row.delay_max = std::max(row.delay_max, record.work.delay);
-  }
-}
-
-// Leaves out the updates after a flush point in which the pipeline fills: as many as the largest
-// delay, and at least one.
-void add_delays(StageRow& row, const WorkerHistory& lane, const std::vector<int64_t>& flushes) {
-  const int64_t filling = std::max<int64_t>(row.delay_max, 1);
-  for (const WorkRecord& record : lane.records) {
-    if (record.work.kind != WorkKind::kBackward) continue;
-    const auto next = std::lower_bound(flushes.begin(), flushes.end(), record.work.update);
-    if (next != flushes.begin() && record.work.update <= *(next - 1) + filling) continue;
-    ++row.delayed;
-    row.delay_sum += static_cast<double>(record.work.delay);
-  }
 }
 
 std::string percent(const std::optional<double>& share) {
@@ -78,25 +53,13 @@ BusyTime& BusyTime::operator+=(const BusyTime& other) {
 }
 
 BusyTime busy_in(const WorkerHistory& lane, const TimeSpan& window) {
-  double busy = 0;
-  for (size_t i = 0; i < lane.sessions(); ++i) busy += covered_ns(lane.session(i), window);
-  return {.busy_ns = busy, .whole_ns = static_cast<double>(window.length().count)};
-}
-
-BusyTime busy_after_warmup(const WorkerHistory& lane) {
   BusyTime sum;
-  for (size_t i = 0; i < lane.sessions(); ++i) {
-    const auto records = lane.session(i);
-    const auto first = std::find_if(records.begin(), records.end(), [](const WorkRecord& record) {
-      return record.work.kind == WorkKind::kBackward;
-    });
-    if (first == records.end()) continue;
-    TimeSpan window{first->times.begin, first->times.end};
-    for (const WorkRecord& record : records) {
-      if (trains(record.work.kind)) window.end = std::max(window.end, record.times.end);
-    }
-    sum += {.busy_ns = covered_ns(records, window),
-            .whole_ns = static_cast<double>(window.length().count)};
+  for (size_t i = 0; i < lane.sessions(); ++i) sum.busy_ns += covered_ns(lane.session(i), window);
+  if (!lane.covered) sum.whole_ns = static_cast<double>(window.length().count);
+  for (const TimeSpan& known : lane.covered.value_or(std::vector<TimeSpan>())) {
+    const Nanos begin = std::max(known.begin, window.begin);
+    const Nanos end = std::min(known.end, window.end);
+    if (end > begin) sum.whole_ns += static_cast<double>((end - begin).count);
   }
   return sum;
 }
@@ -117,23 +80,16 @@ StageRow& StageRow::operator+=(const StageRow& other) {
   return *this;
 }
 
-std::vector<StageRow> measure_stages(const WorkHistory& history,
-                                     const std::vector<TimeSpan>& windows) {
-  std::map<StageId, StageRow> by_stage;
+void add_drawn(std::vector<StageRow>& rows, const WorkHistory& history,
+               const std::vector<TimeSpan>& windows) {
   for (const WorkerHistory& lane : history.lanes) {
-    StageRow row;
-    for (const TimeSpan& window : windows) row.drawn.push_back(busy_in(lane, window));
-    row.after_warmup = busy_after_warmup(lane);
-    for (const WorkRecord& record : lane.records) count(row, record);
-    add_delays(row, lane, history.flushes);
-    by_stage[lane.worker.stage] += row;
+    StageRow drawn;
+    for (const TimeSpan& window : windows) drawn.drawn.push_back(busy_in(lane, window));
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const StageRow& stage) {
+      return stage.stage == lane.worker.stage;
+    });
+    if (row != rows.end()) *row += drawn;
   }
-  std::vector<StageRow> rows;
-  for (auto& [stage, row] : by_stage) {
-    row.stage = stage;
-    rows.push_back(std::move(row));
-  }
-  return rows;
 }
 
 StageRow total(const std::vector<StageRow>& rows) {

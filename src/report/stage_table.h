@@ -20,16 +20,14 @@ struct BusyTime {
   BusyTime& operator+=(const BusyTime& other);
 };
 
-// Overlapping pieces count once: they share one worker.
+// Overlapping pieces count once: they share one worker. Only the time that the log covers counts.
 BusyTime busy_in(const WorkerHistory& lane, const TimeSpan& window);
-
-// Counts each session from the first backward to the end of the last forward, backward or update:
-// before that the worker can only wait, and after it the run is over.
-BusyTime busy_after_warmup(const WorkerHistory& lane);
 
 struct StageRow {
   StageId stage;
   std::vector<BusyTime> drawn;  // one per window
+  // Each session from the first backward to the end of the last forward, backward or update: before
+  // that the worker can only wait, and after it the run is over.
   BusyTime after_warmup;
   double bytes_sent = 0;
   int64_t delayed = 0;  // backwards counted in delay_mean()
@@ -41,9 +39,9 @@ struct StageRow {
   StageRow& operator+=(const StageRow& other);
 };
 
-// One row per stage, all replicas together. All but `drawn` covers the whole run.
-std::vector<StageRow> measure_stages(const WorkHistory& history,
-                                     const std::vector<TimeSpan>& windows);
+// Adds the busy time in each window to the rows of a survey, one per stage.
+void add_drawn(std::vector<StageRow>& rows, const WorkHistory& history,
+               const std::vector<TimeSpan>& windows);
 StageRow total(const std::vector<StageRow>& rows);
 
 // `windows`: column headers for the busy time in each window. With several stages, the last row is

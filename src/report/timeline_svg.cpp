@@ -168,6 +168,7 @@ class SvgWriter {
     }
     if (drawing_.merged > 0) entry("key several", "several (height: share of time)");
     entry("key row", "waits");
+    if (has_unlogged()) entry("key unlogged", "not logged");
     out += "</g>\n";
   }
 
@@ -210,6 +211,11 @@ class SvgWriter {
     }
     out += "</g>\n<g class=\"boxes\">\n";
     for (size_t i = 0; i < picture.lanes.size(); ++i) {
+      for (const TimeSpan& span : picture.lanes[i].unlogged) {
+        add_unlogged(out, span, picture.window.span, lane_tops_[i] + gap);
+      }
+    }
+    for (size_t i = 0; i < picture.lanes.size(); ++i) {
       const DrawnLane& lane = picture.lanes[i];
       add(out, "<g class=\"lane\" transform=\"translate(0,{})\" data-worker=\"{}\">\n",
           number_text(lane_tops_[i] + gap), worker_text(lane.worker, several_replicas_));
@@ -221,6 +227,23 @@ class SvgWriter {
       add_numbers(out, picture.lanes[i], picture.window.span, lane_tops_[i] + rows_.pitch / 2 + 4);
     }
     out += "</g>\n";
+  }
+
+  bool has_unlogged() const {
+    for (const Picture& picture : drawing_.pictures) {
+      for (const DrawnLane& lane : picture.lanes) {
+        if (!lane.unlogged.empty()) return true;
+      }
+    }
+    return false;
+  }
+
+  void add_unlogged(std::string& out, const TimeSpan& span, const TimeSpan& window,
+                    double y) const {
+    const double x = x_of(span.begin, window);
+    add(out, "<rect class=\"unlogged\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
+        number_text(x), number_text(y), number_text(x_of(span.end, window) - x),
+        number_text(rows_.box));
   }
 
   void add_box(std::string& out, const Box& box, const TimeSpan& window) const {

@@ -22,100 +22,88 @@ std::optional<int64_t> whole_number(std::string_view text) {
   return value;
 }
 
-// The evaluation of an update runs beside later updates, so it is not part of the update's time
-// span. Neither is an owner's work for others, which happens whenever it is asked.
-bool is_beside(const Work& work) {
-  return is_evaluation(work) || work.kind == WorkKind::kReduce || work.kind == WorkKind::kRepeat;
-}
-
-std::optional<TimeSpan> span_of(const WorkHistory& history, const UpdateRange& range) {
+std::optional<TimeSpan> span_of(const WorkSurvey& survey, const UpdateRange& range) {
   std::optional<TimeSpan> span;
-  for (const WorkerHistory& lane : history.lanes) {
-    for (const WorkRecord& record : lane.records) {
-      if (is_beside(record.work)) continue;
-      if (record.work.update < range.first || record.work.update > range.last) continue;
-      if (!span) span = {record.times.begin, record.times.end};
-      span->begin = std::min(span->begin, record.times.begin);
-      span->end = std::max(span->end, record.times.end);
-    }
+  for (auto it = survey.updates.lower_bound(range.first);
+       it != survey.updates.end() && it->first <= range.last; ++it) {
+    const auto& own = it->second.own;
+    if (!own || (survey.partial && !it->second.has_backwards)) continue;
+    if (!span) span = own;
+    span->begin = std::min(span->begin, own->begin);
+    span->end = std::max(span->end, own->end);
   }
   if (!span) return std::nullopt;
-  if (range.last >= history.last_update) span->end = history.span.end;
+  if (range.last >= survey.last_update && !survey.partial) span->end = survey.span.end;
   span->end = std::max(span->end, span->begin + Nanos{1});
   return span;
 }
 
-std::string name_of(const UpdateRange& range, const WorkHistory& history) {
-  const int64_t first = std::max(range.first, history.first_update);
-  const int64_t last = std::min(range.last, history.last_update);
-  if (first == last) return fmt::format("update {} of {}", first, history.last_update);
-  return fmt::format("updates {} to {} of {}", first, last, history.last_update);
+std::string name_of(const UpdateRange& range, const WorkSurvey& survey) {
+  const int64_t first = std::max(range.first, survey.first_update);
+  const int64_t last = std::min(range.last, survey.last_update);
+  const int64_t all = std::max(survey.last_update, survey.made_by_any);
+  if (first == last) return fmt::format("update {} of {}", first, all);
+  return fmt::format("updates {} to {} of {}", first, last, all);
 }
 
-Result<Window> window_of(const WorkHistory& history, const UpdateRange& range) {
-  if (const auto span = span_of(history, range)) return Window{name_of(range, history), *span};
+Result<Window> window_of(const WorkSurvey& survey, const UpdateRange& range) {
+  if (const auto span = span_of(survey, range)) return Window{name_of(range, survey), *span};
+  if (survey.partial && range.first <= survey.made_by_any) {
+    return usage_error(fmt::format(
+        "--updates {}:{} has no logged work; the log has that of updates {}; train with "
+        "run.log=all to have all of it",
+        range.first, range.last, survey.logged));
+  }
   return usage_error(fmt::format("--updates {}:{} has no work; the run has updates {} to {}",
-                                 range.first, range.last, history.first_update,
-                                 history.last_update));
+                                 range.first, range.last, survey.first_update, survey.last_update));
 }
 
-Result<Window> window_between(const WorkHistory& history, const WindowRequest& request) {
+Result<Window> window_between(const WorkSurvey& survey, const WindowRequest& request) {
   constexpr double kNanos = 1e9;
   constexpr double kSecondsMax = 9e9;  // what 64 bits of nanoseconds hold
-  TimeSpan span = history.span;
+  TimeSpan span = survey.span;
   if (request.from_seconds) {
     span.begin.count = static_cast<int64_t>(std::min(*request.from_seconds, kSecondsMax) * kNanos);
   }
   if (request.to_seconds) {
     span.end.count = static_cast<int64_t>(std::min(*request.to_seconds, kSecondsMax) * kNanos);
   }
-  const bool any =
-      std::any_of(history.lanes.begin(), history.lanes.end(), [&](const WorkerHistory& lane) {
-        return std::any_of(lane.records.begin(), lane.records.end(), [&](const WorkRecord& record) {
-          return record.times.begin < span.end && record.times.end > span.begin;
-        });
-      });
+  const bool any = std::any_of(survey.updates.begin(), survey.updates.end(), [&](const auto& pair) {
+    return pair.second.all.begin < span.end && pair.second.all.end > span.begin;
+  });
   if (any) return Window{"a part of the run", span};
-  return usage_error(fmt::format("no work from {} to {}; the run has work from {} to {}",
-                                 time_text(span.begin), time_text(span.end),
-                                 time_text(history.span.begin), time_text(history.span.end)));
+  return usage_error(fmt::format("no {}work from {} to {}; the run has work from {} to {}",
+                                 survey.partial ? "logged " : "", time_text(span.begin),
+                                 time_text(span.end), time_text(survey.span.begin),
+                                 time_text(survey.span.end)));
 }
 
-// Pieces in the fullest row; pieces of rounds are short and do not count.
-size_t longest_lane(const WorkHistory& history) {
-  size_t longest = 1;
-  for (const WorkerHistory& lane : history.lanes) {
-    const auto pieces =
-        std::count_if(lane.records.begin(), lane.records.end(),
-                      [](const WorkRecord& record) { return !is_of_round(record.work.kind); });
-    longest = std::max(longest, static_cast<size_t>(pieces));
+// In the logged stretch at the run's middle, or the next one.
+UpdateRange middle(const WorkSurvey& survey, int64_t length) {
+  int64_t half = survey.first_update + (survey.last_update - survey.first_update) / 2;
+  const auto found = std::find_if(survey.stretches.begin(), survey.stretches.end(),
+                                  [&](const UpdateRange& stretch) { return stretch.last >= half; });
+  const UpdateRange stretch = found == survey.stretches.end() ? survey.stretches.back() : *found;
+  if (survey.partial) {
+    half = std::min(std::max(half, stretch.first), std::max(stretch.first, stretch.last - length));
   }
-  return longest;
-}
-
-// Updates with work other than training, or without a full pipeline.
-std::set<int64_t> disturbed_updates(const WorkHistory& history) {
-  std::set<int64_t> found;
-  for (const int64_t update : history.flushes) found.insert({update, update + 1});  // drains, fills
-  for (const WorkerHistory& lane : history.lanes) {
-    int64_t running = 0;
-    for (const WorkRecord& record : lane.records) {
-      if (is_evaluation(record.work)) found.insert({running, running + 1});
-      running = std::max(running, record.work.update);
-    }
-  }
-  return found;
-}
-
-UpdateRange middle(const WorkHistory& history, int64_t length) {
-  const int64_t half = history.first_update + (history.last_update - history.first_update) / 2;
-  const std::set<int64_t> disturbed = disturbed_updates(history);
-  for (int64_t first = half; first + length <= history.last_update; ++first) {
+  const std::set<int64_t>& disturbed = survey.disturbed;
+  for (int64_t first = half; first + length <= stretch.last; ++first) {
     const auto next = disturbed.lower_bound(first);
     if (next == disturbed.end() || *next >= first + length) return {first, first + length - 1};
     first = *next;  // continue after it
   }
-  return {half, half + length - 1};
+  if (!survey.partial) return {half, half + length - 1};
+  return {half, std::min(half + length - 1, stretch.last)};
+}
+
+// The whole run, or the only stretch of it that is logged.
+Window whole_of(const WorkSurvey& survey) {
+  TimeSpan whole = survey.span;
+  whole.end = std::max(whole.end, whole.begin + Nanos{1});
+  if (!survey.partial) return {"the whole run", whole};
+  const UpdateRange range = {survey.first_update, survey.last_update};
+  return {name_of(range, survey), span_of(survey, range).value_or(whole)};
 }
 
 }  // namespace
@@ -137,32 +125,31 @@ Result<UpdateRange> parse_update_range(std::string_view text) {
   return UpdateRange{*first, *last};
 }
 
-Result<std::vector<Window>> choose_windows(const WorkHistory& history,
-                                           const WindowRequest& request) {
+Result<std::vector<Window>> choose_windows(const WorkSurvey& survey, const WindowRequest& request) {
   if (request.from_seconds && request.to_seconds && *request.from_seconds >= *request.to_seconds) {
     return usage_error(
         fmt::format("--from {} is not before --to {}", *request.from_seconds, *request.to_seconds));
   }
   if (request.updates) {
-    LEEWAY_ASSIGN(Window window, window_of(history, *request.updates));
+    LEEWAY_ASSIGN(Window window, window_of(survey, *request.updates));
     return std::vector<Window>{std::move(window)};
   }
   if (request.from_seconds || request.to_seconds) {
-    LEEWAY_ASSIGN(Window window, window_between(history, request));
+    LEEWAY_ASSIGN(Window window, window_between(survey, request));
     return std::vector<Window>{std::move(window)};
   }
-  const int64_t updates = history.last_update - history.first_update + 1;
-  const auto pieces = static_cast<int64_t>(longest_lane(history));
-  const int64_t length = std::clamp<int64_t>(kStretch * updates / pieces, 1, updates);
-  TimeSpan whole = history.span;
-  whole.end = std::max(whole.end, whole.begin + Nanos{1});
-  const std::vector<Window> all = {{"the whole run", whole}};
-  if (longest_lane(history) <= kWholeRunMax || updates <= 2 * length + 2) return all;
-  auto start = window_of(history, {history.first_update, history.first_update + length - 1});
-  auto steady = window_of(history, middle(history, length));
+  int64_t updates = 0;  // with work
+  for (const UpdateRange& stretch : survey.stretches) updates += stretch.last - stretch.first + 1;
+  const auto pieces = static_cast<int64_t>(survey.longest_lane);
+  const int64_t length =
+      std::clamp<int64_t>(kStretch * updates / pieces, 1, std::max<int64_t>(updates, 1));
+  const bool few = survey.longest_lane <= kWholeRunMax || updates <= 2 * length + 2;
+  if (few && survey.stretches.size() <= 1) return std::vector<Window>{whole_of(survey)};
+  auto start = window_of(survey, {survey.first_update, survey.first_update + length - 1});
+  auto steady = window_of(survey, middle(survey, length));
   // In part of a run, the first updates may have no work that counts.
-  if (!start.ok() || !steady.ok()) return all;
-  start->span.begin = history.span.begin;
+  if (!start.ok() || !steady.ok()) return std::vector<Window>{whole_of(survey)};
+  if (!survey.partial) start->span.begin = survey.span.begin;
   return std::vector<Window>{std::move(*start), std::move(*steady)};
 }
 

@@ -6,15 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "report/work_history.h"
+#include "report/work_survey.h"
 
 namespace leeway {
-
-struct UpdateRange {
-  int64_t first = 0;  // counted from 1
-  int64_t last = 0;   // inclusive
-  bool operator==(const UpdateRange&) const = default;
-};
 
 // "3:7", "3:" (to the end), ":7" (from the start) or "5".
 Result<UpdateRange> parse_update_range(std::string_view text);
@@ -34,8 +28,7 @@ struct Window {
 // Without a request: the whole run if it is short; otherwise its first updates, where the pipeline
 // fills, and as many from its middle, where it should be full. The latter have no checkpoint or
 // evaluation if possible, which would not be typical.
-Result<std::vector<Window>> choose_windows(const WorkHistory& history,
-                                           const WindowRequest& request);
+Result<std::vector<Window>> choose_windows(const WorkSurvey& survey, const WindowRequest& request);
 
 // "updates 1 to 12 of 600 (0 s to 1.2 s)"
 std::string describe(const Window& window);

@@ -6,16 +6,10 @@
 #include <string_view>
 #include <system_error>
 
-#include "events/event_log.h"
-
 namespace leeway {
 namespace {
 
-// Sums and differences of such numbers fit into 64 bits, and JavaScript represents them exactly.
-bool is_count(int64_t value) {
-  constexpr int64_t kCountMax = int64_t{1} << 53;
-  return value >= 0 && value <= kCountMax;
-}
+bool is_count(int64_t value) { return value >= 0 && value <= kCountMax; }
 
 // What is impossible in a record; empty: nothing.
 std::string_view complaint_about(const WorkRecord& record) {
@@ -29,18 +23,6 @@ std::string_view complaint_about(const WorkRecord& record) {
   if (record.times.end < record.times.begin) return "a piece of work ends before it begins";
   if (record.times.begin.count < 0) return "a piece of work begins before the run";
   if (record.times.end.count > kTimeMax) return "a piece of work ends in another century";
-  return {};
-}
-
-// Called before lines are dropped, while an event's index is still its line number.
-Status check_work(const std::vector<Event>& events, const std::string& name) {
-  for (size_t i = 0; i < events.size(); ++i) {
-    if (events[i].kind() != kWorkEvent) continue;
-    const auto record = checked_work(events[i]);
-    if (record.ok()) continue;
-    return Error{fmt::format("{}:{}: {}; remove the line to draw the rest", name, i + 1,
-                             record.error().message)};
-  }
   return {};
 }
 
@@ -102,8 +84,27 @@ void WorkHistoryBuilder::Updates::add(int64_t update) {
   last = std::max(last, update);
 }
 
+void WorkHistoryBuilder::add_worker(WorkerId worker, std::optional<std::vector<TimeSpan>> covered) {
+  lanes_[worker].history.covered = std::move(covered);
+}
+
+void WorkHistoryBuilder::cover_only_sessions() {
+  for (auto& [worker, lane] : lanes_) {
+    std::vector<TimeSpan> covered;
+    for (size_t i = 0; i < lane.history.sessions(); ++i) {
+      const auto records = lane.history.session(i);
+      covered.push_back({records.front().times.begin, records.front().times.end});
+      for (const WorkRecord& record : records) {
+        covered.back().begin = std::min(covered.back().begin, record.times.begin);
+        covered.back().end = std::max(covered.back().end, record.times.end);
+      }
+    }
+    lane.history.covered = std::move(covered);
+  }
+}
+
 void WorkHistoryBuilder::add(const WorkRecord& record, size_t session) {
-  const bool first = lanes_.empty();
+  const bool first = all_.last == -1;
   span_.begin = first ? record.times.begin : std::min(span_.begin, record.times.begin);
   span_.end = first ? record.times.end : std::max(span_.end, record.times.end);
   all_.add(record.work.update);
@@ -134,30 +135,11 @@ WorkHistory WorkHistoryBuilder::finish() && {
     history.made_by_all = std::min(history.made_by_all, lane.updates);
     history.made_by_any = std::max(history.made_by_any, lane.updates);
     lane.history.worker = worker;
+    history.partial = history.partial || lane.history.covered.has_value();
     sort_sessions(lane.history);
     history.lanes.push_back(std::move(lane.history));
   }
   return history;
-}
-
-Result<WorkHistory> work_history(std::vector<Event> events, const std::string& name) {
-  LEEWAY_TRY(check_work(events, name));
-  WorkHistoryBuilder builder;
-  size_t session = 0;
-  for (const Event& event : drop_superseded(std::move(events))) {
-    if (event.kind() == "resumed") {
-      ++session;
-      if (const auto update = event.integer("update"); update && is_count(*update)) {
-        builder.add_flush(*update);
-      }
-    }
-    if (event.kind() == kWorkEvent) builder.add(*work_of(event), session);
-  }
-  if (!builder.empty()) return std::move(builder).finish();
-  return Error{fmt::format(
-      "{} records no work: an older version wrote it, or the run ended before its first "
-      "microbatch; train again to have something to draw",
-      name)};
 }
 
 Status check_is_run(const Path& folder) {
@@ -165,22 +147,6 @@ Status check_is_run(const Path& folder) {
   if (std::filesystem::is_regular_file(folder / "config.toml", code)) return {};
   return usage_error(fmt::format("{} is not a run folder; name one that `leeway train --out` wrote",
                                  folder.string()));
-}
-
-Result<WorkHistory> read_work_history(const Path& run_folder) {
-  LEEWAY_TRY(check_is_run(run_folder));
-  std::error_code code;
-  const Path log = run_folder / "events.jsonl";
-  if (!std::filesystem::exists(log, code)) {
-    return Error{
-        fmt::format("{} has no events.jsonl, so its work is unknown; train again to have something "
-                    "to draw",
-                    run_folder.string())};
-  }
-  LEEWAY_ASSIGN(EventHistory events, read_events(log));
-  LEEWAY_ASSIGN(WorkHistory history, work_history(std::move(events.events), log.string()));
-  history.cut = events.cut;
-  return history;
 }
 
 }  // namespace leeway

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -38,6 +39,8 @@ struct WorkerHistory {
   std::vector<WorkRecord> records;  // session by session, each sorted by begin
   // Where each session begins in `records`; a session without work by this worker has no entry.
   std::vector<size_t> session_begins;
+  // The times in which the log has all that the worker did; none: it has everything.
+  std::optional<std::vector<TimeSpan>> covered = {};
 
   size_t sessions() const { return session_begins.size(); }
   std::span<const WorkRecord> session(size_t index) const;
@@ -51,12 +54,15 @@ struct WorkHistory {
   int64_t made_by_all = 0;           // updates made by every worker
   int64_t made_by_any = 0;           // updates made by the worker furthest ahead
   std::vector<int64_t> flushes{};  // updates after which nothing was in flight: start, checkpoints
-  bool cut = false;                // the log ended in an incomplete line, which is left out
+  bool partial = false;            // the log leaves out work by design
 
   size_t records() const;
   int64_t replicas() const;  // that have any work
   int64_t stages() const;
 };
+
+// Sums and differences of such numbers fit into 64 bits, and JavaScript represents them exactly.
+inline constexpr int64_t kCountMax = int64_t{1} << 53;
 
 // A piece of work with possible values: no number negative or too large, no time that runs
 // backwards.
@@ -66,10 +72,14 @@ Result<WorkRecord> checked_work(const Event& event);
 // that a later session repeated.
 class WorkHistoryBuilder {
  public:
-  // Sessions count from 0 and must come in order.
+  // A lane even if it has no piece.
+  void add_worker(WorkerId worker, std::optional<std::vector<TimeSpan>> covered);
+  // The sessions, or logged stretches, of a worker must come in order.
   void add(const WorkRecord& record, size_t session);
   void add_flush(int64_t update) { flushes_.insert(update); }
   bool empty() const { return lanes_.empty(); }
+  // What the log has of each worker is the pieces added, from the first to the last of a session.
+  void cover_only_sessions();
   WorkHistory finish() &&;  // must not be empty
 
  private:
@@ -93,11 +103,5 @@ class WorkHistoryBuilder {
 
 // An error if the folder was not written by `leeway train`.
 Status check_is_run(const Path& folder);
-
-// Errors name the line if there is one.
-Result<WorkHistory> read_work_history(const Path& run_folder);
-
-// The same from events in memory; errors call them `name`.
-Result<WorkHistory> work_history(std::vector<Event> events, const std::string& name);
 
 }  // namespace leeway

@@ -163,7 +163,7 @@ def test_a_run_of_replicas_stops_and_resumes_to_the_bits_of_one(place, method):
 def test_replicas_stopped_at_different_updates_count_their_own(place):
     sets = place.sets(
         **ARRIVAL, run__driver="sim", sim__latency_ms=10, sim__jitter_ms=10,
-        run__updates=2000, run__evaluate_every=0,
+        run__updates=2000, run__evaluate_every=0, run__log="all",
     )  # fmt: skip
     process = subprocess.Popen(
         [LEEWAY, "train", "tiny.toml", "--out", "r", *sets], cwd=place.folder, text=True,

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <fstream>
 
+#include "../../support/superseded.h"
 #include "../../support/temporary_folder.h"
-#include "events/event_log.h"
 #include "report/run_follower.h"
 
 namespace leeway {

@@ -5,8 +5,8 @@
 
 #include <numeric>
 
+#include "../../support/work_history.h"
 #include "report/layout.h"
-#include "report/stage_table.h"
 #include "report/timeline_svg.h"
 
 namespace leeway {
@@ -34,9 +34,7 @@ WorkHistory any_history() {
       events.push_back(to_event(record));
     }
   }
-  auto history = work_history(std::move(events), "log");
-  RC_ASSERT(history.ok());
-  return std::move(*history);
+  return work_history(events);
 }
 
 TimeSpan any_window(const WorkHistory& history) {
@@ -92,7 +90,7 @@ RC_GTEST_PROP(Timeline, AnyPartThatIsNotEmptyIsDrawn, ()) {
   const WorkHistory history = any_history();
   const int64_t first = between(1, 9);
   const auto windows = choose_windows(
-      history,
+      survey_of(history),
       {.from_seconds = {}, .to_seconds = {}, .updates = UpdateRange{first, between(first, 12)}});
   RC_PRE(windows.ok());
   const auto most = static_cast<size_t>(between(4, 100));

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "../../support/file_size_limit.h"
+#include "../../support/superseded.h"
 #include "../../support/temporary_folder.h"
 
 namespace leeway {

@@ -71,7 +71,7 @@ TEST(Boxes, WorkThatTookNoTimeIsDrawnOnceAndBusyCountsOnce) {
 
 TEST(LayOut, DrawsAllOfASmallRun) {
   const WorkHistory history = history_of(two_stages());
-  const Drawing drawing = lay_out(history, *choose_windows(history, {}), {});
+  const Drawing drawing = lay_out(history, *choose_windows(survey_of(history), {}), {});
   ASSERT_EQ(drawing.pictures.size(), 1u);
   EXPECT_EQ(drawing.pictures[0].lanes[0].boxes.size(), 5u);
   EXPECT_EQ(drawing.pictures[0].lanes[1].boxes.size(), 5u);
@@ -84,7 +84,7 @@ TEST(LayOut, DrawsAllOfASmallRun) {
 TEST(LayOut, CountsCopiesForEvaluationAsEvaluations) {
   using enum WorkKind;
   const WorkHistory history = history_of(two_stages_and_a_round());
-  const Drawing drawing = lay_out(history, *choose_windows(history, {}), {});
+  const Drawing drawing = lay_out(history, *choose_windows(survey_of(history), {}), {});
   std::vector<WorkKind> kinds;
   for (size_t i = 0; i < drawing.kinds.size(); ++i) {
     if (drawing.kinds[i]) kinds.push_back(static_cast<WorkKind>(i));

@@ -1,12 +1,10 @@
 // Hand-made work for report tests.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <utility>
 #include <vector>
 
-#include "report/work_history.h"
+#include "../../support/work_history.h"
 
 namespace leeway {
 
@@ -45,9 +43,7 @@ inline Event event_of(const Piece& piece) {
 inline WorkHistory history_of(const std::vector<Piece>& pieces) {
   std::vector<Event> events;
   for (const Piece& piece : pieces) events.push_back(event_of(piece));
-  auto history = work_history(std::move(events), "events");
-  EXPECT_TRUE(history.ok()) << history.error().message;
-  return std::move(*history);
+  return work_history(events);
 }
 
 // Two stages, two microbatches, K = 2, a forward of 10 and a backward of 20 nanoseconds:

@@ -265,5 +265,65 @@ TEST(RunFollower, NamesAreShortIfUnique) {
   EXPECT_EQ(runs[2].name, "y/b");
 }
 
+// A run at `auto`: busy for 8 of 10 ns, with a pause of an hour in the part that is not logged.
+TEST(RunFollower, AShareOfTimeCoversTheLoggedStretchesOnly) {
+  const RunFolder run;
+  run.append(Event("started").add("version", LEEWAY_VERSION).add("log", "auto"));
+  constexpr int64_t kHour = 3'600'000'000'000;
+  const auto update = [&](int64_t number, int64_t begin, bool whole) {
+    if (whole) {
+      run.append(event_of({.kind = WorkKind::kBackward,
+                           .begin = begin,
+                           .end = begin + 6,
+                           .update = number,
+                           .bytes = 5}));
+    }
+    run.append(event_of(
+        {.kind = WorkKind::kUpdate, .begin = begin + 8, .end = begin + 10, .update = number}));
+  };
+  for (int64_t n = 1; n <= 50; ++n) update(n, (n - 1) * 10, true);
+  run.append(event_of({.kind = WorkKind::kMerge,
+                       .begin = kHour / 2,
+                       .end = kHour / 2 + 1000,
+                       .update = 90,
+                       .replicas = {0}}));
+  update(130, kHour, false);
+  for (int64_t n = 131; n <= 140; ++n) update(n, kHour + (n - 130) * 10, true);
+  run.append(Event("update")
+                 .add("update", 200)
+                 .add("tokens", 1)
+                 .add("seconds", 1.0)
+                 .add("bytes_activations", 7000)
+                 .add("bytes_gradients", 900)
+                 .add("bytes_averaging", 60)
+                 .add("bytes_evaluation", 2));
+  const RunData data = run.read();
+  ASSERT_EQ(data.workers.size(), 1u);
+  EXPECT_DOUBLE_EQ(data.workers[0].busy.busy_ns, 50 * 8 + 2 + 10 * 8);
+  EXPECT_DOUBLE_EQ(data.workers[0].busy.whole_ns, 50 * 10 + 2 + 10 * 10);
+  EXPECT_EQ(data.workers[0].pieces, 121) << "without the merge";
+  EXPECT_THAT(data.headline.bytes, ElementsAre(7000, 900, 60, 2)) << "of all updates";
+  EXPECT_THAT(data.notes, Contains(HasSubstr("the work of updates 1 to 50, 131 to 140 is logged")));
+  EXPECT_EQ(data.timeline.find("rect class=\"merge"), data.timeline.npos) << "outside";
+}
+
+TEST(RunFollower, FollowsALogInParts) {
+  const RunFolder run;
+  auto follower = RunFollower::open(run.path(), {});
+  ASSERT_TRUE(follower.ok());
+  std::vector<double> expected;
+  for (int64_t n = 1; n <= 30; ++n) {
+    auto log = EventLog::open(run.path() / "events.jsonl", /*append=*/n > 1, /*part_bytes=*/300);
+    ASSERT_TRUE(log.ok());
+    ASSERT_TRUE(log->write(*Event::parse(update_line(n, static_cast<double>(n)))).ok());
+    ASSERT_TRUE(log->flush().ok());
+    expected.push_back(static_cast<double>(n));
+    if (n % 4 != 0) continue;
+    ASSERT_TRUE(follower->poll().ok());
+    EXPECT_EQ(losses(follower->data()), expected);
+  }
+  EXPECT_EQ(losses(run.read()), expected);
+}
+
 }  // namespace
 }  // namespace leeway

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "report/window.h"
 #include "report_testing.h"
 
 namespace leeway {
@@ -22,14 +23,14 @@ TEST(BusyTime, InAWindowCountsThePartInside) {
 
 TEST(BusyTime, AfterWarmUpIsFromTheFirstBackwardToTheLastUpdate) {
   const WorkHistory history = history_of(two_stages());
-  EXPECT_DOUBLE_EQ(*busy_after_warmup(history.lanes[0]).share(), 45.0 / 55.0);  // 40 to 95
-  EXPECT_DOUBLE_EQ(*busy_after_warmup(history.lanes[1]).share(), 1.0);          // 20 to 75
+  EXPECT_DOUBLE_EQ(*measure_stages(history, {})[0].after_warmup.share(), 45.0 / 55.0);  // 40 to 95
+  EXPECT_DOUBLE_EQ(*measure_stages(history, {})[1].after_warmup.share(), 1.0);          // 20 to 75
 }
 
 TEST(BusyTime, IdleTimeAfterTheLastUpdateIsNotABubble) {
   auto pieces = two_stages();
   pieces.push_back({.kind = WorkKind::kEvaluate, .stage = 1, .begin = 500, .end = 600});
-  EXPECT_DOUBLE_EQ(*busy_after_warmup(history_of(pieces).lanes[1]).share(), 1.0);
+  EXPECT_DOUBLE_EQ(*measure_stages(history_of(pieces), {})[1].after_warmup.share(), 1.0);
 }
 
 TEST(BusyTime, RoundsAreWorkAndDoNotExtendTheRun) {
@@ -42,12 +43,12 @@ TEST(BusyTime, RoundsAreWorkAndDoNotExtendTheRun) {
     pieces.back().end = end;
   }
   EXPECT_DOUBLE_EQ(*busy_in(history_of(pieces).lanes[0], {{0}, {95}}).share(), 73.0 / 95.0);
-  EXPECT_DOUBLE_EQ(*busy_after_warmup(history_of(pieces).lanes[0]).share(), 51.0 / 55.0);
+  EXPECT_DOUBLE_EQ(*measure_stages(history_of(pieces), {})[0].after_warmup.share(), 51.0 / 55.0);
   // An owner's work for others after its own training does not extend its run.
   pieces.push_back(reduce);
   pieces.back().begin = 900;
   pieces.back().end = 910;
-  EXPECT_DOUBLE_EQ(*busy_after_warmup(history_of(pieces).lanes[0]).share(), 51.0 / 55.0);
+  EXPECT_DOUBLE_EQ(*measure_stages(history_of(pieces), {})[0].after_warmup.share(), 51.0 / 55.0);
 }
 
 TEST(BusyTime, EverySessionWarmsUpAgain) {
@@ -60,9 +61,7 @@ TEST(BusyTime, EverySessionWarmsUpAgain) {
     piece.update = 2;
     events.push_back(event_of(piece));
   }
-  const auto history = work_history(std::move(events), "log");
-  ASSERT_TRUE(history.ok());
-  const BusyTime busy = busy_after_warmup(history->lanes[0]);
+  const BusyTime busy = measure_stages(work_history(events), {})[0].after_warmup;
   EXPECT_DOUBLE_EQ(busy.whole_ns, 110.0);
   EXPECT_DOUBLE_EQ(busy.busy_ns, 90.0);
 }
@@ -72,12 +71,12 @@ TEST(BusyTime, OverlappingWorkCountsOnce) {
                                           {.kind = WorkKind::kBackward, .begin = 5, .end = 20},
                                           {.kind = WorkKind::kBackward, .begin = 6, .end = 8},
                                           {.kind = WorkKind::kUpdate, .begin = 30, .end = 40}});
-  EXPECT_DOUBLE_EQ(*busy_after_warmup(history.lanes[0]).share(), 30.0 / 40.0);
+  EXPECT_DOUBLE_EQ(*measure_stages(history, {})[0].after_warmup.share(), 30.0 / 40.0);
 }
 
 TEST(BusyTime, NoTimeHasNoShare) {
   const WorkHistory history = history_of({{.begin = 0, .end = 10}});
-  EXPECT_EQ(busy_after_warmup(history.lanes[0]).share(), std::nullopt);
+  EXPECT_EQ(measure_stages(history, {})[0].after_warmup.share(), std::nullopt);
 }
 
 TEST(MeasureStages, AddsUpReplicas) {
@@ -150,6 +149,40 @@ TEST(StageText, BytesHaveTheirUnit) {
   EXPECT_EQ(text(999), "999 bytes");
   EXPECT_EQ(text(1500), "1.5 kB");
   EXPECT_EQ(text(2'155'700'000), "2.2 GB");
+}
+
+// Ten updates of 10 ns, busy for 8 of them; the log has the first two and the ninth, and the round
+// in the gap.
+TEST(MeasureStages, OnlyTheTimeThatTheLogCoversCounts) {
+  WorkSurveyor surveyor;
+  WorkHistoryBuilder builder;
+  const auto add = [&](const Piece& piece, std::optional<size_t> stretch) {
+    const WorkRecord record = *work_of(event_of(piece));
+    surveyor.add(record, stretch);
+    if (stretch) builder.add(record, *stretch);
+  };
+  const auto update = [&](int64_t number, size_t stretch) {
+    const int64_t at = number * 10;
+    add({.kind = WorkKind::kBackward, .begin = at - 10, .end = at - 4, .update = number}, stretch);
+    add({.kind = WorkKind::kUpdate, .begin = at - 2, .end = at, .update = number}, stretch);
+  };
+  update(1, 1);
+  update(2, 1);
+  add({.kind = WorkKind::kMerge, .begin = 40, .end = 41, .update = 4, .replicas = {0}}, {});
+  add({.kind = WorkKind::kUpdate, .begin = 78, .end = 80, .update = 8}, 2);
+  update(9, 2);
+  const WorkSurvey survey = std::move(surveyor).finish(/*partial=*/true);
+  EXPECT_DOUBLE_EQ(survey.rows[0].after_warmup.busy_ns, 16 + 8);
+  EXPECT_DOUBLE_EQ(survey.rows[0].after_warmup.whole_ns, 20 + 10);
+  EXPECT_THAT(survey.stretches, ElementsAre(UpdateRange{1, 2}, UpdateRange{9, 9}));
+  builder.cover_only_sessions();
+  const WorkHistory history = std::move(builder).finish();
+  const BusyTime drawn = busy_in(history.lanes[0], {{10}, {100}});
+  EXPECT_DOUBLE_EQ(drawn.busy_ns, 8 + 2 + 8);
+  EXPECT_DOUBLE_EQ(drawn.whole_ns, 10 + 12);
+  const auto windows = choose_windows(survey, {});
+  ASSERT_TRUE(windows.ok());
+  EXPECT_EQ(windows->back().span, (TimeSpan{{80}, {90}})) << "in a stretch, not between them";
 }
 
 }  // namespace

@@ -24,6 +24,27 @@ std::vector<json> events_of(const Path& path, const std::string& phase) {
   return found;
 }
 
+// The pieces that overlap the window, in the order in which they ended.
+Result<int64_t> write_trace(const Path& path, const WorkHistory& history,
+                            const std::optional<TimeSpan>& window) {
+  std::vector<WorkRecord> records;
+  std::vector<WorkerId> workers;
+  for (const WorkerHistory& lane : history.lanes) {
+    workers.push_back(lane.worker);
+    records.insert(records.end(), lane.records.begin(), lane.records.end());
+  }
+  std::stable_sort(records.begin(), records.end(), [](const WorkRecord& a, const WorkRecord& b) {
+    return a.times.end < b.times.end;
+  });
+  LEEWAY_ASSIGN(TraceFile file, TraceFile::create(path, workers));
+  for (const WorkRecord& record : records) {
+    const WorkTimes& times = record.times;
+    if (window && (times.begin >= window->end || times.end < window->begin)) continue;
+    LEEWAY_TRY(file.add(record));
+  }
+  return file.finish();
+}
+
 TEST(Trace, HasEveryPieceWithItsTimesInMicroseconds) {
   const TemporaryFolder folder;
   const WorkHistory history = history_of({{.kind = WorkKind::kBackward,

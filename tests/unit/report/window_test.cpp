@@ -39,14 +39,14 @@ TEST(UpdateRange, IsWrittenInFourWays) {
 
 TEST(ChooseWindows, AShortRunIsDrawnWhole) {
   const WorkHistory history = history_of(two_stages());
-  const auto windows = choose_windows(history, {});
+  const auto windows = choose_windows(survey_of(history), {});
   ASSERT_EQ(windows->size(), 1u);
   EXPECT_EQ(windows->front().span, history.span);
   EXPECT_EQ(describe(windows->front()), "the whole run (0 s to 95 ns)");
 }
 
 TEST(ChooseWindows, ALongRunIsDrawnAtItsStartAndInItsMiddle) {
-  const auto windows = choose_windows(history_of(steady(1000)), {});
+  const auto windows = choose_windows(survey_of(history_of(steady(1000))), {});
   ASSERT_EQ(windows->size(), 2u);
   EXPECT_EQ((*windows)[0].name, "updates 1 to 25 of 1000");
   EXPECT_EQ((*windows)[0].span, (TimeSpan{{0}, {250}}));
@@ -58,7 +58,7 @@ TEST(ChooseWindows, TheMiddleIsWithoutCheckpointAndEvaluation) {
   auto pieces = steady(1000);
   pieces.push_back({.kind = WorkKind::kSave, .begin = 5000, .end = 5000, .update = 500});
   pieces.push_back({.kind = WorkKind::kEvaluate, .begin = 5300, .end = 5300, .update = 500});
-  const auto windows = choose_windows(history_of(pieces), {});
+  const auto windows = choose_windows(survey_of(history_of(pieces)), {});
   // 500 drains, 501 fills again, and the evaluation is between 530 and 531.
   EXPECT_EQ((*windows)[1].name, "updates 502 to 525 of 1000");
 }
@@ -76,7 +76,7 @@ TEST(ChooseWindows, RoundsChangeNeitherLengthNorNames) {
   }
   const WorkHistory history = history_of(pieces);
   EXPECT_EQ(history.first_update, 1);
-  const auto windows = choose_windows(history, {});
+  const auto windows = choose_windows(survey_of(history), {});
   ASSERT_EQ(windows->size(), 2u);
   EXPECT_EQ((*windows)[0].name, "updates 1 to 25 of 1000");
   EXPECT_EQ((*windows)[0].span, (TimeSpan{{0}, {250}}));
@@ -92,7 +92,8 @@ TEST(ChooseWindows, CopiesForEvaluationDisturb) {
                     .update = 500,
                     .lane = Lane::kEvaluation,
                     .replicas = {0}});
-  EXPECT_EQ((*choose_windows(history_of(pieces), {}))[1].name, "updates 503 to 527 of 1000");
+  EXPECT_EQ((*choose_windows(survey_of(history_of(pieces)), {}))[1].name,
+            "updates 503 to 527 of 1000");
 }
 
 TEST(ChooseWindows, IfEverythingIsDisturbedTheMiddleIsTaken) {
@@ -100,7 +101,8 @@ TEST(ChooseWindows, IfEverythingIsDisturbedTheMiddleIsTaken) {
   for (int64_t n = 1; n <= 1000; n += 10) {
     pieces.push_back({.kind = WorkKind::kSave, .begin = n * 10, .end = n * 10, .update = n});
   }
-  EXPECT_EQ((*choose_windows(history_of(pieces), {}))[1].name, "updates 500 to 522 of 1000");
+  EXPECT_EQ((*choose_windows(survey_of(history_of(pieces)), {}))[1].name,
+            "updates 500 to 522 of 1000");
 }
 
 // The latest part of a long run may begin with the end of an evaluation.
@@ -109,7 +111,7 @@ TEST(ChooseWindows, APartWhoseFirstUpdatesLeftNoWorkIsDrawnWhole) {
   for (Piece& piece : pieces) piece.update += 1000;
   pieces.push_back({.kind = WorkKind::kEvaluate, .begin = 0, .end = 1, .update = 900});
   const WorkHistory history = history_of(pieces);
-  const auto windows = choose_windows(history, {});
+  const auto windows = choose_windows(survey_of(history), {});
   ASSERT_TRUE(windows.ok()) << windows.error().message;
   ASSERT_EQ(windows->size(), 1u);
   EXPECT_EQ(windows->front().span, history.span);
@@ -117,16 +119,17 @@ TEST(ChooseWindows, APartWhoseFirstUpdatesLeftNoWorkIsDrawnWhole) {
 
 TEST(ChooseWindows, UpdatesSelectTheirTimeSpan) {
   const WorkHistory history = history_of(steady(20));
-  const auto some =
-      choose_windows(history, {.from_seconds = {}, .to_seconds = {}, .updates = UpdateRange{3, 4}});
+  const auto some = choose_windows(
+      survey_of(history), {.from_seconds = {}, .to_seconds = {}, .updates = UpdateRange{3, 4}});
   ASSERT_EQ(some->size(), 1u);
   EXPECT_EQ(some->front().span, (TimeSpan{{20}, {40}}));
   EXPECT_EQ(some->front().name, "updates 3 to 4 of 20");
-  const auto rest = choose_windows(
-      history, {.from_seconds = {}, .to_seconds = {}, .updates = UpdateRange{20, 10'000}});
+  const auto rest =
+      choose_windows(survey_of(history),
+                     {.from_seconds = {}, .to_seconds = {}, .updates = UpdateRange{20, 10'000}});
   EXPECT_EQ(rest->front().name, "update 20 of 20");
   const auto none = choose_windows(
-      history, {.from_seconds = {}, .to_seconds = {}, .updates = UpdateRange{21, 30}});
+      survey_of(history), {.from_seconds = {}, .to_seconds = {}, .updates = UpdateRange{21, 30}});
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().message, "--updates 21:30 has no work; the run has updates 1 to 20");
   EXPECT_EQ(none.error().kind, ErrorKind::kUsage);
@@ -134,18 +137,18 @@ TEST(ChooseWindows, UpdatesSelectTheirTimeSpan) {
 
 TEST(ChooseWindows, SecondsAreSinceTheRunBegan) {
   const WorkHistory history = history_of(steady(20));
-  const auto window =
-      choose_windows(history, {.from_seconds = 50e-9, .to_seconds = 75e-9, .updates = {}});
+  const auto window = choose_windows(survey_of(history),
+                                     {.from_seconds = 50e-9, .to_seconds = 75e-9, .updates = {}});
   EXPECT_EQ(window->front().span, (TimeSpan{{50}, {75}}));
   const auto open =
-      choose_windows(history, {.from_seconds = 50e-9, .to_seconds = {}, .updates = {}});
+      choose_windows(survey_of(history), {.from_seconds = 50e-9, .to_seconds = {}, .updates = {}});
   EXPECT_EQ(open->front().span, (TimeSpan{{50}, {200}}));
   const auto empty =
-      choose_windows(history, {.from_seconds = 1.0, .to_seconds = 1e300, .updates = {}});
+      choose_windows(survey_of(history), {.from_seconds = 1.0, .to_seconds = 1e300, .updates = {}});
   ASSERT_FALSE(empty.ok());
   EXPECT_THAT(empty.error().message, HasSubstr("the run has work from 0 s to 200 ns"));
   const auto wrong =
-      choose_windows(history, {.from_seconds = 2.0, .to_seconds = 1.0, .updates = {}});
+      choose_windows(survey_of(history), {.from_seconds = 2.0, .to_seconds = 1.0, .updates = {}});
   ASSERT_FALSE(wrong.ok());
   EXPECT_EQ(wrong.error().message, "--from 2 is not before --to 1");
 }
