@@ -12,6 +12,7 @@ namespace leeway {
 namespace {
 
 constexpr size_t kPendingBytesMax = size_t{1} << 16;
+constexpr size_t kWaitingBytesMax = size_t{64} << 20;  // while the disk is full
 
 // The length of the file up to and including its last line end.
 Result<int64_t> whole_lines_size(const Path& path) {
@@ -36,7 +37,8 @@ EventLog::EventLog(EventLog&& other) noexcept
       size_(other.size_),
       part_bytes_(other.part_bytes_),
       pending_(std::move(other.pending_)),
-      failed_(other.failed_) {}
+      failing_(other.failing_),
+      lost_(other.lost_) {}
 
 EventLog::~EventLog() {
   if (descriptor_ < 0) return;
@@ -57,29 +59,38 @@ Result<EventLog> EventLog::open(const Path& path, bool append, int64_t part_byte
 }
 
 Status EventLog::write(const Event& event) {
-  if (failed_) return {};
+  if (pending_.size() >= kWaitingBytesMax) {
+    ++lost_;
+    return {};
+  }
   pending_.append(event.line()).push_back('\n');
-  return pending_.size() < kPendingBytesMax ? Status() : flush();
+  return failing_ || pending_.size() < kPendingBytesMax ? Status() : flush();
 }
 
 Status EventLog::flush() {
-  if (failed_) return {};
+  if (lost_ > 0) {
+    pending_.append(Event("lost").add("events", lost_).line()).push_back('\n');
+    lost_ = 0;
+  }
   size_t done = 0;
   while (done < pending_.size()) {
     const ssize_t wrote = ::write(descriptor_, pending_.data() + done, pending_.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0) {
-      failed_ = true;
       const Error error = file_error("write", path_, errno);
-      // Removes a partly written line, which would read as garbage. If this fails too, the reader
-      // ignores an incomplete last line.
-      if (::ftruncate(descriptor_, size_) != 0) return error;
-      return error;
+      // Removes a partly written line, which would read as garbage. If this fails too, the rest of
+      // the line follows when there is room.
+      if (::ftruncate(descriptor_, size_) != 0) {
+        size_ += static_cast<int64_t>(done);
+        pending_.erase(0, done);
+      }
+      return std::exchange(failing_, true) ? Status() : Status(error);
     }
     done += static_cast<size_t>(wrote);
   }
   size_ += static_cast<int64_t>(done);
   pending_.clear();
+  failing_ = false;
   return size_ < part_bytes_ ? Status() : start_next_part();
 }
 
@@ -118,6 +129,17 @@ Result<EventHistory> read_events(const Path& path) {
   history.cut = !last.ok();
   if (last.ok()) history.events.push_back(std::move(*last));
   return history;
+}
+
+std::optional<Event> first_event(const Path& log) {
+  std::optional<Event> first;
+  const auto use = [&](const LogLine& line) -> Result<bool> {
+    auto event = Event::parse(line.text);
+    if (event.ok()) first = std::move(*event);
+    return false;
+  };
+  static_cast<void>(read_log(log, {}, {}, use));
+  return first;
 }
 
 Result<std::vector<Event>> read_resumes(const Path& log, const LogPosition& from,

@@ -2,6 +2,7 @@
 // log_files.h says how a long one is kept in several files.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,11 @@ class EventLog {
   ~EventLog();  // flushes; call flush() first to see errors
 
   // A failed write (full disk) is reported once, by the call that hits it. The file then ends with
-  // its last whole line, and later events are dropped silently. The caller decides whether the run
-  // continues.
+  // its last whole line; events wait in memory, and every flush() tries again. Those that find no
+  // room there (64 MiB) are counted, and a `lost` event says how many.
   Status write(const Event& event);
   Status flush();
-  bool failed() const { return failed_; }
+  bool is_written() const { return pending_.empty(); }
 
  private:
   EventLog(Path path, int descriptor, int64_t part_bytes);
@@ -40,7 +41,8 @@ class EventLog {
   int64_t size_ = 0;  // bytes in the file, all of them whole lines
   int64_t part_bytes_;
   std::string pending_;
-  bool failed_ = false;
+  bool failing_ = false;
+  int64_t lost_ = 0;
 };
 
 // What to say about a line that cannot be read.
@@ -54,6 +56,9 @@ struct EventHistory {
 // For short logs: every event takes several times the memory of its line. Anything that is not an
 // event is an error that names the line, except an incomplete last line.
 Result<EventHistory> read_events(const Path& path);
+
+// The log's first event, which says how the run began; none if it cannot be read.
+std::optional<Event> first_event(const Path& log);
 
 // The `resumed` events between two positions. Parses no other line: a log has millions.
 Result<std::vector<Event>> read_resumes(const Path& log, const LogPosition& from,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <system_error>
@@ -30,6 +31,7 @@ struct PartFiles {
 struct Listing {
   std::map<int64_t, PartFiles> parts;
   std::vector<Path> leftovers;
+  bool complete = true;  // false: the folder could not be read
   int64_t last() const { return parts.empty() ? 0 : parts.rbegin()->first; }
 };
 
@@ -57,6 +59,7 @@ Listing list_parts(const Path& log) {
       listing.leftovers.push_back(it->path());
     }
   }
+  listing.complete = !code;
   return listing;
 }
 
@@ -163,13 +166,20 @@ Result<LogRead> read_log(const Path& log, const LogPosition& from,
 }
 
 Result<Path> close_part(const Path& log) {
-  Path part = part_path(log, list_parts(log).last() + 1);
-  if (::rename(log.c_str(), part.c_str()) != 0) return file_error("rename", log, errno);
-  return part;
+  const Listing listing = list_parts(log);
+  if (!listing.complete) return file_error("list the parts of", log, EIO);
+  Path part = part_path(log, listing.last() + 1);
+  if (::renameat2(AT_FDCWD, log.c_str(), AT_FDCWD, part.c_str(), RENAME_NOREPLACE) == 0)
+    return part;
+  // Not every file system can promise that nothing is replaced; the listing says so.
+  const bool cannot = errno == EINVAL || errno == ENOSYS;
+  if (cannot && ::rename(log.c_str(), part.c_str()) == 0) return part;
+  return file_error("rename", log, errno);
 }
 
 void compress_parts(const Path& log) {
   const Listing listing = list_parts(log);
+  if (!listing.complete) return;
   std::error_code ignored;
   for (const Path& leftover : listing.leftovers) std::filesystem::remove(leftover, ignored);
   for (const auto& [part, files] : listing.parts) {

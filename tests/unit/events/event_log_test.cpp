@@ -151,7 +151,6 @@ TEST(EventLog, FullDiskIsReportedOnce) {
   EXPECT_EQ(first.error().message,
             "cannot write /dev/full: No space left on device "
             "(free some space, or choose another place)");
-  EXPECT_TRUE(log->failed());
   EXPECT_TRUE(log->write(update_event(2)).ok());
   EXPECT_TRUE(log->flush().ok());
 }
@@ -171,6 +170,27 @@ TEST(EventLog, FailureInTheMiddleKeepsWholeLines) {
   ASSERT_TRUE(history.ok());
   EXPECT_THAT(history->events, ElementsAre(update_event(1)));
   EXPECT_FALSE(history->cut);
+  ASSERT_TRUE(log->write(update_event(3)).ok());
+  ASSERT_TRUE(log->flush().ok()) << "there is room again";
+  EXPECT_THAT(read_events(path)->events,
+              ElementsAre(update_event(1), update_event(2), update_event(3)));
+}
+
+TEST(EventLog, SaysHowMuchWasLostWhenMemoryWasFullToo) {
+  const TemporaryFolder folder;
+  const Path path = folder / "events.jsonl";
+  auto log = EventLog::open(path, /*append=*/false);
+  const Event large = Event("large").add("text", std::string(8 << 20, 'x'));
+  {
+    const FileSizeLimit limit(40);
+    EXPECT_FALSE(log->write(large).ok());
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(log->write(large).ok());
+  }
+  ASSERT_TRUE(log->flush().ok());
+  const auto history = read_events(path);
+  ASSERT_TRUE(history.ok()) << history.error().message;
+  ASSERT_EQ(history->events.size(), 9u);
+  EXPECT_EQ(history->events.back(), Event("lost").add("events", 3));
 }
 
 TEST(EventLog, AMissingFolderIsAClearError) {
