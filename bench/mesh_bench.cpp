@@ -141,11 +141,13 @@ Measured run_mesh(const Job& job, Keeping keeping) {
   const auto driver = make_driver(job.recipe, job.data.vocabulary);
   auto log = EventLog::open(job.folder / "events.jsonl", /*append=*/false);
   LEEWAY_CHECK(log.ok(), "the folder is writable");
+  const auto held = HeldFolder::hold(job.folder);
+  LEEWAY_CHECK(held.ok(), "nobody else uses the folder");
   const TrainingObserver no_observer;
   RunRecorder run_recorder({.recipe = job.recipe,
                             .plan = plan,
                             .shape = workers.front()->compute()->stage().model().shape(),
-                            .checkpoints = job.folder / "checkpoints",
+                            .folder = *held,
                             .clock = driver->clock(),
                             .observer = no_observer},
                            *std::move(log), {}, std::nullopt);

@@ -83,7 +83,7 @@ void use(const Result<std::unique_ptr<Tokenizer>>& loaded) {
   const std::string text =
       "The word1 w\xC3\xA9rd, \xFF\xFE broken.\n\n  0123 " + std::string(3000, 'a') + "!";
   std::vector<TokenId> ids;
-  tokenizer.encode(text, ids);
+  sound(tokenizer.encode(text, ids));
   for (const TokenId id : ids) {
     LEEWAY_CHECK(id < tokenizer.vocabulary(), "an id is in the vocabulary");
   }

@@ -129,7 +129,7 @@ int try_files(const Target& target, const TemporaryPlace& temporary, const Argum
       for (uint64_t i = next; i < count; ++i) {
         const std::string input = input_of(target, seeds, arguments.seed, i);
         progress.start(i, input);
-        target.run(temporary.place(), input);
+        run_target(target, temporary.place(), input);
         progress.finish();
       }
     });
@@ -165,7 +165,7 @@ int run(const Arguments& arguments) {
   }
   if (!arguments.input.empty()) {
     if (targets.size() != 1) misused();
-    targets.front().run(temporary.place(), must_read(arguments.input));
+    run_target(targets.front(), temporary.place(), must_read(arguments.input));
     fmt::print("no fault\n");
     return 0;
   }

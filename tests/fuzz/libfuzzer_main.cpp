@@ -34,6 +34,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  leeway::fuzz::chosen().run(leeway::fuzz::place(), {reinterpret_cast<const char*>(data), size});
+  leeway::fuzz::run_target(leeway::fuzz::chosen(), leeway::fuzz::place(),
+                           {reinterpret_cast<const char*>(data), size});
   return 0;
 }

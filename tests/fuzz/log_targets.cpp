@@ -18,10 +18,12 @@
 #include "report/timeline_svg.h"
 #include "report/trace.h"
 #include "report/verdict.h"
+#include "report/work_log.h"
 #include "run/device.h"
 #include "run/drivers.h"
 #include "run/mesh_model.h"
 #include "run/recording.h"
+#include "run/run_folder.h"
 #include "run/training_run.h"
 #include "sample.h"
 #include "target.h"
@@ -81,19 +83,30 @@ void show(const Path& run) {
 }
 
 void draw(const Place& place, const Path& run) {
-  const auto history = read_work_history(run);
-  if (!sound(history)) return;
-  const auto windows = choose_windows(*history, {});
+  const auto log = WorkLog::open(run);
+  if (!sound(log)) return;
+  auto survey = log->survey();
+  if (!sound(survey)) return;
+  const auto windows = choose_windows(*survey, {});
   if (!sound(windows)) return;
   std::vector<TimeSpan> spans;
   for (const Window& window : *windows) {
     describe(window);
     spans.push_back(window.span);
   }
+  const auto history = log->history(*survey, spans);
+  if (!sound(history)) return;
   const Drawing drawing = lay_out(*history, *windows, {.pixels = timeline_pixels(*history)});
   timeline_svg(drawing, "x", SvgUse::kFile);
-  stage_text(measure_stages(*history, spans), {"busy, start", "busy, middle"});
-  sound(write_trace(place.scratch / "trace.json", *history, std::nullopt));
+  add_drawn(survey->rows, *history, spans);
+  stage_text(survey->rows, {"busy, start", "busy, middle"});
+  std::vector<WorkerId> workers;
+  for (const auto& [worker, covered] : survey->workers) workers.push_back(worker);
+  auto trace = TraceFile::create(place.scratch / "trace.json", workers);
+  if (!sound(trace)) return;
+  sound(log->each(
+      {}, [&](const WorkRecord& record, std::optional<size_t>) { return trace->add(record); }));
+  sound(trace->finish());
 }
 
 // As a comparison reads the run: it has one variant, and ran already.
@@ -171,7 +184,7 @@ void replay_log(const Place& place, std::string_view bytes) {
   plan.flushes = recording->flushes;
   const Workers workers = make_workers(loaded.recipe, mesh, plan);
   Ignore recorder;
-  sound(sim::replay(workers, recording->work, recorder));
+  sound(sim::replay(workers, recording->work, recorder, recording->coverage));
 }
 
 std::vector<std::string> states_to_resume(const Place& place) {

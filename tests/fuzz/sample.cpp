@@ -74,9 +74,10 @@ Result<TrainingSummary> train_sample(const Path& sample, const LoadedRecipe& loa
   set_up_compute(threads_per_worker(loaded.recipe), Repeatable::kPrefer);
   const Dataset data = sample_data(sample, loaded.recipe);
   const auto driver = make_driver(loaded.recipe, data.vocabulary);
+  const HeldFolder held = must(HeldFolder::hold(run));
   return train({.recipe = loaded.recipe,
                 .recipe_text = print_recipe(loaded),
-                .folder = run,
+                .folder = held,
                 .resume = resume},
                data, *driver, {});
 }

@@ -13,6 +13,15 @@ std::vector<Target> all_targets() {
   return all;
 }
 
+namespace {
+std::string_view current_input;
+}  // namespace
+
+void run_target(const Target& target, const Place& place, std::string_view bytes) {
+  current_input = bytes;
+  target.run(place, bytes);
+}
+
 std::string must_read(const Path& path) { return must(read_text(path)); }
 
 void must_write(const Path& path, std::string_view bytes) {
@@ -29,6 +38,8 @@ void must(const Status& status) {
 void check_sentence(const Error& error) {
   LEEWAY_CHECK(!error.message.empty(), "an error says what is wrong");
   for (const char* foreign : {"json.exception", ".cc(", "std::"}) {
+    // libFuzzer learns these words from here and puts them into names, which errors repeat.
+    if (current_input.find(foreign) != std::string_view::npos) continue;
     LEEWAY_CHECK(error.message.find(foreign) == std::string::npos,
                  "an error has the text of a library's exception: " + error.message);
   }

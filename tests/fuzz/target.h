@@ -29,6 +29,7 @@ std::vector<Target> data_targets();
 std::vector<Target> checkpoint_targets();
 std::vector<Target> log_targets();
 std::vector<Target> all_targets();
+void run_target(const Target& target, const Place& place, std::string_view bytes);
 
 // A finished run of a tiny model and the data it read, written by the product itself. The sample
 // has corpus/, data/, recipes/ (those of the repository) and run/.
