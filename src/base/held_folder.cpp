@@ -55,6 +55,13 @@ bool same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+// Whether the folder's lock file is the one that is open: somebody may have replaced it.
+bool is_lock_of(int lock, int folder) {
+  struct stat opened = {}, named = {};
+  return ::fstat(lock, &opened) == 0 && ::fstatat(folder, kLockFile, &named, 0) == 0 &&
+         same_file(opened, named);
+}
+
 }  // namespace
 
 HeldFolder::HeldFolder(HeldFolder&& other) noexcept
@@ -64,7 +71,7 @@ HeldFolder::HeldFolder(HeldFolder&& other) noexcept
 
 HeldFolder::~HeldFolder() {
   // Removed while it is held: whoever has opened it by then sees that it has no name any more.
-  if (lock_ >= 0) ::unlinkat(folder_, kLockFile, 0);
+  if (lock_ >= 0 && is_lock_of(lock_, folder_)) ::unlinkat(folder_, kLockFile, 0);
   if (lock_ >= 0) ::close(lock_);
   if (folder_ >= 0) ::close(folder_);
 }
@@ -86,14 +93,12 @@ Result<HeldFolder> HeldFolder::hold(const Path& path) {
       if (has_no_locks(error_number)) return held;
       if (error_number != EAGAIN && error_number != EACCES)
         return file_error("lock", path, error_number);
-      return Error{path.string() + " is in use by " + holder +
-                   "; wait until it ends, or choose another folder"};
+      return Error{path.string() + " is in use by " + holder + "; wait until it ends, or stop it"};
     }
     // The holder before may have removed its lock or moved the folder since we opened them.
-    struct stat locked = {}, opened = {}, named = {};
-    const bool current = ::fstat(lock, &locked) == 0 && locked.st_nlink > 0 &&
-                         ::fstat(folder, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
-                         same_file(opened, named);
+    struct stat opened = {}, named = {};
+    const bool current = is_lock_of(lock, folder) && ::fstat(folder, &opened) == 0 &&
+                         ::stat(path.c_str(), &named) == 0 && same_file(opened, named);
     if (!current) {
       ::close(lock);
       continue;

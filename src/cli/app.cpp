@@ -20,8 +20,8 @@ namespace {
 
 constexpr const char* kDescription =
     "Leeway trains language models on machines that are far apart.\n"
-    "Exit codes: 0 success, 1 failure, 2 invalid command line or recipe, 130 and 143 stopped by\n"
-    "Ctrl-C and SIGTERM with everything saved.";
+    "Exit codes: 0 success, 1 failure, 2 invalid command line or recipe, 130, 143 and 129\n"
+    "stopped by Ctrl-C, SIGTERM and a closed terminal.";
 
 constexpr const char* kFooter =
     "Example:\n"

@@ -146,6 +146,8 @@ Result<std::vector<RunOutcome>> complete(const ComparisonPlan& plan,
                                          const CompareArguments& arguments) {
   const threads::WallClock clock;
   const Path folder = arguments.folder();
+  survive_failed_writes();
+  watch_for_save_requests();  // for the runs it starts: each saves by itself
   watch_for_interrupt();
   LEEWAY_ASSIGN(auto outcomes, outcomes_so_far(plan, arguments));
   LEEWAY_TRY(check_data_unchanged(plan, folder, outcomes,

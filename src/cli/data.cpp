@@ -53,7 +53,7 @@ std::string split_words(const DataInfo& info) {
   if (info.valid) {
     return fmt::format("valid      {}, {} of text{}", part_words(*info.valid),
                        human_bytes(info.valid->text_bytes),
-                       info.valid_is_tail ? ": its end, for want of documents to hold out "
+                       info.valid_is_tail ? ": its end, because it has too few documents "
                                             "(--valid-share 0 goes without)"
                                           : "");
   }

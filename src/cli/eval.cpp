@@ -75,6 +75,7 @@ Status run(const EvalArguments& arguments) {
   set_up_compute(0);
   const at::Device device(arguments.device);
   LEEWAY_ASSIGN(const TrainedModel model, TrainedModel::load(arguments.run, device));
+  if (!model.note().empty()) fmt::print(stderr, "warning: {}\n", model.note());
   const threads::WallClock clock;
   LEEWAY_ASSIGN(const HeldOut data, open_data(arguments, model, clock));
   for (const std::string& note : data.notes) fmt::print(stderr, "{}\n", note);

@@ -41,6 +41,7 @@ Status run(const GenerateArguments& arguments) {
   set_up_compute(0);
   LEEWAY_ASSIGN(const TrainedModel model,
                 TrainedModel::load(arguments.run, at::Device(arguments.device)));
+  if (!model.note().empty()) fmt::print(stderr, "warning: {}\n", model.note());
   const Tokenizer* tokenizer = model.tokenizer();
   if (tokenizer == nullptr) {
     return usage_error(fmt::format(

@@ -1,5 +1,4 @@
 // leeway report RUN...
-#include "base/human.h"
 #include "report/report_page.h"
 
 #include <fmt/format.h>
@@ -10,6 +9,8 @@
 #include <memory>
 #include <set>
 
+#include "base/held_folder.h"
+#include "base/human.h"
 #include "base/text_table.h"
 #include "cli/commands.h"
 #include "cli/output_file.h"
@@ -56,7 +57,7 @@ Result<std::vector<RunData>> read_runs(const std::vector<std::string>& folders) 
   for (const std::string& folder : folders) {
     LEEWAY_ASSIGN(RunData run, read_run(folder, limits_for(folders.size())));
     if (run.state == RunState::kUnfinished && run.written_at) {
-      run.notes.push_back(unfinished_note(run, threads::unix_seconds()));
+      run.notes.push_back(unfinished_note(run, threads::unix_seconds(), holder_of(folder)));
     }
     runs.push_back(std::move(run));
   }

@@ -1,5 +1,6 @@
 // leeway train RECIPE
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -63,7 +64,6 @@ Result<std::vector<std::string>> check_same_run(const Recipe& recipe, const Path
     }
     changes.push_back(
         fmt::format("{} was {} and is now {}", change.key, change.first, change.second));
-    say(changes.back() + "\n");
   }
   return changes;
 }
@@ -76,10 +76,8 @@ class WaitForSpace {
   bool operator()(const Error& error) {
     if (tries_ == 0) {
       stopped_before_ = interrupted();
-      progress_.note(fmt::format(
-          "warning: the last checkpoint is not saved: {}; tries again for {} minutes, Ctrl-C gives "
-          "up",
-          error.message, kTriesMax / 60));
+      progress_.note(fmt::format("warning: {}; tries again for {} minutes, Ctrl-C gives up",
+                                 error.message, kTriesMax / 60));
     }
     wait_for_signal(Nanos{1'000'000'000});
     return ++tries_ < kTriesMax && (stopped_before_ || !interrupted());
@@ -110,6 +108,7 @@ Result<TrainingSummary> train_watched(const TrainingRequest& request, const Data
     progress.note(fmt::format("saved {}", checkpoint.string()));
   };
   observer.warned = [&](const std::string& warning) { progress.note("warning: " + warning); };
+  observer.noted = [&](const std::string& note) { progress.note(note); };
   observer.stop_wanted = interrupted;
   observer.saves_wanted = save_requests;
   observer.wait_to_save = WaitForSpace(progress);
@@ -192,6 +191,12 @@ Status run_in(const TrainArguments& arguments, const LoadedRecipe& loaded, const
   if (arguments.resume) {
     LEEWAY_ASSIGN(changes, check_same_run(recipe, folder));
     if (const auto summary = finished_summary(recipe, folder)) {
+      if (!changes.empty()) {
+        return usage_error(fmt::format(
+            "{} is finished, so this has no effect: {}; to train further: leeway resume {} --set "
+            "run.updates=N",
+            folder.string(), fmt::join(changes, ", "), shell_word(folder.string())));
+      }
       say(fmt::format("{} is finished; to train further: leeway resume {} --set run.updates=N\n",
                       folder.string(), shell_word(folder.string())));
       print_result(arguments.json ? summary->json : summary_lines(*summary, folder));
@@ -245,12 +250,17 @@ Status run(TrainArguments arguments) {
   watch_for_interrupt();
   watch_for_save_requests();
   name_the_run(arguments);
+  std::error_code code;
+  if (!arguments.resume &&
+      std::filesystem::exists(Path(arguments.recipe.recipe) / "config.toml", code)) {
+    return usage_error(fmt::format("{} is a run, not a recipe; to continue it: leeway resume {}",
+                                   arguments.recipe.recipe, shell_word(arguments.recipe.recipe)));
+  }
   Path recipe_file = arguments.recipe.recipe;
   if (recipe_file.empty()) {
     if (!arguments.resume || arguments.out.empty())
       return usage_error("name a RECIPE, or a run to resume: leeway resume RUN");
     recipe_file = arguments.folder() / "config.toml";
-    std::error_code code;
     if (!std::filesystem::exists(recipe_file, code)) {
       return usage_error(
           fmt::format("{} has no run to resume; name a run folder, or start one with leeway train",

@@ -36,6 +36,8 @@ std::vector<std::string_view> table_names() {
 // The right name in the wrong table, or without one: "optimizer.schedule or pipeline.schedule".
 std::string same_name_elsewhere(std::string_view name) {
   std::string paths;
+  if (name == "name")
+    return paths;  // a run's name is its folder's; only the optimizer has this key
   for (const Key& key : keys()) {
     if (key.name() == name) paths += fmt::format("{}{}", paths.empty() ? "" : " or ", key.path);
   }

@@ -88,12 +88,11 @@ constexpr Names kNames[] = {
     {"pp pp_size pp_degree num_stages n_stages pipeline_stages pipeline_parallel_size "
      "pipeline_model_parallel_size",
      "mesh.stages"},
-    {"dp dp_size dp_degree world_size num_replicas n_replicas data_parallel_size num_workers "
-     "workers",
-     "mesh.replicas"},
+    {"num_workers workers dataloader_num_workers", "", "; data needs no workers: leave it out"},
+    {"dp dp_size dp_degree world_size num_replicas n_replicas data_parallel_size", "mesh.replicas"},
     {"grad_accum grad_accum_steps grad_accumulation_steps gradient_accumulation "
      "gradient_accumulation_steps accumulation_steps accumulate_grad_batches num_microbatches",
-     "pipeline.update_every"},
+     "pipeline.update_every", "it splits data.batch and does not enlarge it"},
     {"gradient_checkpointing activation_checkpointing recompute_activations", "pipeline.recompute"},
     {"sync_every local_steps inner_steps sync_interval", "averaging.interval"},
     {"outer_lr outer_learning_rate", "averaging.outer_rate"},

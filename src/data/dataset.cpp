@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <utility>
 
 #include "base/hash.h"
 #include "base/human.h"
 #include "data/data_folder.h"
+#include "data/text_check.h"
 #include "data/text_source.h"
 
 namespace leeway {
@@ -178,7 +178,11 @@ uint64_t vocabulary_of(const Tokenizer* tokenizer, const TokenFile& train,
 }
 
 // A tail was not asked for, so one that is too short for the model is dropped, not refused.
-void settle_tail(Side& train, int64_t context) {
+void settle_tail(Side& train, int64_t context, bool wanted) {
+  if (train.from_text && !train.held && wanted) {
+    train.notes.push_back(
+        "no validation: the text is too short to hold out a part of it; name data.valid");
+  }
   if (!train.held_is_tail) return;
   const std::string size = human_bytes(train.held->info().text_bytes);
   if (!check_windows(*train.held, context).ok()) {
@@ -189,19 +193,27 @@ void settle_tail(Side& train, int64_t context) {
                     size, context));
   } else if (train.from_text) {
     train.notes.push_back(
-        fmt::format("validation data: the last {} of the text, for want of documents to hold out; "
-                    "data.valid names other data, data.valid_share=0 goes without",
+        fmt::format("validation data: the last {} of the text, which has too few documents; "
+                    "data.valid names other data, data.valid_share=0 turns validation off",
                     size));
   }
 }
 
+// What is not text has no bytes for us if a folder or a pattern brought it, like in prepare().
+Result<uint64_t> not_taken(const InputFile& file, const NotText& foreign) {
+  if (file.found) return uint64_t{0};
+  return Error{foreign.sentence(file.name())};
+}
+
 // The bytes of a text, unpacked; of a long one, at least `enough`. Reads no more than it must.
 Result<uint64_t> text_bytes_of(const InputFile& file, uint64_t enough) {
+  if (const auto table = table_of(file.path)) return not_taken(file, *table);
   LEEWAY_ASSIGN(const auto source, TextSource::open(file));
   std::vector<char> block(64 * 1024);
-  uint64_t bytes = 0;
-  while (true) {
+  for (uint64_t bytes = 0;;) {
     LEEWAY_ASSIGN(const size_t got, source->read(block));
+    const auto foreign = bytes == 0 ? not_text({block.data(), got}) : std::nullopt;
+    if (foreign) return not_taken(file, *foreign);
     bytes += got;
     if (got == 0 || bytes > enough) return std::max(bytes, file.bytes);
   }
@@ -247,7 +259,7 @@ Result<Dataset> open_dataset(const DataSpec& spec, const Path& cache,
   if (train.file->info().tokenizer_hash == 0 && spec.tokenizer != "bytes") {
     LEEWAY_ASSIGN(train.tokenizer, load_tokenizer(spec.tokenizer));
   }
-  settle_tail(train, spec.context);
+  settle_tail(train, spec.context, spec.valid.empty() && spec.valid_share > 0);
   std::optional<TokenFile> valid = std::move(train.held);
   if (!spec.valid.empty()) {
     LEEWAY_ASSIGN(Side side, open_valid(spec.valid, train.tokenizer.get(), cache, progress));
@@ -281,7 +293,7 @@ Result<DataGlance> glance_at_dataset(const DataSpec& spec) {
   if (foreign && spec.tokenizer != "bytes") {
     LEEWAY_ASSIGN(train.tokenizer, load_tokenizer(spec.tokenizer));
   }
-  settle_tail(train, spec.context);
+  settle_tail(train, spec.context, spec.valid.empty() && spec.valid_share > 0);
   glance.valid = std::move(train.held);
   if (!spec.valid.empty()) {
     LEEWAY_ASSIGN(Side side, glance_at_valid(spec.valid, train.tokenizer.get(), glance));

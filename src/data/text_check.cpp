@@ -23,9 +23,14 @@ constexpr const char* kExport = "export its text as JSONL, one {\"text\": ...} p
 constexpr const char* kFromParquet =
     "convert it to JSONL, in Python: pandas.read_parquet(FILE).to_json(\"text.jsonl\", "
     "orient=\"records\", lines=True)";
-constexpr const char* kFromTable =
-    "convert it to JSONL, in Python: pandas.read_csv(FILE).to_json(\"text.jsonl\", "
-    "orient=\"records\", lines=True); to train on the table itself, give it on standard input";
+constexpr const char* kFromCsv =
+    "convert it to JSONL, in Python: pandas.read_csv(\"FILE\").to_json(\"text.jsonl\", "
+    "orient=\"records\", lines=True), then name its column with --field; to train on the table "
+    "itself, give it on standard input";
+constexpr const char* kFromTsv =
+    "convert it to JSONL, in Python: pandas.read_csv(\"FILE\", sep=\"\\t\").to_json("
+    "\"text.jsonl\", orient=\"records\", lines=True), then name its column with --field; to train "
+    "on the table itself, give it on standard input";
 
 std::string_view operator""_b(const char* bytes, size_t size) { return {bytes, size}; }
 
@@ -123,8 +128,9 @@ std::string NotText::sentence(std::string_view name) const {
 std::optional<NotText> table_of(const Path& path) {
   Path name = path.filename();
   if (name.extension() == ".gz" || name.extension() == ".zst") name = name.stem();
-  if (name.extension() == ".csv") return foreign("a CSV table", kFromTable);
-  if (name.extension() == ".tsv") return foreign("a TSV table", kFromTable);
+  const std::string ending = name.extension().string();
+  if (ending == ".csv" || ending == ".CSV") return foreign("a CSV table", kFromCsv);
+  if (ending == ".tsv" || ending == ".TSV") return foreign("a TSV table", kFromTsv);
   return std::nullopt;
 }
 

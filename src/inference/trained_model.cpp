@@ -20,6 +20,11 @@ Result<TrainedModel> TrainedModel::load(const Path& run, const at::Device& devic
   } else {
     trained.run_folder_ = run;
     LEEWAY_ASSIGN(trained.checkpoint_, latest_checkpoint(run / "checkpoints"));
+    const std::vector<Path> all = named_checkpoints(run / "checkpoints");
+    if (all.back().filename() != trained.checkpoint_.filename()) {
+      trained.note_ = fmt::format("{} is damaged; this is {}", all.back().string(),
+                                  trained.checkpoint_.filename().string());
+    }
   }
   LEEWAY_ASSIGN(SavedRun saved, load_run(trained.checkpoint_, /*with_optimizer=*/false));
   const at::Tensor flat = saved.state.weights.to(device);

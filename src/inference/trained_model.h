@@ -23,6 +23,7 @@ class TrainedModel {
   const RunCounters& counters() const { return counters_; }
   const Path& run_folder() const { return run_folder_; }
   const Path& checkpoint() const { return checkpoint_; }
+  const std::string& note() const { return note_; }  // why it is not the newest; empty: it is
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // null: foreign token file
 
  private:
@@ -32,6 +33,7 @@ class TrainedModel {
   RunCounters counters_;
   Path run_folder_;
   Path checkpoint_;
+  std::string note_;
   std::unique_ptr<Tokenizer> tokenizer_;
 };
 

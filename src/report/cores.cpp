@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "base/human.h"
+#include "events/event_log.h"
 
 namespace leeway {
 
@@ -18,11 +17,8 @@ CoresUsed cores_of(const Event& event) {
 }
 
 CoresUsed read_cores(const Path& run_folder) {
-  std::ifstream log(run_folder / "events.jsonl");
-  std::string line;
-  std::getline(log, line);
-  const auto event = Event::parse(line);
-  return event.ok() ? cores_of(*event) : CoresUsed{};
+  const auto event = first_event(run_folder / "events.jsonl");
+  return event ? cores_of(*event) : CoresUsed{};
 }
 
 }  // namespace leeway

@@ -68,8 +68,11 @@ std::optional<double> Headline::perplexity() const {
   return valid_loss ? std::optional(std::exp(*valid_loss)) : std::nullopt;
 }
 
-std::string unfinished_note(const RunData& run, double now) {
-  std::string note = "the run has not ended: it was cut off, or is still running elsewhere";
+std::string unfinished_note(const RunData& run, double now,
+                            const std::optional<std::string>& holder) {
+  std::string note = holder ? "the run goes on: " + *holder + " trains it"
+                            : "the run has not ended: it was cut off, or goes on where its lock "
+                              "cannot be seen";
   if (run.written_at) {
     note += fmt::format("; last event {} ago", human_seconds(std::max(0.0, now - *run.written_at)));
   }

@@ -113,9 +113,10 @@ struct RunData {
   std::string setting(std::string_view key) const;  // "" if not set
 };
 
-// For a run that has not ended: that it may be running elsewhere, and when it last wrote something.
-// `now`: in seconds since 1970.
-std::string unfinished_note(const RunData& run, double now);
+// For a run that has not ended: who trains it, if anybody holds its folder, and when it last wrote
+// something. `now`: in seconds since 1970.
+std::string unfinished_note(const RunData& run, double now,
+                            const std::optional<std::string>& holder);
 
 // What the page's script reads; docs/report.md describes it.
 nlohmann::ordered_json to_json(const RunData& run);

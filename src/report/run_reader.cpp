@@ -81,6 +81,7 @@ Status RunReader::add(std::string_view line) {
                          update, event.integer("interval").value_or(0)));
   }
   if (kind == "ended") {
+    take_bytes(event);  // rounds and evaluations after the last update
     const Event::Value* finished = event.find("finished");
     const bool* held = finished == nullptr ? nullptr : std::get_if<bool>(finished);
     data_.state = held != nullptr && *held ? RunState::kFinished : RunState::kStopped;
@@ -136,15 +137,16 @@ void RunReader::resumed(const Event& event) {
   happened(fmt::format("resumed at update {}", event.integer("update").value_or(0)));
 }
 
-// Logs say since there are levels what was sent up to each update: the work alone would not.
-void RunReader::take_bytes(const Event& updated) {
+// Logs say since there are levels what was sent up to each update and to the end: the work alone
+// would not.
+void RunReader::take_bytes(const Event& event) {
   constexpr std::array<std::string_view, kPurposes> kNames = {
       "bytes_activations", "bytes_gradients", "bytes_averaging", "bytes_evaluation"};
-  if (!updated.integer(kNames.front())) return;
+  if (!event.integer(kNames.front())) return;
   updates_have_bytes_ = true;
   now_.bytes = 0;
   for (size_t i = 0; i < kNames.size(); ++i) {
-    const int64_t sent = updated.integer(kNames[i]).value_or(0);
+    const int64_t sent = event.integer(kNames[i]).value_or(0);
     data_.headline.bytes[i] = sent;
     now_.bytes += sent;
   }
@@ -290,11 +292,14 @@ RunData RunReader::data() const {
   const bool partial = !stretches_.coverage().covers(now_.update);
   data.timeline = pieces_.svg(limits_.boxes_max, partial, data.timeline_notes);
   if (partial) {
+    const std::string logged = stretches_.coverage().text(now_.update);
     data.notes.push_back(
-        fmt::format("the work of updates {} is logged (run.log): the timeline, and delays, busy "
-                    "shares and bytes "
-                    "of single workers, cover only these",
-                    stretches_.coverage().text(now_.update)));
+        logged == "none"
+            ? std::string("no work on microbatches is logged (run.log): there is no timeline, and "
+                          "no delays, busy shares and bytes of single workers")
+            : fmt::format("the work of updates {} is logged (run.log): the timeline, and delays, "
+                          "busy shares and bytes of single workers, cover only these",
+                          logged));
   }
   const bool thinned = std::any_of(data.curves.begin(), data.curves.end(),
                                    [](const Series& series) { return series.thinned(); });

@@ -71,7 +71,7 @@ class RunReader {
   void resumed(const Event& event);
   void worked(const Event& event);
   void count_bytes(const WorkRecord& record);
-  void take_bytes(const Event& updated);
+  void take_bytes(const Event& event);
   void count_round(const Event& event, const Work& work);
   void updated(const Event& event);
   void evaluated(const Event& event);

@@ -35,6 +35,7 @@ RunRecorder::RunRecorder(const RunRecorderOptions& options, EventLog log, RunCou
       start_(options.clock.now()),
       seconds_before_(counters_.seconds),
       updating_since_(seconds_before_),
+      saved_(options.plan.shape.stages, options.plan.replicas),
       writer_(options.folder, options.recipe.run.keep, options.clock),
       statistics_(options.plan),
       rounds_(options.plan),
@@ -68,13 +69,17 @@ void RunRecorder::warn(const std::string& message) const {
   if (options_.observer.warned) options_.observer.warned(message);
 }
 
-// A full disk costs the log, not the run: warn once; the next checkpoint fails if it stays full.
+void RunRecorder::warn_of_log(const Error& error) const {
+  warn(error.message + "; training goes on, and the log is written when it can be");
+}
+
+// Lines that cannot be written wait in memory. One warning is enough.
 void RunRecorder::log(const Event& event) {
-  if (const Status status = log_.write(event); !status) warn(status.error().message);
+  if (const Status status = log_.write(event); !status) warn_of_log(status.error());
 }
 
 void RunRecorder::flush_log() {
-  if (const Status status = log_.flush(); !status) warn(status.error().message);
+  if (const Status status = log_.flush(); !status) warn_of_log(status.error());
 }
 
 void RunRecorder::worked(const WorkRecord& record) {
@@ -200,35 +205,16 @@ void RunRecorder::evaluated(const StageEvaluation& evaluation) {
 }
 
 void RunRecorder::saved(StageState state) {
-  const int64_t checkpoint = state.checkpoint;
-  std::vector<StageState>& states = states_[checkpoint];
-  states.push_back(std::move(state));
-  if (static_cast<int64_t>(states.size()) < worker_count()) return;
-  write_checkpoint(std::move(states));
-  // Older states that are still incomplete are no longer needed.
-  states_.erase(states_.begin(), states_.upper_bound(checkpoint));
+  if (auto whole = saved_.add(std::move(state))) write_checkpoint(*whole);
 }
 
-void RunRecorder::save_what_is_left() {
-  std::map<WorkerId, StageState> newest;
-  for (auto& [update, states] : states_) {
-    for (StageState& state : states) newest[state.worker] = std::move(state);
-  }
-  states_.clear();
-  if (static_cast<int64_t>(newest.size()) < worker_count()) return;
-  std::vector<StageState> states;
-  for (auto& [worker, state] : newest) states.push_back(std::move(state));
-  write_checkpoint(std::move(states));
-}
-
-void RunRecorder::write_checkpoint(std::vector<StageState> states) {
-  std::sort(states.begin(), states.end(),
-            [](const StageState& a, const StageState& b) { return a.worker < b.worker; });
+void RunRecorder::write_checkpoint(const std::vector<StageState>& states) {
   const double before = seconds_now();
-  flush_log();         // the log is written before the checkpoint that relies on it
-  int64_t newest = 0;  // replicas may have stopped at different updates
-  for (const StageState& state : states) newest = std::max(newest, state.update);
-  const RunCounters counted = counters(newest);
+  flush_log();  // the log is written before the checkpoint that relies on it
+  // Replicas may be at different updates, and the slowest may have gone on since it saved.
+  const auto [oldest, newest] = std::ranges::minmax(states, {}, &StageState::update);
+  RunCounters counted = counters(newest.update);
+  counted.update = oldest.update;
   const Result<Path> written = writer_.write({.counters = counted,
                                               .shape = options_.shape,
                                               .state = join(states, options_.plan.shape.stages)});
@@ -236,7 +222,7 @@ void RunRecorder::write_checkpoint(std::vector<StageState> states) {
     note_saved(counted.update, *written);
   } else {
     const auto kept = list_checkpoints(options_.folder.at("checkpoints"));
-    warn(fmt::format("update {} is not saved: {}; training goes on and tries again; {}",
+    warn(fmt::format("update {} is not saved: {}; it stays in memory and is tried again; {}",
                      counted.update, written.error().message,
                      kept.empty() ? std::string("there is no checkpoint yet")
                                   : fmt::format("the newest checkpoint is {}",
@@ -295,6 +281,9 @@ void RunRecorder::diverge(const StageUpdate& update) {
 // A checkpoint of the weights that just diverged would only bring --resume back to the same place.
 // Remove it if there is an earlier one to return to.
 void RunRecorder::drop_bad_checkpoint() {
+  // One that waits for room on the disk may be older, and good.
+  if (has_unsaved() && writer_.waiting()->counters.update != counters_.update)
+    static_cast<void>(save_again());
   writer_.give_up();
   const Path checkpoints = options_.folder.at("checkpoints");
   if (saved_update_ != counters_.update || list_checkpoints(checkpoints).size() < 2) return;

@@ -17,6 +17,7 @@
 #include "run/checkpoint_writer.h"
 #include "run/log_filter.h"
 #include "run/round_statistics.h"
+#include "run/saved_states.h"
 #include "run/stage_statistics.h"
 #include "worker/outbox.h"
 #include "worker/run_plan.h"
@@ -45,6 +46,7 @@ struct TrainingObserver {
   std::function<void(const Evaluated&)> evaluated;
   std::function<void(const Path& checkpoint)> saved;
   std::function<void(const std::string& warning)> warned;
+  std::function<void(const std::string& note)> noted;
   std::function<bool()> stop_wanted;      // asked after every update
   std::function<int64_t()> saves_wanted;  // checkpoints asked for so far; asked after every update
   // The last checkpoint cannot be written: waits a moment, and says whether to try again.
@@ -90,12 +92,10 @@ class RunRecorder final : public Recorder {
   const std::optional<Evaluated>& valid() const { return valid_; }
   StageStatistics statistics(StageId stage) const { return statistics_.of(stage); }
   RoundStatistics round_statistics() const { return rounds_.statistics(); }
-  // Call after the last piece of work: writes a checkpoint of what every worker saved last, if
-  // replicas stopped at different updates.
-  void save_what_is_left();
   // Tries a checkpoint again that could not be written; an error if it still cannot, or none waits.
   Status save_again();
   bool has_unsaved() const { return writer_.waiting().has_value(); }
+  bool log_is_written() const { return log_.is_written(); }
 
  private:
   // An update that not all stages have made yet.
@@ -113,9 +113,10 @@ class RunRecorder final : public Recorder {
   int64_t worker_count() const { return options_.plan.shape.stages * options_.plan.replicas; }
   void diverge(const StageUpdate& update);
   void drop_bad_checkpoint();
-  void write_checkpoint(std::vector<StageState> states);
+  void write_checkpoint(const std::vector<StageState>& states);
   void note_saved(int64_t update, const Path& checkpoint);
   void warn(const std::string& message) const;
+  void warn_of_log(const Error& error) const;
 
   RunRecorderOptions options_;
   EventLog log_;
@@ -127,7 +128,7 @@ class RunRecorder final : public Recorder {
   double evaluating_seconds_ = 0;       // since then, averaged over the workers
   double update_seconds_ = 0;           // time per update, smoothed
   std::map<int64_t, Pending> pending_;  // by update
-  std::map<int64_t, std::vector<StageState>> states_;  // by checkpoint
+  SavedStates saved_;
   CheckpointWriter writer_;
   StatisticsKeeper statistics_;
   RoundKeeper rounds_;

@@ -39,6 +39,12 @@ Status note(const Event& event, const Path& run, Recording& recording) {
         "replayed",
         run.string(), update, change)};
   }
+  if (kind == "lost") {
+    return Error{
+        fmt::format("the log of {} lacks {} events, for which the disk had no room: the run "
+                    "cannot be replayed",
+                    run.string(), event.integer("events").value_or(0))};
+  }
   if (kind == kWorkEvent) {
     LEEWAY_ASSIGN(WorkRecord record, work_of(event));
     recording.work.push_back(std::move(record));
@@ -53,12 +59,13 @@ std::vector<std::vector<int64_t>> flushes_of(const std::vector<Event>& resumes,
   std::vector<std::set<int64_t>> found;
   for (const WorkRecord& record : work) {
     const auto replica = static_cast<size_t>(record.worker.replica.value);
+    if (replica >= ReplicaSet::kReplicasMax) continue;  // no run has so many; the replay says so
     found.resize(std::max(found.size(), replica + 1));
     if (record.work.kind == WorkKind::kSave) found[replica].insert(record.work.update);
   }
   for (auto it = resumes.begin(); it != resumes.end(); ++it) {
-    const bool repeated = std::any_of(
-        it + 1, resumes.end(), [&](const Event& later) { return supersedes(later, *it); });
+    const bool repeated = std::any_of(it + 1, resumes.end(),
+                                      [&](const Event& later) { return supersedes(later, *it); });
     for (size_t r = 0; r < found.size() && !repeated; ++r) {
       const auto own = it->integer(fmt::format("update_{}", r));
       found[r].insert(own.value_or(it->integer("update").value_or(0)));
@@ -107,6 +114,9 @@ Result<Recording> read_recording(const Path& run) {
   };
   LEEWAY_ASSIGN(const LogRead read, read_log(path, {}, *end, use));
   recording.flushes = flushes_of(resumes, recording.work);
+  recording.resumed = !resumes.empty();
+  for (const std::vector<int64_t>& flushes : recording.flushes)  // a session ends with a save
+    recording.ends.push_back(std::max(recording.updates, flushes.empty() ? 0 : flushes.back()));
   if (recording.data_hash.empty() || !read.rest.empty() || recording.updates == 0 ||
       recording.work.empty()) {
     return Error{

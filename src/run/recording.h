@@ -19,7 +19,9 @@ struct Recording {
   std::map<int64_t, double> losses;  // by update
   // Updates at which a replica's pipeline was empty for a checkpoint, written or not; ascending.
   std::vector<std::vector<int64_t>> flushes;
+  std::vector<int64_t> ends;  // updates that each replica made: they may have been stopped apart
   int64_t updates = 0;
+  bool resumed = false;
   std::string data_hash;
   std::string weights_hash;
 };

@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "base/names.h"
-#include "events/event.h"
-#include "events/log_files.h"
+#include "events/event_log.h"
 
 namespace leeway {
 namespace fs = std::filesystem;
@@ -39,14 +38,8 @@ Result<Path> move_run_aside(const Path& folder) {
 
 // What a run has logged of where it was started; empty: nothing.
 Path start_of(const Path& run_folder) {
-  Path start;
-  static_cast<void>(read_log(run_folder / "events.jsonl", {}, std::nullopt,
-                             [&](const LogLine& line) -> Result<bool> {
-                               const Result<Event> event = Event::parse(line.text);
-                               if (event.ok() && event->kind() == "started")
-                                 start = event->text("start").value_or("");
-                               return false;  // it is the first line
-                             }));
+  const std::optional<Event> started = first_event(run_folder / "events.jsonl");
+  const Path start = started ? started->text("start").value_or("") : "";
   return start.empty() ? Path() : run_folder / start;
 }
 
@@ -62,9 +55,8 @@ bool leads_somewhere(const Path& path) {
 }
 
 void find_from(const Path& start, std::string& name) {
-  const bool here = Path(name).is_absolute() || leads_somewhere(name);
-  if (here || !leads_somewhere(start / name)) return;
-  name = (start / name).lexically_normal().string();
+  if (Path(name).is_absolute() || !leads_somewhere(start / name)) return;
+  name = (start / name).lexically_proximate(".").string();
 }
 
 }  // namespace

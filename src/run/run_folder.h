@@ -33,8 +33,8 @@ Result<NewRun> begin_run(const Path& folder, std::optional<HeldFolder> earlier);
 // The way from a run folder to the current one, for its `started` event.
 std::string way_to_start(const Path& run_folder);
 
-// The recipe of a run that goes on, perhaps from another folder: a relative path to data that leads
-// nowhere from here is taken from the folder where the run was started.
+// The recipe of a run that goes on, perhaps from another folder: relative paths to data lead from
+// the folder where the run was started, if there is something there.
 Recipe with_data_found(Recipe recipe, const Path& run_folder);
 
 }  // namespace leeway

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/names.h"
 #include "base/process.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "inference/evaluation.h"
@@ -44,7 +45,8 @@ Result<Start> load_newest(const Path& folder) {
     start.damaged.push_back(saved.error().message);
   }
   return Error{checkpoints_of(folder).string() +
-               " has no intact checkpoint; start again with --fresh"};
+               " has no intact checkpoint; start again: leeway train RECIPE --fresh --out " +
+               shell_word(folder.string())};
 }
 
 // A session that ended normally left a summary: it has the time spent after the checkpoint, and an
@@ -147,16 +149,20 @@ Result<std::string> check_room_for(const Recipe& recipe, const Workers& workers,
 }
 
 // Nothing is lost while this process lives, and a full disk can be freed.
-Status save_at_last(RunRecorder& recorder, const TrainingObserver& observer, const Path& folder) {
+Status save_at_last(RunRecorder& recorder, const TrainingObserver& observer,
+                    const HeldFolder& folder) {
   if (!recorder.has_unsaved()) return {};
   Status saved = recorder.save_again();
-  while (!saved.ok() && observer.wait_to_save && observer.wait_to_save(saved.error()))
+  while (!saved.ok() && folder.check_present().ok() && observer.wait_to_save &&
+         observer.wait_to_save(Error{"the last checkpoint is not saved: " + saved.error().message}))
     saved = recorder.save_again();
   if (saved.ok()) return {};
-  const auto kept = list_checkpoints(checkpoints_of(folder));
-  return Error{fmt::format("the last checkpoint is not saved: {}; {}", saved.error().message,
-                           kept.empty() ? std::string("nothing is kept of this run")
-                                        : "the run can be resumed from " + kept.back().string())};
+  const auto kept = list_checkpoints(folder.at("checkpoints"));
+  return Error{fmt::format(
+      "the last checkpoint is not saved: {}; {}", saved.error().message,
+      kept.empty() ? std::string("nothing is kept of this run")
+                   : "the run can be resumed from " +
+                         (checkpoints_of(folder.path()) / kept.back().filename()).string())};
 }
 
 RunCounters fresh_counters(const Dataset& data) {
@@ -191,7 +197,8 @@ void log_start(RunRecorder& recorder, const Recipe& recipe, const Dataset& data,
   recorder.log(with_cores(std::move(started), recipe));
 }
 
-void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Start& start) {
+void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Start& start,
+                const TrainingObserver& observer) {
   const int64_t update = start.saved.counters.update;
   Event resumed("resumed");
   resumed.add("update", update);
@@ -205,6 +212,7 @@ void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Sta
       .add("log", log_level_word(request.recipe.run.log));
   recorder.log(with_cores(std::move(resumed), request.recipe));
   for (const std::string& change : request.changes) {
+    if (observer.noted) observer.noted(change);
     recorder.log(Event("changed").add("update", update).add("change", change));
   }
 }
@@ -257,8 +265,23 @@ double usual_bytes(const Recipe& recipe, const Workers& workers) {
   return allreduce_bytes(parameters_of(workers), replicas, updates) / static_cast<double>(replicas);
 }
 
+Status write_log_at_last(RunRecorder& recorder, const TrainingObserver& observer,
+                         const HeldFolder& folder) {
+  const Error error{fmt::format(
+      "the end of the log of {} cannot be written, so the run can be neither replayed nor drawn "
+      "as a whole; weights and summary are saved",
+      folder.path().string())};
+  while (!recorder.log_is_written()) {
+    const bool again = folder.check_present().ok() && observer.wait_to_save;
+    if (!again || !observer.wait_to_save(error)) return error;
+    recorder.flush_log();
+  }
+  return {};
+}
+
 Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
-                            const Workers& workers, RunRecorder& recorder) {
+                            const Workers& workers, RunRecorder& recorder,
+                            const TrainingObserver& observer) {
   const Recipe& recipe = request.recipe;
   const RunCounters counters = recorder.counters();
   const at::Tensor weights = weights_of(workers);
@@ -289,9 +312,16 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
                     .rounds = recorder.round_statistics(),
                     .round_counts = round_counts(workers),
                     .allreduce_bytes = usual_bytes(recipe, workers)});
-  recorder.log(Event("ended").add("update", counters.update).add("finished", finished));
+  recorder.log(Event("ended")
+                   .add("update", counters.update)
+                   .add("finished", finished)
+                   .add("bytes_activations", counters.bytes_activations)
+                   .add("bytes_gradients", counters.bytes_gradients)
+                   .add("bytes_averaging", counters.bytes_averaging)
+                   .add("bytes_evaluation", counters.bytes_evaluation));
   recorder.flush_log();
   LEEWAY_TRY(write_atomically(request.folder.at("summary.json"), json));
+  LEEWAY_TRY(write_log_at_last(recorder, observer, request.folder));
   return TrainingSummary{json, finished, counters.update};
 }
 
@@ -338,12 +368,12 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
   if (!crowded.empty() && observer.warned) observer.warned(crowded);
 
   // Only now is it certain that this session takes place. Until it ends, the run is unfinished.
+  LEEWAY_TRY(write_atomically(folder.at("config.toml"), request.recipe_text));
   if (!request.resume && data.tokenizer) {
     LEEWAY_TRY(make_folder(folder.at("tokenizer")));
     LEEWAY_TRY(data.tokenizer->save(folder.at("tokenizer")));
   }
   LEEWAY_ASSIGN(EventLog log, EventLog::open(folder.at("events.jsonl"), request.resume));
-  LEEWAY_TRY(write_atomically(folder.at("config.toml"), request.recipe_text));
   std::error_code ignored;  // there may be no summary yet
   std::filesystem::remove(folder.at("summary.json"), ignored);
   RunRecorder recorder({.recipe = recipe,
@@ -354,15 +384,14 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
                         .observer = observer},
                        std::move(log), counters, start ? start->valid : std::nullopt);
   if (start) {
-    log_resume(recorder, request, *start);
+    log_resume(recorder, request, *start, observer);
   } else {
     log_start(recorder, recipe, data, counters, parameters_of(workers), folder.path());
   }
   LEEWAY_TRY(driver.run(workers, recorder));
   if (recorder.failure()) return *recorder.failure();
-  recorder.save_what_is_left();
-  LEEWAY_TRY(save_at_last(recorder, observer, folder.path()));
-  return end(request, data, workers, recorder);
+  LEEWAY_TRY(save_at_last(recorder, observer, folder));
+  return end(request, data, workers, recorder, observer);
 }
 
 }  // namespace leeway

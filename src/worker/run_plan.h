@@ -36,6 +36,12 @@ struct RunPlan {
   // Updates each replica has done; they can differ after an on_arrival run was stopped.
   std::vector<ReplicaStart> starts = {};
 
+  // Updates each replica has done when a recorded run ended, if that differs; empty: last_update.
+  std::vector<int64_t> ends = {};
+
+  int64_t last_update_of(ReplicaId replica) const {
+    return ends.empty() ? last_update : ends[static_cast<size_t>(replica.value)];
+  }
   int64_t first_update_of(ReplicaId replica) const {
     return starts.empty() ? first_update : starts[static_cast<size_t>(replica.value)].update;
   }

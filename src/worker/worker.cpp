@@ -13,7 +13,7 @@ Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> c
       schedule_(plan.shape, id.stage),
       compute_(std::move(compute)),
       saved_update_(plan.first_update_of(id.replica)),
-      end_(std::max(plan.last_update, saved_update_)),
+      end_(std::max(plan.last_update_of(id.replica), saved_update_)),
       clip_norms_(plan.shape, id.stage),
       evaluations_(plan.evaluation_batches, /*here=*/id.replica.value == 0),
       rounds_(id, plan, compute_.get()) {

@@ -61,8 +61,8 @@ void Worker::run_save(Outcome& outcome) {
   rounds_.forget_in_compute();
   outcome.state = compute_->state();
   outcome.state->rounds = rounds_.rounds_begun();
-  outcome.state->checkpoint =
-      requested_saves_.checkpoint_at(counts_.updates).value_or(counts_.updates);
+  const auto requested = requested_saves_.checkpoint_at(counts_.updates);
+  outcome.state->checkpoint = trained() ? counts_.updates : requested.value_or(counts_.updates);
 }
 
 void Worker::run_evaluation(const Work& work, Outcome& outcome) {
@@ -221,22 +221,24 @@ void Worker::stop_at_next_flush() {
   }
 }
 
-// A save that the session's end or the plan makes anyway needs no flush point of its own.
+// A save that the plan or the end of the session makes anyway needs no flush point of its own.
 void Worker::name_requested_saves() {
   for (const RequestedSaves::Request& named : requested_saves_.take_requests()) {
-    const int64_t update = next_possible_flush(named);
-    const bool saved_anyway =
-        update >= end_.last_update() || plan_.checkpoints(named.value_or(update));
-    if (!plan_.saves || saved_anyway) continue;
-    requested_saves_.save_at(update, named.value_or(update));
-    for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
-      Message save = message(MessageKind::kSaveAt, stage, update);
-      save.update = named.value_or(update);
-      outgoing_.push_back(std::move(save));
+    if (!plan_.saves) continue;
+    const int64_t update = std::min(next_possible_flush(named), end_.last_update());
+    const int64_t checkpoint = named.value_or(update);
+    if (plan_.checkpoints(update)) continue;  // of all replicas
+    if (update < end_.last_update()) {
+      requested_saves_.save_at(update, checkpoint);
+      for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
+        Message save = message(MessageKind::kSaveAt, stage, update);
+        save.update = checkpoint;
+        outgoing_.push_back(std::move(save));
+      }
     }
     for (int64_t replica = 0; replica < plan_.replicas && !named; ++replica) {
       if (replica == id_.replica.value) continue;
-      Message save = message(MessageKind::kSave, 0, update);
+      Message save = message(MessageKind::kSave, 0, checkpoint);
       save.to.replica = {replica};
       outgoing_.push_back(std::move(save));
     }

@@ -104,6 +104,9 @@ def test_check_of_large_data_says_that_it_was_not_read(place):
     (place.folder / "large.txt").write_text("some words\n" * 500_000)
     done = place.ok("config", "check", "tiny.toml", "--set", "data.train=large.txt")
     assert "were not read through" in done.stdout.splitlines()[-1]
+    (place.folder / "large.bin.txt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(5_000_000))
+    sets = ["--set", "data.train=large.bin.txt"]
+    assert "PNG" in place.refused(1, "config", "check", "tiny.toml", *sets)
 
 
 def test_check_of_thousands_of_stages_takes_seconds():

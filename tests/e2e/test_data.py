@@ -93,4 +93,4 @@ def test_a_single_text_is_validated_on_its_end(place):
                    "--set", "data.valid_share=0")  # fmt: skip
     assert "validation data" not in off.stderr and json.loads(off.stdout)["valid_loss"] is None
     prepared = place.ok("data", "prepare", "one.txt", "--out", "data").stdout
-    assert "its end, for want of documents to hold out" in prepared
+    assert "its end, because it has too few documents" in prepared

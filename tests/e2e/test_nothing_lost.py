@@ -206,7 +206,7 @@ def test_a_failed_save_is_tried_again(place):
     process = begin(place, "train", "tiny.toml", "--out", "r", *sets, preexec_fn=full_disk)
     (sentence,) = [line for line in read_until(process, "warning: update 5 is not saved: ")
                    if "not saved" in line]  # fmt: skip
-    assert "training goes on and tries again; there is no checkpoint yet" in sentence
+    assert "it stays in memory and is tried again; there is no checkpoint yet" in sentence
     assert not events(run, "saved")
     free_disk(process)
     read_until(process, "saved ")

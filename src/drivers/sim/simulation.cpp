@@ -134,7 +134,7 @@ void Simulation::finish(size_t at, Recorder& recorder) {
   const Work work = *std::exchange(seat.work, std::nullopt);
   give_core_back(at);
   note(at, work, seat.begin);
-  if (hears_requests(*seat.worker, work)) tell_of_requests(at, recorder);
+  if (hears_requests(*seat.worker, work)) tell_of_requests(at, work, recorder);
   seat.outcome.times = {.begin = seat.begin, .end = clock_.now()};
   seat.worker->finish(work, std::exchange(seat.outcome, {}), *this, recorder);
   touch(at);
@@ -200,10 +200,11 @@ void Simulation::touch(size_t at) {
 
 // Not over a link: the request comes from the user of the simulation. One replica is told, and
 // tells the others.
-void Simulation::tell_of_requests(size_t at, const Recorder& recorder) {
+void Simulation::tell_of_requests(size_t at, const Work& work, const Recorder& recorder) {
   Worker& worker = *seats_[at].worker;
   if (recorder.stop_wanted() && !std::exchange(told_of_stop_, true))
     worker.deliver({.kind = MessageKind::kStop, .from = worker.id(), .to = worker.id()});
+  if (work.kind != WorkKind::kUpdate) return;  // a replica that is trained names no save
   const int64_t saves = recorder.saves_wanted();
   if (std::exchange(told_of_saves_, saves) < saves)
     worker.deliver({.kind = MessageKind::kSave, .from = worker.id(), .to = worker.id()});

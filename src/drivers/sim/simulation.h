@@ -111,7 +111,7 @@ class Simulation final : public Driver, private Outbox {
   void finish(size_t at, Recorder& recorder);
   void arrive(size_t slot);
   void touch(size_t at);
-  void tell_of_requests(size_t at, const Recorder& recorder);
+  void tell_of_requests(size_t at, const Work& work, const Recorder& recorder);
   void note(size_t at, const Work& work, Nanos begin);
   std::string who_waits() const;
 

@@ -156,19 +156,20 @@ class Session final : public Outbox {
     const Nanos begin = clock_.now();
     Outcome outcome = worker.run(next);
     outcome.times = {.begin = begin, .end = clock_.now()};
-    if (hears_requests(worker, next)) tell(worker);
+    if (hears_requests(worker, next)) tell(worker, next);
     worker.finish(next, std::move(outcome), *this, recorder_);
     const bool may_end = next.kind == WorkKind::kUpdate || next.kind == WorkKind::kSave;
     if (may_end && recorder_.abandoned()) stop();
   }
 
   // One replica is told, and tells the others.
-  void tell(Worker& worker) {
+  void tell(Worker& worker, const Work& work) {
     if (recorder_.stop_wanted() && !told_of_stop_.exchange(true))
       worker.deliver({.kind = MessageKind::kStop, .from = worker.id(), .to = worker.id()});
     const int64_t saves = recorder_.saves_wanted();
     int64_t told = told_of_saves_;
-    if (told < saves && told_of_saves_.compare_exchange_strong(told, saves))
+    if (work.kind == WorkKind::kUpdate && told < saves &&
+        told_of_saves_.compare_exchange_strong(told, saves))
       worker.deliver({.kind = MessageKind::kSave, .from = worker.id(), .to = worker.id()});
   }
 

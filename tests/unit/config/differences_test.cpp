@@ -18,8 +18,8 @@ TEST(Compare, EqualRecipesDoNotDiffer) {
 }
 
 TEST(Compare, WatchingDoesNotMatter) {
-  const Recipe other = recipe_of(
-      {"run.keep=9", "run.evaluate_every=3", "run.threads_per_worker=1", "run.device=cuda"});
+  const Recipe other = recipe_of({"run.keep=9", "run.evaluate_every=3", "run.threads_per_worker=1",
+                                  "run.device=cuda", "run.log=all"});
   EXPECT_TRUE(differences(recipe_of({}), other).empty());
 }
 

@@ -179,7 +179,7 @@ TEST_F(DatasetTest, WhatWasLeftOutIsToldToEveryReader) {
   write_data(folder_ / "in/a.txt", "text");
   write_data(folder_ / "in/b.csv", "1,2");
   const std::string name = (folder_ / "in").string();
-  const auto says = testing::ElementsAre(HasSubstr("skipped 1 file that is not text: 1 CSV table"));
+  const auto says = testing::Contains(HasSubstr("skipped 1 file that is not text: 1 CSV table"));
   EXPECT_THAT(open({.train = {name}})->notes, says);
   const auto tokenizer = load_tokenizer("bytes");
   EXPECT_THAT(open_held_out(name, tokenizer->get(), cache_, {})->notes, says);

@@ -54,6 +54,8 @@ TEST(AveragingReport, SaysWhatARoundIsAndWhatItSends) {
 TEST(AveragingReport, KnowsEveryMethodMergeAndWire) {
   EXPECT_THAT(report_of({}), HasSubstr("on arrival, leaving out replicas more than 1000 ms late"));
   EXPECT_THAT(report_of({}), Not(HasSubstr("in flight")));  // the lag is unknown
+  EXPECT_THAT(report_of({"averaging.merge=fixed_lag", "averaging.lag=1", "averaging.fraction=1"}),
+              HasSubstr("in flight  1 round of each weight"));
   EXPECT_THAT(report_of({"averaging.wire=bf16"}), HasSubstr(", 2.5 % of the "));
   EXPECT_THAT(report_of({"averaging.fraction=1", "averaging.interval=3"}),
               HasSubstr("sparse, all weights every 3 updates\n"));

@@ -152,10 +152,11 @@ TEST(RunFollower, SaysWhenAnUnfinishedRunLastWroteSomething) {
   run.append(update_line(1, 5) + "{\"event\":\"upd");
   const RunData data = run.read();
   ASSERT_TRUE(data.written_at.has_value());
-  EXPECT_EQ(unfinished_note(data, *data.written_at + 130),
-            "the run has not ended: it was cut off, or is still running elsewhere; last event 2 "
-            "min 10 s ago; an incomplete line at the end of its events.jsonl is left out");
-  EXPECT_THAT(unfinished_note(data, *data.written_at - 9), HasSubstr("last event 0.0 s ago"));
+  EXPECT_EQ(unfinished_note(data, *data.written_at + 130, std::nullopt),
+            "the run has not ended: it was cut off, or goes on where its lock cannot be seen; last "
+            "event 2 min 10 s ago; an incomplete line at the end of its events.jsonl is left out");
+  EXPECT_THAT(unfinished_note(data, *data.written_at - 9, std::nullopt),
+              HasSubstr("last event 0.0 s ago"));
 }
 
 TEST(RunFollower, AResumedSessionReplacesWhatItRepeats) {

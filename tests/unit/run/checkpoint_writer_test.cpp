@@ -105,13 +105,14 @@ TEST(CheckpointRoom, IsRefusedForNoneAndWarnedOfForFewer) {
   room.free_bytes = 900'000'000;
   const auto none = check_room(room, "out/r");
   ASSERT_FALSE(none.ok());
-  EXPECT_EQ(none.error().message,
-            "out/r has room for 900 MB, but a checkpoint of this run takes 1 GB; free some space, "
-            "or choose another --out");
+  EXPECT_EQ(
+      none.error().message,
+      "out/r has room for 900.0 MB, but a checkpoint of this run takes 1.0 GB; free some space, "
+      "or choose another --out");
   room.free_bytes = 2'500'000'000;
   const auto some = check_room(room, "out/r");
   ASSERT_TRUE(some.ok());
-  EXPECT_NE(some->find("run.keep = 2 takes 3 GB"), std::string::npos) << *some;
+  EXPECT_NE(some->find("run.keep = 2 takes 3.0 GB"), std::string::npos) << *some;
   room.there_already = 1;
   EXPECT_EQ(*check_room(room, "out/r"), "");
 }

@@ -81,13 +81,15 @@ TEST_F(RunRecorderTest, LogsTheWorkOfSomeUpdatesAndTheBytesOfAll) {
   recorder_.flush_log();
   std::map<std::string, int64_t> counts;
   int64_t sent = 0;
-  for (const Event& event : read_events(folder_ / "events.jsonl")->events) {
+  const auto history = read_events(folder_ / "events.jsonl");
+  ASSERT_TRUE(history.ok());
+  for (const Event& event : history->events) {
     ++counts[event.text("kind").value_or(event.kind())];
     if (event.kind() == "update") sent = *event.integer("bytes_activations");
   }
   EXPECT_EQ(counts["forward"], 2 * (50 + 10));
   EXPECT_EQ(counts["backward"], 2 * (50 + 10));
-  // The update before the stretch is its beginning; this recorder hears of it after the next one.
+  // The stretch begins with the update before it; another 150 lines are about the whole model.
   EXPECT_EQ(counts["update"], 2 * (50 + 10 + 1) + 150);
   EXPECT_EQ(counts["contribute"], 2 * 2 * 150);
   EXPECT_EQ(sent, 2 * 150);
