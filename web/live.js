@@ -52,6 +52,7 @@
   const draw = () => {
     clearTimeout(waiting);
     if (newest === null || paused() || document.hidden) return;
+    if (document.querySelector('input:active')) return;  // drawing would end the reader's drag
     const wait = freeAt - performance.now();
     if (wait > 0 && !ended) { waiting = setTimeout(draw, wait); return; }
     const data = newest, begin = performance.now();

@@ -200,6 +200,7 @@ Recipe any_recipe() {
   recipe.run.evaluate_windows = between(0, 1000);
   recipe.run.checkpoint_every = between(0, 1000);
   recipe.run.keep = between(1, 1000);
+  recipe.run.log = any_of<LogLevel>();
   recipe.optimizer.warmup = between(0, std::min<int64_t>(recipe.run.updates, 1'000'000'000));
   return recipe;
 }
