@@ -20,13 +20,13 @@
 #include <utility>
 #include <vector>
 
+#include "../tests/support/no_recorder.h"
 #include "base/check.h"
 #include "base/process.h"
 #include "compute/batches.h"
 #include "config/load.h"
 #include "data/dataset.h"
 #include "measure.h"
-#include "no_recorder.h"
 #include "optim/clip.h"
 #include "optim/norm.h"
 #include "recipe/stage_options.h"

@@ -11,9 +11,9 @@
 #include <chrono>
 #include <vector>
 
+#include "../tests/support/no_recorder.h"
 #include "base/process.h"
 #include "drivers/sim/simulation.h"
-#include "no_recorder.h"
 #include "run/mesh_model.h"
 
 namespace {

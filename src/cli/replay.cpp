@@ -104,18 +104,7 @@ Status run(const Path& folder) {
                              folder.string())};
   }
   const MeshData mesh = {.train = data.train, .valid = nullptr, .vocabulary = data.vocabulary};
-  RunPlan plan = make_plan(recipe, mesh);
-  plan.last_update = recording.updates;
-  plan.saves = false;
-  plan.checkpoint_every = 0;  // flush where the run did, not where the recipe says
-  const auto replicas = static_cast<size_t>(recipe.mesh.replicas);
-  if (recording.flushes.size() != replicas) {
-    return Error{fmt::format("{} has the work of {}, but its recipe has {}; restore the whole log",
-                             folder.string(), counted(recording.flushes.size(), "replica"),
-                             replicas)};
-  }
-  plan.flushes = recording.flushes;
-  plan.ends = recording.ends;
+  LEEWAY_ASSIGN(const RunPlan plan, plan_to_repeat(recording, recipe, mesh));
   const Workers workers = make_workers(recipe, mesh, plan);
 
   Progress progress(clock, "replaying", static_cast<uint64_t>(recording.updates));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/human.h"
+#include "checkpoint/checkpoint_folder.h"
 
 namespace leeway {
 namespace {
@@ -25,7 +26,16 @@ Result<Path> CheckpointWriter::try_again() {
   LEEWAY_TRY(folder_.check_present());
   LEEWAY_ASSIGN(const Path written, save_run(folder_.at("checkpoints"), *waiting_, keep_));
   waiting_.reset();
-  return folder_.path() / "checkpoints" / written.filename();
+  return named(written);
+}
+
+std::optional<Path> CheckpointWriter::newest() const {
+  const std::vector<Path> all = list_checkpoints(folder_.at("checkpoints"));
+  return all.empty() ? std::nullopt : std::optional(named(all.back()));
+}
+
+Path CheckpointWriter::named(const Path& checkpoint) const {
+  return folder_.path() / "checkpoints" / checkpoint.filename();
 }
 
 bool CheckpointWriter::again_due() const {

@@ -19,11 +19,15 @@ class CheckpointWriter {
   Result<Path> write(SavedRun run);
   Result<Path> try_again();
 
+  std::optional<Path> newest() const;  // that is complete, as the user named it
+
   const std::optional<SavedRun>& waiting() const { return waiting_; }
   bool again_due() const;  // something is waiting, and the last attempt was some time ago
   void give_up() { waiting_.reset(); }
 
  private:
+  Path named(const Path& checkpoint) const;
+
   const HeldFolder& folder_;
   int64_t keep_;
   const Clock& clock_;

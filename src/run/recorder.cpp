@@ -221,12 +221,11 @@ void RunRecorder::write_checkpoint(const std::vector<StageState>& states) {
   if (written.ok()) {
     note_saved(counted.update, *written);
   } else {
-    const auto kept = list_checkpoints(options_.folder.at("checkpoints"));
+    const auto kept = writer_.newest();
     warn(fmt::format("update {} is not saved: {}; it stays in memory and is tried again; {}",
                      counted.update, written.error().message,
-                     kept.empty() ? std::string("there is no checkpoint yet")
-                                  : fmt::format("the newest checkpoint is {}",
-                                                kept.back().filename().string())));
+                     kept ? fmt::format("the newest checkpoint is {}", kept->filename().string())
+                          : std::string("there is no checkpoint yet")));
     log(Event("save_failed").add("update", counted.update).add("reason", written.error().message));
   }
   updating_since_ += seconds_now() - before;  // time spent writing does not count
@@ -261,12 +260,10 @@ void RunRecorder::diverge(const StageUpdate& update) {
   log(event);
   flush_log();
   drop_bad_checkpoint();
-  const auto kept = list_checkpoints(options_.folder.at("checkpoints"));
+  const auto kept = writer_.newest();
   const std::string way_out =
-      kept.empty()
-          ? std::string("there is no checkpoint yet: start again with --fresh and")
-          : fmt::format("the last good checkpoint is {}: use --resume with",
-                        (options_.folder.path() / "checkpoints" / kept.back().filename()).string());
+      kept ? fmt::format("the last good checkpoint is {}: use --resume with", kept->string())
+           : std::string("there is no checkpoint yet: start again with --fresh and");
   const std::string symptom = update.loss
                                   ? fmt::format("the loss is {:.4g} and the gradient norm {:.4g}",
                                                 *update.loss, std::abs(norm))

@@ -94,6 +94,7 @@ class RunRecorder final : public Recorder {
   RoundStatistics round_statistics() const { return rounds_.statistics(); }
   // Tries a checkpoint again that could not be written; an error if it still cannot, or none waits.
   Status save_again();
+  std::optional<Path> newest_checkpoint() const { return writer_.newest(); }
   bool has_unsaved() const { return writer_.waiting().has_value(); }
   bool log_is_written() const { return log_.is_written(); }
 

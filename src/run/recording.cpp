@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/human.h"
 #include "base/names.h"
 #include "events/event_log.h"
 #include "run/training_run.h"
@@ -125,6 +126,23 @@ Result<Recording> read_recording(const Path& run) {
                     path.string())};
   }
   return recording;
+}
+
+Result<RunPlan> plan_to_repeat(const Recording& recording, const Recipe& recipe,
+                               const MeshData& mesh) {
+  if (std::ssize(recording.flushes) != recipe.mesh.replicas) {
+    return Error{
+        fmt::format("the log has the work of {}, but the recipe has {}; restore the whole "
+                    "log",
+                    counted(recording.flushes.size(), "replica"), recipe.mesh.replicas)};
+  }
+  RunPlan plan = make_plan(recipe, mesh);
+  plan.last_update = recording.updates;
+  plan.saves = false;
+  plan.checkpoint_every = 0;
+  plan.flushes = recording.flushes;
+  plan.ends = recording.ends;
+  return plan;
 }
 
 }  // namespace leeway

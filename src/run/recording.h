@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "events/log_level.h"
 #include "events/work.h"
+#include "recipe/make_plan.h"
 
 namespace leeway {
 
@@ -28,5 +29,10 @@ struct Recording {
 
 // An error for a run that has not ended, was made by another version, or changed its recipe.
 Result<Recording> read_recording(const Path& run);
+
+// The plan that repeats it: it evaluates and saves nothing, and flushes where the run did, not
+// where the recipe says.
+Result<RunPlan> plan_to_repeat(const Recording& recording, const Recipe& recipe,
+                               const MeshData& mesh);
 
 }  // namespace leeway

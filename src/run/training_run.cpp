@@ -157,12 +157,10 @@ Status save_at_last(RunRecorder& recorder, const TrainingObserver& observer,
          observer.wait_to_save(Error{"the last checkpoint is not saved: " + saved.error().message}))
     saved = recorder.save_again();
   if (saved.ok()) return {};
-  const auto kept = list_checkpoints(folder.at("checkpoints"));
-  return Error{fmt::format(
-      "the last checkpoint is not saved: {}; {}", saved.error().message,
-      kept.empty() ? std::string("nothing is kept of this run")
-                   : "the run can be resumed from " +
-                         (checkpoints_of(folder.path()) / kept.back().filename()).string())};
+  const auto kept = recorder.newest_checkpoint();
+  return Error{fmt::format("the last checkpoint is not saved: {}; {}", saved.error().message,
+                           kept ? "the run can be resumed from " + kept->string()
+                                : std::string("nothing is kept of this run"))};
 }
 
 RunCounters fresh_counters(const Dataset& data) {

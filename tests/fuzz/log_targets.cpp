@@ -1,6 +1,7 @@
 // The files of a run folder, read by every command that shows or repeats a run.
 #include <map>
 
+#include "../support/no_recorder.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/manifest.h"
 #include "compare/results.h"
@@ -158,17 +159,6 @@ void read_config(const Place& place, std::string_view bytes) {
   show(run_with(place, "config.toml", bytes));
 }
 
-class Ignore final : public Recorder {
- public:
-  void worked(const WorkRecord&) override {}
-  void updated(const StageUpdate&) override {}
-  void predicted(const Prediction&) override {}
-  void evaluated(const StageEvaluation&) override {}
-  void saved(StageState) override {}
-  bool abandoned() const override { return false; }
-  bool stop_wanted() const override { return false; }
-};
-
 // As `leeway replay` does.
 void replay_log(const Place& place, std::string_view bytes) {
   const auto recording = read_recording(run_with(place, "events.jsonl", bytes));
@@ -177,13 +167,10 @@ void replay_log(const Place& place, std::string_view bytes) {
   set_up_compute(1, Repeatable::kPrefer);
   const Dataset data = sample_data(place.sample, loaded.recipe);
   const MeshData mesh = {.train = data.train, .valid = nullptr, .vocabulary = data.vocabulary};
-  RunPlan plan = make_plan(loaded.recipe, mesh);
-  plan.last_update = recording->updates;
-  plan.saves = false;
-  plan.checkpoint_every = 0;
-  plan.flushes = recording->flushes;
-  const Workers workers = make_workers(loaded.recipe, mesh, plan);
-  Ignore recorder;
+  const auto plan = plan_to_repeat(*recording, loaded.recipe, mesh);
+  if (!sound(plan)) return;
+  const Workers workers = make_workers(loaded.recipe, mesh, *plan);
+  NoRecorder recorder;
   sound(sim::replay(workers, recording->work, recorder, recording->coverage));
 }
 

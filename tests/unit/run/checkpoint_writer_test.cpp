@@ -4,8 +4,8 @@
 
 #include "../../support/file_size_limit.h"
 #include "../../support/temporary_folder.h"
+#include "../../support/tiny_run.h"
 #include "checkpoint/checkpoint_folder.h"
-#include "model/stage_model.h"
 
 namespace leeway {
 namespace {
@@ -17,21 +17,8 @@ class HandClock final : public Clock {
 };
 
 SavedRun run_at(int64_t update) {
-  const ModelShape shape = {.layers = 1,
-                            .width = 4,
-                            .heads = 2,
-                            .kv_heads = 1,
-                            .hidden = 3,
-                            .context = 5,
-                            .vocabulary = 7};
-  const int64_t count = parameter_count(slice_layout(shape, whole_model(shape)));
-  SavedRun run;
+  SavedRun run = tiny_run();
   run.counters.update = update;
-  run.shape = shape;
-  run.state.weights = at::zeros({count});
-  ReplicaState& replica = run.state.replicas.emplace_back();
-  replica.weights = run.state.weights;
-  replica.optimizer.updates = update;
   return run;
 }
 

@@ -1,4 +1,4 @@
-// A recorder that discards everything, for measurements without one.
+// A recorder that discards everything.
 #pragma once
 
 #include "worker/outbox.h"
