@@ -111,7 +111,7 @@ Status run(const Path& folder) {
   ReplayRecorder recorder(recording, recipe.mesh.replicas, progress);
   const bool loose = recording.resumed && recipe.mesh.replicas > 1 &&
                      recipe.averaging.merge == MergePolicy::kOnArrival;
-  if (const Status done = sim::replay(workers, recording.work, recorder, recording.coverage);
+  if (Status done = sim::replay(workers, recording.work, recorder, recording.coverage);
       !done.ok()) {
     if (!loose) return done;
     return Error{done.error().message +

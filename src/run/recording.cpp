@@ -47,8 +47,8 @@ Status note(const Event& event, const Path& run, Recording& recording) {
                     run.string(), event.integer("events").value_or(0))};
   }
   if (kind == kWorkEvent) {
-    LEEWAY_ASSIGN(WorkRecord record, work_of(event));
-    recording.work.push_back(std::move(record));
+    LEEWAY_ASSIGN(const WorkRecord record, work_of(event));
+    recording.work.push_back(record);
   }
   return {};
 }
