@@ -110,8 +110,6 @@ class TimedRecorder final : public Recorder {
   }
   void evaluated(const StageEvaluation& evaluation) override { recorder_.evaluated(evaluation); }
   void saved(StageState state) override { recorder_.saved(std::move(state)); }
-  bool abandoned() const override { return recorder_.abandoned(); }
-  bool stop_wanted() const override { return recorder_.stop_wanted(); }
 
   void end() {
     timed([&] { recorder_.flush_log(); });

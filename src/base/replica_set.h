@@ -20,9 +20,17 @@ class ReplicaSet {
     return set;
   }
   void add(ReplicaId replica) { bits_.set(at(replica)); }
+  void remove(ReplicaId replica) { bits_.reset(at(replica)); }
   bool contains(ReplicaId replica) const { return bits_.test(at(replica)); }
   bool empty() const { return bits_.none(); }
   int64_t size() const { return static_cast<int64_t>(bits_.count()); }
+  // The member at this place in ascending order; `place` is below size().
+  ReplicaId member(int64_t place) const {
+    LEEWAY_CHECK(place >= 0 && place < size(), "a place among the members");
+    int64_t replica = 0;
+    while (!contains({replica}) || place-- > 0) ++replica;
+    return {replica};
+  }
   // Ascending.
   std::vector<ReplicaId> members() const {
     std::vector<ReplicaId> members;

@@ -49,8 +49,6 @@ class ReplayRecorder final : public Recorder {
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
   void saved(StageState) override {}
-  bool abandoned() const override { return interrupted(); }
-  bool stop_wanted() const override { return false; }
 
   std::optional<int64_t> first_difference() const { return first_difference_; }
 
@@ -111,7 +109,8 @@ Status run(const Path& folder) {
   ReplayRecorder recorder(recording, recipe.mesh.replicas, progress);
   const bool loose = recording.resumed && recipe.mesh.replicas > 1 &&
                      recipe.averaging.merge == MergePolicy::kOnArrival;
-  if (Status done = sim::replay(workers, recording.work, recorder, recording.coverage);
+  if (Status done = sim::replay(workers, recording.work, recorder,
+                                {.coverage = recording.coverage, .stop_wanted = interrupted});
       !done.ok()) {
     if (!loose) return done;
     return Error{done.error().message +

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -88,7 +89,7 @@ TextTable headline_table(const std::vector<RunData>& runs) {
         {run.name, std::string(state_word(run.state)),
          human_count(static_cast<uint64_t>(headline.updates)),
          or_dash(headline.valid_loss, "{:.4f}") + on, or_dash(headline.train_loss, "{:.4f}"),
-         human_count(static_cast<uint64_t>(headline.tokens_per_second + 0.5)),
+         human_count(static_cast<uint64_t>(std::llround(headline.tokens_per_second))),
          or_dash(headline.busy, "{:.1f} %", 100), human_bytes(static_cast<uint64_t>(averaging)),
          or_dash(headline.traffic_share(), "{:.1f} %", 100)});
   }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "base/human.h"
 #include "base/names.h"
@@ -29,6 +31,7 @@
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
 #include "terminal/say.h"
+#include "terminal/signal_watch.h"
 
 namespace leeway::cli {
 namespace {
@@ -109,8 +112,13 @@ Result<TrainingSummary> train_watched(const TrainingRequest& request, const Data
   };
   observer.warned = [&](const std::string& warning) { progress.note("warning: " + warning); };
   observer.noted = [&](const std::string& note) { progress.note(note); };
-  observer.stop_wanted = interrupted;
-  observer.saves_wanted = save_requests;
+  std::optional<SignalWatch> signals;
+  observer.begun = [&](const Recorder::AskRun& ask) {
+    signals.emplace([ask, told = int64_t{0}]() mutable {
+      if (interrupted()) ask(Ask::kStop);
+      if (save_requests() > std::exchange(told, save_requests())) ask(Ask::kSave);
+    });
+  };
   observer.wait_to_save = WaitForSpace(progress);
   LEEWAY_ASSIGN(TrainingSummary summary, train(request, data, *driver, observer));
   progress.finish(fmt::format("{} of {} updates", summary.updates, updates));

@@ -1,6 +1,7 @@
 #include "compute/averaging_compute.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "averaging/gather.h"
@@ -92,6 +93,18 @@ std::vector<at::Tensor> AveragingCompute::contribute(Lane which, int64_t round) 
   return encoded;
 }
 
+// One replica that has diverged must not take the others with it.
+std::vector<size_t> AveragingCompute::leave_out_infinite(std::vector<at::Tensor>& values) {
+  std::vector<size_t> refused;
+  std::vector<at::Tensor> kept;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const bool finite = at::isfinite(values[i]).all().item<bool>();
+    finite ? kept.push_back(values[i]) : refused.push_back(i);
+  }
+  values = std::move(kept);
+  return refused;
+}
+
 AveragingCompute::Reduced AveragingCompute::reduce(Lane which, int64_t round, int64_t chunk,
                                                    const std::vector<at::Tensor>& parts) {
   LaneState& lane = at(which);
@@ -102,11 +115,16 @@ AveragingCompute::Reduced AveragingCompute::reduce(Lane which, int64_t round, in
     values.push_back(decode(lane.options.wire, part, subset.count(), type));
   }
   const RandomKey key = rounding_key(lane, round, chunk, /*answer=*/true);
-  const at::Tensor mean = mean_of(values);
-  Reduced reduced = {.answer = {},
-                     .norms = {.count = subset.count(),
-                               .spread = spread_of(values, mean),
-                               .scale = at::dot(mean, mean).item<double>()}};
+  at::Tensor mean = mean_of(values);
+  Reduced reduced = {};
+  reduced.norms = {.count = subset.count(), .scale = at::dot(mean, mean).item<double>()};
+  if (!std::isfinite(reduced.norms.scale)) {
+    reduced.refused = leave_out_infinite(values);
+    if (values.empty()) return reduced;
+    mean = mean_of(values);
+    reduced.norms.scale = at::dot(mean, mean).item<double>();
+  }
+  reduced.norms.spread = spread_of(values, mean);
   reduced.answer = lane.options.payload == RoundPayload::kSteps
                        ? reduce_steps(lane.options.lowbit, subset, values, key, lane.lowbit)
                        : encode(lane.options.wire, mean, key);

@@ -46,7 +46,9 @@ class AveragingCompute {
   struct Reduced {
     at::Tensor answer;  // encoded
     RoundNorms norms;
+    std::vector<size_t> refused = {};  // indices of parts with values that are not finite
   };
+  // Leaves out parts that are not finite; no answer if none is left.
   Reduced reduce(Lane lane, int64_t round, int64_t chunk, const std::vector<at::Tensor>& parts);
   // `contributed`: this worker's contribution is in the mean.
   RoundNorms merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer,
@@ -64,6 +66,7 @@ class AveragingCompute {
   int64_t flight_bytes() const;
 
  private:
+  static std::vector<size_t> leave_out_infinite(std::vector<at::Tensor>& values);
   struct Flight {
     Subset subset;
     std::map<int64_t, at::Tensor> sent;  // by chunk: exact weights, or decoded steps

@@ -138,6 +138,15 @@ bool StageCompute::fits(Lane lane, int64_t round, int64_t chunk, const at::Tenso
   return payload.sizes() == weights.sizes() && payload.scalar_type() == weights.scalar_type();
 }
 
+bool StageCompute::fits_activation(const at::Tensor& payload, bool training) const {
+  const ModelShape& shape = options_.stage.shape;
+  const int64_t sequences = options_.sampler.microbatch;
+  return payload.defined() && payload.dim() == 3 && payload.size(2) == shape.width &&
+         payload.size(1) == shape.context && payload.size(0) <= sequences &&
+         (!training || payload.size(0) == sequences) &&
+         payload.scalar_type() == options_.stage.compute;
+}
+
 // With one replica no clone is needed: hold_for_evaluation() copies the weights before they change.
 at::Tensor StageCompute::copy_for_evaluation() const {
   const bool alone = options_.sampler.replicas == 1;
@@ -147,6 +156,10 @@ at::Tensor StageCompute::copy_for_evaluation() const {
 void StageCompute::hold_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies) {
   const at::Tensor mean = copies.size() == 1 ? copies.front() : mean_of(copies);
   held_[update].version = stage_.hold_copy(mean);
+}
+
+void StageCompute::forget_evaluations(int64_t update) {
+  held_.erase(held_.begin(), held_.upper_bound(update));
 }
 
 at::Tensor StageCompute::evaluate(int64_t update, int64_t index, const at::Tensor& activation) {

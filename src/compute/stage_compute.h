@@ -72,7 +72,11 @@ class StageCompute {
   // Whether a payload can be a chunk's, or a copy for evaluation.
   bool fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& payload) const;
 
-  // The weights as they are now, for replica 0 to average.
+  // Whether a payload can be the activations of a microbatch, or their gradients; of validation
+  // data if not `training`: its last batch may be smaller.
+  bool fits_activation(const at::Tensor& payload, bool training) const;
+
+  // The weights as they are now, for one replica to average.
   at::Tensor copy_for_evaluation() const;
   // Holds the mean of the replicas' copies, added in their order, until the evaluation ends.
   void hold_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies);
@@ -80,6 +84,7 @@ class StageCompute {
   // up the loss and returns nothing.
   at::Tensor evaluate(int64_t update, int64_t index, const at::Tensor& activation);
   StageEvaluation end_evaluation(int64_t update);  // releases the weights
+  void forget_evaluations(int64_t update);         // up to this one: they are given up
 
   StageState state() const;  // a copy, on the CPU
   // Weights and optimizer buffers of this stage alone.

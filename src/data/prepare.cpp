@@ -179,7 +179,7 @@ void Preparation::write(const EncodedPiece& piece) {
 }
 
 Result<size_t> Preparation::read_block(TextSource& source) {
-  const auto got = source.read(block_);
+  auto got = source.read(block_);
   // Before the error: a signal makes a read fail, and then the stop is what to report.
   LEEWAY_TRY(tell(bytes_before_ + source.stored_bytes_read()));
   return got;

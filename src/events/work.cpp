@@ -12,8 +12,8 @@ namespace leeway {
 namespace {
 
 constexpr std::array<std::string_view, kWorkKinds> kKindWords = {
-    "forward",    "backward", "update", "save",  "evaluate",
-    "contribute", "reduce",   "merge",  "await", "repeat"};
+    "forward", "backward", "update", "save",   "evaluate", "contribute",
+    "reduce",  "merge",    "await",  "repeat", "adopt",    "report"};
 constexpr std::array<std::string_view, kLanes> kLaneWords = {"main", "repair", "evaluation"};
 
 // What the index counts; empty: only the update.
@@ -26,7 +26,10 @@ std::string_view index_word(WorkKind kind) {
       return "batch";
     case WorkKind::kUpdate:
     case WorkKind::kSave:
+    case WorkKind::kReport:
       return "";
+    case WorkKind::kAdopt:
+      return "table";
     case WorkKind::kContribute:
     case WorkKind::kReduce:
     case WorkKind::kMerge:
@@ -36,6 +39,8 @@ std::string_view index_word(WorkKind kind) {
   }
   LEEWAY_UNREACHABLE("unknown kind of work");
 }
+
+bool has_replicas(WorkKind kind) { return is_of_round(kind) || kind == WorkKind::kAdopt; }
 
 // The enumerator of a word in a list.
 template <class Enum, size_t kCount>
@@ -83,8 +88,8 @@ Event to_event(const WorkRecord& record) {
   if (!index_word(work.kind).empty()) event.add(index_word(work.kind), work.index);
   if (is_of_round(work.kind)) {
     event.add("lane", lane_word(work.lane)).add("chunk", work.chunk);
-    event.add("replicas", text_of(work.replicas));
   }
+  if (has_replicas(work.kind)) event.add("replicas", text_of(work.replicas));
   event.add("update", work.update)
       .add("version", work.version)
       .add("delay", work.delay)
@@ -133,12 +138,14 @@ Result<WorkRecord> work_of(const Event& event) {
   if (!index_word(kind).empty()) read(index_word(kind), record.work.index);
   if (is_of_round(kind)) {
     const auto lane = enum_of<Lane>(kLaneWords, event.text("lane").value_or(""));
-    const auto replicas = replicas_of(event.text("replicas").value_or("?"));
-    if (!lane || !replicas)
-      return Error{"a piece of a round has no valid \"lane\" and \"replicas\""};
+    if (!lane) return Error{"a piece of a round has no valid \"lane\""};
     record.work.lane = *lane;
-    record.work.replicas = *replicas;
     read("chunk", record.work.chunk);
+  }
+  if (has_replicas(kind)) {
+    const auto replicas = replicas_of(event.text("replicas").value_or("?"));
+    if (!replicas) return Error{"a piece of work has no valid \"replicas\""};
+    record.work.replicas = *replicas;
   }
   if (!missing.empty()) return Error{"a piece of work has no \"" + std::string(missing) + "\""};
   return record;

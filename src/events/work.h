@@ -24,8 +24,10 @@ enum class WorkKind : uint8_t {
   kMerge,       // merges a mean into the weights (allreduce: into the gradients)
   kAwait,       // an owner asks to be woken at a chunk's deadline
   kRepeat,      // an owner repeats an answer for a replica that missed it
+  kAdopt,       // goes by a new table of members from now on
+  kReport,      // tells the coordinator, or another stage, what it waits to hear; not logged
 };
-inline constexpr int kWorkKinds = 10;
+inline constexpr int kWorkKinds = 12;
 std::string_view work_kind_word(WorkKind kind);
 
 // What a round is for. Each lane counts its own rounds.
@@ -40,7 +42,8 @@ std::string_view lane_word(Lane lane);
 struct Work {
   WorkKind kind = WorkKind::kForward;
   int64_t index = 0;    // forward, backward: microbatch; update, save: updates done after it;
-                        // evaluate: batch of the validation data; the others: round
+                        // evaluate: batch of the validation data; adopt: number of the table;
+                        // the others: round
   int64_t update = 0;   // the update it belongs to, counted from 1, as for --resume
   int64_t version = 0;  // number of updates in the weights it uses
   int64_t delay = 0;    // updates between those weights and the ones that the gradient updates;
@@ -49,11 +52,13 @@ struct Work {
   Lane lane = Lane::kMain;
   int64_t chunk = 0;
   ReplicaSet replicas = {};  // contribute: this one, or none if its weight is zero; reduce: those
-                             // in the mean; repeat: those that asked
+                             // in the mean; repeat: those that asked; adopt: the members
   bool operator==(const Work&) const = default;
 };
 
-inline bool is_of_round(WorkKind kind) { return kind >= WorkKind::kContribute; }
+inline bool is_of_round(WorkKind kind) {
+  return kind >= WorkKind::kContribute && kind <= WorkKind::kRepeat;
+}
 
 // When a driver started and finished a piece of work, by its own clock.
 struct WorkTimes {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "averaging/stability.h"
 #include "averaging/subset.h"
@@ -88,7 +89,7 @@ std::string numbers_text(const Recipe& recipe, const AveragingTraffic& traffic) 
     return between(shown((*least).*member), shown((*most).*member));
   };
   const auto count = [](double numbers) {
-    return human_count(static_cast<uint64_t>(numbers + 0.5));
+    return human_count(static_cast<uint64_t>(std::llround(numbers)));
   };
   return fmt::format("{} values in {}; a worker sends {}", range(&StageTraffic::numbers, count),
                      word_of(recipe.averaging.wire),

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/atomic_folder.h"
+#include "base/hash.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
@@ -17,6 +18,25 @@ namespace {
 
 constexpr size_t kRecentLosses = 20;
 constexpr double kSmoothing = 0.9;  // for the speed on display
+
+std::string names_of(const ReplicaSet& replicas) {
+  std::string names;
+  for (const ReplicaId replica : replicas.members()) {
+    names += fmt::format("{}{}", names.empty() ? "" : " ", replica.value);
+  }
+  return names;
+}
+
+// A run resumes with all its replicas: one that was lost begins as a copy of another.
+void fill_in_lost(ModelState& state, const ReplicaSet& members, int64_t replicas) {
+  if (members.size() == replicas) return;
+  std::vector<ReplicaState> all;
+  auto next = state.replicas.begin();
+  for (int64_t r = 0; r < replicas; ++r) {
+    all.push_back(members.contains({r}) ? *next++ : state.replicas.front());
+  }
+  state.replicas = std::move(all);
+}
 
 }  // namespace
 
@@ -35,7 +55,8 @@ RunRecorder::RunRecorder(const RunRecorderOptions& options, EventLog log, RunCou
       start_(options.clock.now()),
       seconds_before_(counters_.seconds),
       updating_since_(seconds_before_),
-      saved_(options.plan.shape.stages, options.plan.replicas),
+      members_(Membership(options.plan.replicas).members()),
+      saved_(options.plan.shape.stages, members_),
       writer_(options.folder, options.recipe.run.keep, options.clock),
       statistics_(options.plan),
       rounds_(options.plan),
@@ -98,17 +119,60 @@ void RunRecorder::worked(const WorkRecord& record) {
   log(to_event(timed));
 }
 
+void RunRecorder::refused(const RefusedMessage& refusal) {
+  const auto name = [](WorkerId id) {
+    return id == kCoordinator ? std::string("coordinator")
+                              : fmt::format("{} {}", id.replica.value, id.stage.value);
+  };
+  log(Event("refused")
+          .add("update", counters_.update)
+          .add("at", name(refusal.at))
+          .add("from", name(refusal.from))
+          .add("message", static_cast<int64_t>(refusal.kind))
+          .add("reason", refusal.reason)
+          .add("count", refusal.count));
+}
+
+// The others go on; what waited for a replica that has left waits no longer.
+void RunRecorder::members(const Membership& table) {
+  const int64_t before = members_.size();
+  members_ = table.members();
+  log(Event("members")
+          .add("update", counters_.update)
+          .add("table", table.number())
+          .add("replicas", names_of(members_)));
+  flush_log();
+  if (members_.empty()) return;
+  if (members_.size() < before) {
+    warn(fmt::format("{} of {} replicas are left, from update {} on", members_.size(),
+                     options_.plan.replicas, counters_.update + 1));
+  }
+  complete_pending();
+  if (auto whole = saved_.wait_for(members_)) write_checkpoint(*whole);
+}
+
 void RunRecorder::updated(const StageUpdate& update) {
-  if (failure_) return;
+  if (failure_ || update.update <= counters_.update) return;
   if (!update.applied) return diverge(update);
   Pending& pending = pending_[update.update];
   pending.squared_norms[update.worker] = update.squared_norm;
   if (update.worker.stage.value == 0) pending.rate_factor = update.rate_factor;
   if (update.loss) pending.losses[update.worker.replica] = *update.loss;
-  const auto reported = static_cast<int64_t>(pending.squared_norms.size());
-  if (reported < worker_count()) return;
-  complete(update.update, pending);
-  pending_.erase(update.update);
+  complete_pending();
+}
+
+bool RunRecorder::is_complete(const Pending& pending) const {
+  const auto reported = std::ranges::count_if(
+      pending.squared_norms, [&](const auto& of) { return members_.contains(of.first.replica); });
+  return reported == members_.size() * options_.plan.shape.stages;
+}
+
+// In order: an update is logged when all replicas that are left have made it, and those before it.
+void RunRecorder::complete_pending() {
+  while (!pending_.empty() && is_complete(pending_.begin()->second)) {
+    const auto first = pending_.extract(pending_.begin());
+    complete(first.key(), first.mapped());
+  }
 }
 
 void RunRecorder::complete(int64_t update, const Pending& pending) {
@@ -124,28 +188,34 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
   bytes_.erase(bytes_.begin(), ahead);
   update_seconds_ =
       update_seconds_ == 0 ? seconds : kSmoothing * update_seconds_ + (1 - kSmoothing) * seconds;
-  const auto replicas = static_cast<double>(options_.plan.replicas);
-  const double loss = mean_loss(pending.losses);
+  std::map<ReplicaId, double> losses = pending.losses;
+  std::erase_if(losses, [this](const auto& of) { return !members_.contains(of.first); });
+  const double loss = mean_loss(losses);
   counters_.recent_losses.push_back(loss);
   if (counters_.recent_losses.size() > kRecentLosses) counters_.recent_losses.pop_front();
   const int64_t tokens = tokens_per_update(options_.recipe);
   double squared_norm = 0;
-  for (const auto& [worker, squared] : pending.squared_norms) squared_norm += squared / replicas;
+  for (const auto& [worker, squared] : pending.squared_norms) {
+    const auto replicas = static_cast<double>(members_.size());
+    if (members_.contains(worker.replica)) squared_norm += squared / replicas;
+  }
   const UpdateReport report = {.update = update,
                                .loss = loss,
                                .gradient_norm = std::sqrt(squared_norm),
                                .rate_factor = pending.rate_factor};
-  log(Event("update")
-          .add("update", report.update)
-          .add("loss", report.loss)
-          .add("gradient_norm", report.gradient_norm)
-          .add("rate_factor", report.rate_factor)
-          .add("tokens", update * tokens)
-          .add("seconds", now)
-          .add("bytes_activations", counters_.bytes_activations)
-          .add("bytes_gradients", counters_.bytes_gradients)
-          .add("bytes_averaging", counters_.bytes_averaging)
-          .add("bytes_evaluation", counters_.bytes_evaluation));
+  Event event("update");
+  event.add("update", report.update)
+      .add("loss", report.loss)
+      .add("gradient_norm", report.gradient_norm)
+      .add("rate_factor", report.rate_factor)
+      .add("tokens", update * tokens)
+      .add("seconds", now)
+      .add("bytes_activations", counters_.bytes_activations)
+      .add("bytes_gradients", counters_.bytes_gradients)
+      .add("bytes_averaging", counters_.bytes_averaging)
+      .add("bytes_evaluation", counters_.bytes_evaluation);
+  if (members_.size() < options_.plan.replicas) event.add("replicas", names_of(members_));
+  log(event);
   flush_log();  // followers see the update now, and a crash loses at most one
   if (options_.observer.updated) {
     options_.observer.updated(report, static_cast<double>(tokens) / update_seconds_);
@@ -193,6 +263,7 @@ void RunRecorder::predicted(const Prediction& prediction) {
 }
 
 void RunRecorder::evaluated(const StageEvaluation& evaluation) {
+  if (valid_ && valid_->update == evaluation.update) return;  // reported again
   valid_ = Evaluated{evaluation.update, evaluation.loss};
   log(Event("evaluated")
           .add("update", evaluation.update)
@@ -215,9 +286,12 @@ void RunRecorder::write_checkpoint(const std::vector<StageState>& states) {
   const auto [oldest, newest] = std::ranges::minmax(states, {}, &StageState::update);
   RunCounters counted = counters(newest.update);
   counted.update = oldest.update;
-  const Result<Path> written = writer_.write({.counters = counted,
-                                              .shape = options_.shape,
-                                              .state = join(states, options_.plan.shape.stages)});
+  ModelState state = join(states, options_.plan.shape.stages);
+  weights_hash_ = hash_bytes({static_cast<const std::byte*>(state.weights.const_data_ptr()),
+                              static_cast<size_t>(state.weights.nbytes())});
+  fill_in_lost(state, members_, options_.plan.replicas);
+  const Result<Path> written =
+      writer_.write({.counters = counted, .shape = options_.shape, .state = std::move(state)});
   if (written.ok()) {
     note_saved(counted.update, *written);
   } else {
@@ -254,11 +328,18 @@ void RunRecorder::diverge(const StageUpdate& update) {
   const double norm = std::sqrt(update.total_squared_norm.value_or(update.squared_norm));
   Event event("diverged");
   event.add("update", update.update)
+      .add("replica", update.worker.replica.value)
       .add("stage", update.worker.stage.value)
       .add("gradient_norm", norm);
   if (update.loss) event.add("loss", *update.loss);
   log(event);
   flush_log();
+  if (!members_.empty()) {
+    return warn(
+        fmt::format("replica {} diverged at update {} and has left the run; its loss or "
+                    "gradients are not finite",
+                    update.worker.replica.value, update.update + 1));
+  }
   drop_bad_checkpoint();
   const auto kept = writer_.newest();
   const std::string way_out =

@@ -47,8 +47,8 @@ struct TrainingObserver {
   std::function<void(const Path& checkpoint)> saved;
   std::function<void(const std::string& warning)> warned;
   std::function<void(const std::string& note)> noted;
-  std::function<bool()> stop_wanted;      // asked after every update
-  std::function<int64_t()> saves_wanted;  // checkpoints asked for so far; asked after every update
+  // The run has begun: a way to ask it to stop or to save, from any thread.
+  std::function<void(const Recorder::AskRun&)> begun;
   // The last checkpoint cannot be written: waits a moment, and says whether to try again.
   std::function<bool(const Error&)> wait_to_save;
 };
@@ -69,21 +69,26 @@ class RunRecorder final : public Recorder {
               std::optional<Evaluated> valid);
 
   void worked(const WorkRecord& record) override;
-  void updated(const StageUpdate& update) override;
   void predicted(const Prediction& prediction) override;
+  void refused(const RefusedMessage& refusal) override;
+  void begun(const AskRun& ask) override {
+    if (options_.observer.begun) options_.observer.begun(ask);
+  }
+  void members(const Membership& table) override;
+  void updated(const StageUpdate& update) override;
   void evaluated(const StageEvaluation& evaluation) override;
   void saved(StageState state) override;
-  bool abandoned() const override { return failure_.has_value(); }
-  bool stop_wanted() const override {
-    return options_.observer.stop_wanted && options_.observer.stop_wanted();
-  }
-  int64_t saves_wanted() const override {
-    return options_.observer.saves_wanted ? options_.observer.saves_wanted() : 0;
+  void finished(WorkerId worker, const Finished& finished) override {
+    finished_[worker] = finished;
   }
 
   void log(const Event& event);
   void flush_log();
 
+  // What every worker that was there to the end has said about itself.
+  const std::map<WorkerId, Finished>& finished() const { return finished_; }
+  // A hash of the whole model's weights, as they were last saved in this session.
+  std::optional<uint64_t> weights_hash() const { return weights_hash_; }
   // Why the run was abandoned.
   const std::optional<Error>& failure() const { return failure_; }
   // As of now, with the whole run's time so far and everything sent.
@@ -108,6 +113,8 @@ class RunRecorder final : public Recorder {
   static void add(RunCounters& counters, const PurposeBytes& bytes);
   double seconds_now() const;
   RunCounters counters(int64_t update) const;  // counts bytes sent up to this update
+  bool is_complete(const Pending& pending) const;
+  void complete_pending();
   void complete(int64_t update, const Pending& pending);
   void count_bytes(const WorkRecord& record);
   void watch_stability();
@@ -125,10 +132,13 @@ class RunRecorder final : public Recorder {
   RunCounters counters_;
   Nanos start_;
   double seconds_before_;
-  double updating_since_;               // run time at which the last update was complete
-  double evaluating_seconds_ = 0;       // since then, averaged over the workers
-  double update_seconds_ = 0;           // time per update, smoothed
+  double updating_since_;          // run time at which the last update was complete
+  double evaluating_seconds_ = 0;  // since then, averaged over the workers
+  double update_seconds_ = 0;      // time per update, smoothed
+  ReplicaSet members_;
   std::map<int64_t, Pending> pending_;  // by update
+  std::map<WorkerId, Finished> finished_;
+  std::optional<uint64_t> weights_hash_;
   SavedStates saved_;
   CheckpointWriter writer_;
   StatisticsKeeper statistics_;

@@ -17,7 +17,8 @@ bool SavedStates::has_replica(const Set& set, int64_t replica) const {
 std::optional<SavedStates::Set> SavedStates::whole(
     std::map<int64_t, Set>::const_iterator at) const {
   Set set;
-  for (int64_t replica = 0; replica < replicas_; ++replica) {
+  for (const ReplicaId member : members_.members()) {
+    const int64_t replica = member.value;
     const auto from = std::find_if(
         at, sets_.end(), [&](const auto& later) { return has_replica(later.second, replica); });
     if (from == sets_.end()) return std::nullopt;
@@ -28,7 +29,7 @@ std::optional<SavedStates::Set> SavedStates::whole(
 }
 
 // States older than all of these are no longer needed.
-std::vector<StageState> SavedStates::take(Set set) {
+std::vector<StageState> SavedStates::take(Set&& set) {
   int64_t oldest = INT64_MAX;
   std::vector<StageState> states;
   for (auto& [worker, state] : set) {
@@ -41,8 +42,22 @@ std::vector<StageState> SavedStates::take(Set set) {
   return states;
 }
 
+std::optional<std::vector<StageState>> SavedStates::wait_for(const ReplicaSet& members) {
+  members_ = members;
+  if (members.empty()) return std::nullopt;
+  for (auto& [checkpoint, set] : sets_) {
+    std::erase_if(set, [&](const auto& of) { return !members.contains(of.first.replica); });
+  }
+  std::erase_if(sets_, [](const auto& of) { return of.second.empty(); });
+  for (auto at = sets_.end(); at != sets_.begin();) {
+    if (std::optional<Set> set = whole(--at)) return take(std::move(*set));
+  }
+  return std::nullopt;
+}
+
 std::optional<std::vector<StageState>> SavedStates::add(StageState state) {
   const WorkerId worker = state.worker;
+  if (!members_.contains(worker.replica)) return std::nullopt;
   const int64_t checkpoint = state.checkpoint;
   sets_[checkpoint].insert_or_assign(worker, std::move(state));
   for (auto at = std::next(sets_.find(checkpoint)); at != sets_.begin();) {

@@ -215,31 +215,30 @@ void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Sta
   }
 }
 
-std::vector<StageSummary> stage_summaries(const Workers& workers, const RunRecorder& recorder) {
+// What the workers have said when they ended, by stage.
+std::vector<StageSummary> stage_summaries(const RunRecorder& recorder) {
   std::vector<StageSummary> stages;
-  for (const auto& worker : workers) {
-    const Stage& stage = worker->compute()->stage();
-    if (worker->id().replica.value > 0) {
-      int64_t& peak = stages[static_cast<size_t>(worker->id().stage.value)].versions_peak;
-      peak = std::max(peak, stage.versions_peak());
-      continue;
+  for (const auto& [worker, finished] : recorder.finished()) {
+    const auto at = static_cast<size_t>(worker.stage.value);
+    if (at == stages.size()) {  // of the first replica
+      stages.push_back({.statistics = recorder.statistics(worker.stage),
+                        .parameters = finished.parameters,
+                        .versions_peak = 0,
+                        .version_bytes = finished.version_bytes});
     }
-    stages.push_back({.statistics = recorder.statistics(worker->id().stage),
-                      .parameters = stage.weights().numel(),
-                      .versions_peak = stage.versions_peak(),
-                      .version_bytes = stage.version_bytes()});
+    if (at >= stages.size()) continue;
+    stages[at].versions_peak = std::max(stages[at].versions_peak, finished.versions_peak);
   }
   return stages;
 }
 
-Rounds::Counts round_counts(const Workers& workers) {
-  Rounds::Counts all;
-  for (const auto& worker : workers) {
-    const Rounds::Counts own = worker->round_counts();
-    all.late += own.late;
-    all.missing += own.missing;
-    all.missed += own.missed;
-    all.dropped += own.dropped;
+RoundCounts round_counts(const RunRecorder& recorder) {
+  RoundCounts all;
+  for (const auto& [worker, finished] : recorder.finished()) {
+    all.late += finished.rounds.late;
+    all.missing += finished.rounds.missing;
+    all.missed += finished.rounds.missed;
+    all.dropped += finished.rounds.dropped;
   }
   return all;
 }
@@ -254,13 +253,13 @@ std::vector<ReplicaStart> starts_of(const SavedRun& saved) {
 }
 
 // Replicas that were stopped may have made different numbers of updates.
-double usual_bytes(const Recipe& recipe, const Workers& workers) {
+double usual_bytes(const Recipe& recipe, int64_t parameters, const RunRecorder& recorder) {
   int64_t updates = 0;
-  for (const auto& worker : workers) {
-    if (worker->id().stage.value == 0) updates += worker->counts().updates;
+  for (const auto& [worker, finished] : recorder.finished()) {
+    if (worker.stage.value == 0) updates += finished.updates;
   }
   const int64_t replicas = recipe.mesh.replicas;
-  return allreduce_bytes(parameters_of(workers), replicas, updates) / static_cast<double>(replicas);
+  return allreduce_bytes(parameters, replicas, updates) / static_cast<double>(replicas);
 }
 
 Status write_log_at_last(RunRecorder& recorder, const TrainingObserver& observer,
@@ -277,12 +276,22 @@ Status write_log_at_last(RunRecorder& recorder, const TrainingObserver& observer
   return {};
 }
 
+// What a session ends with if it has saved nothing: the weights that it began with.
+uint64_t hash_of(const at::Tensor& weights) {
+  return hash_bytes({static_cast<const std::byte*>(weights.const_data_ptr()),
+                     static_cast<size_t>(weights.nbytes())});
+}
+
 Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
-                            const Workers& workers, RunRecorder& recorder,
+                            const std::optional<Start>& start, RunRecorder& recorder,
                             const TrainingObserver& observer) {
   const Recipe& recipe = request.recipe;
   const RunCounters counters = recorder.counters();
-  const at::Tensor weights = weights_of(workers);
+  const std::vector<StageSummary> stages = stage_summaries(recorder);
+  int64_t parameters = 0;
+  for (const StageSummary& stage : stages) parameters += stage.parameters;
+  const uint64_t weights_hash =
+      recorder.weights_hash().value_or(start ? hash_of(start->saved.state.weights) : 0);
   const std::optional<Evaluated>& valid = recorder.valid();
   std::optional<double> loss, bits;
   std::optional<int64_t> valid_update;
@@ -297,19 +306,18 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
   const std::string json =
       summary_json({.recipe = recipe,
                     .counters = counters,
-                    .parameters = weights.numel(),
+                    .parameters = parameters,
                     .tokens = counters.update * tokens_per_update(recipe),
                     .valid_loss = loss,
                     .valid_update = valid_update,
                     .finished = finished,
                     .valid_bits_per_byte = bits,
-                    .weights_hash = hash_bytes({static_cast<const std::byte*>(weights.data_ptr()),
-                                                static_cast<size_t>(weights.nbytes())}),
+                    .weights_hash = weights_hash,
                     .peak_rss_bytes = peak_rss_bytes(),
-                    .stages = stage_summaries(workers, recorder),
+                    .stages = stages,
                     .rounds = recorder.round_statistics(),
-                    .round_counts = round_counts(workers),
-                    .allreduce_bytes = usual_bytes(recipe, workers)});
+                    .round_counts = round_counts(recorder),
+                    .allreduce_bytes = usual_bytes(recipe, parameters, recorder)});
   recorder.log(Event("ended")
                    .add("update", counters.update)
                    .add("finished", finished)
@@ -350,6 +358,9 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
     plan.first_update = start->saved.counters.update;
     plan.starts = starts_of(start->saved);
   }
+  const std::string place = folder.path().string();
+  plan.run = hash_bytes(std::as_bytes(std::span(place)));
+  plan.recipe = hash_bytes(std::as_bytes(std::span(request.recipe_text)));
   if (request.stop_at > 0) plan.last_update = std::min(request.stop_at, plan.last_update);
   plan.last_update = std::max(plan.first_update, plan.last_update);
   const Workers workers = make_workers(recipe, mesh, plan);
@@ -389,7 +400,7 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
   LEEWAY_TRY(driver.run(workers, recorder));
   if (recorder.failure()) return *recorder.failure();
   LEEWAY_TRY(save_at_last(recorder, observer, folder));
-  return end(request, data, workers, recorder, observer);
+  return end(request, data, start, recorder, observer);
 }
 
 }  // namespace leeway

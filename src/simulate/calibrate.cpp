@@ -16,6 +16,7 @@
 #include "run/training_run.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
+#include "terminal/signal_watch.h"
 
 namespace leeway {
 namespace {
@@ -110,7 +111,12 @@ Status calibrate(const Clock& clock, const OpenData& open_data, Scenario& scenar
   observer.updated = [&](const UpdateReport& report, double) {
     progress.show(static_cast<uint64_t>(report.update), "updates");
   };
-  observer.stop_wanted = interrupted;
+  std::optional<SignalWatch> signals;
+  observer.begun = [&](const Recorder::AskRun& ask) {
+    signals.emplace([ask] {
+      if (interrupted()) ask(Ask::kStop);
+    });
+  };
   threads::Threads driver(1);
   LEEWAY_ASSIGN(const HeldFolder folder, HeldFolder::hold(run.folder()));
   LEEWAY_ASSIGN(const TrainingSummary summary,

@@ -40,16 +40,20 @@ Status train_on(const Cluster& cluster, const MethodRequest& request, const Load
   if (recipe != request.recipe.recipe) keep_pace(request, recipe, data.vocabulary, options, result);
   sim::Simulation simulation(std::move(options));
   bool go_on = true;
+  Recorder::AskRun ask;
   TrainingObserver observer;
   const auto now = [&] { return simulation.clock().now().seconds(); };
   observer.updated = [&](const UpdateReport& report, double) {
     result.losses.push_back({now(), report.update, report.loss});
-    go_on = go_on && watch(report.update, report.loss);
+    if (go_on && !watch(report.update, report.loss)) {
+      go_on = false;
+      ask(Ask::kStop);
+    }
   };
   observer.evaluated = [&](const Evaluated& at) {
     result.evaluations.push_back({now(), at.update, at.loss});
   };
-  observer.stop_wanted = [&] { return !go_on; };
+  observer.begun = [&](const Recorder::AskRun& way) { ask = way; };
   const auto summary =
       train({.recipe = recipe, .recipe_text = print_recipe(trained), .folder = folder}, data,
             simulation, observer);

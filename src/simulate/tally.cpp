@@ -45,7 +45,9 @@ void Tally::worked(const WorkRecord& record) {
   if (work.kind != WorkKind::kUpdate || stage != 0) return;
   update_times_[static_cast<size_t>(record.worker.replica.value)].push_back(record.times.end);
   ++updates_;
-  if (progress_ && !progress_(updates_ / plan_.replicas)) abandoned_ = true;
+  if (abandoned_ || !progress_ || progress_(updates_ / plan_.replicas)) return;
+  abandoned_ = true;
+  ask_(Ask::kAbandon);
 }
 
 }  // namespace leeway

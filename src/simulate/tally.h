@@ -26,12 +26,12 @@ class Tally final : public Recorder {
   Tally(const RunPlan& plan, Progress progress);
 
   void worked(const WorkRecord& record) override;
+  void begun(const AskRun& ask) override { ask_ = ask; }
   void updated(const StageUpdate&) override {}
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
   void saved(StageState) override {}
-  bool abandoned() const override { return abandoned_; }
-  bool stop_wanted() const override { return false; }
+  bool abandoned() const { return abandoned_; }
 
   const PurposeBytes& bytes() const { return bytes_; }
   // Updates between the weights of a forward and those its gradient is applied to, by stage, once
@@ -56,6 +56,7 @@ class Tally final : public Recorder {
   int64_t updates_ = 0;
   std::vector<std::vector<Nanos>> update_times_;  // by replica
   bool abandoned_ = false;
+  AskRun ask_;
 };
 
 }  // namespace leeway

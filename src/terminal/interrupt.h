@@ -17,6 +17,11 @@ int interrupting_signal();  // 0: none
 void watch_for_save_requests();
 int64_t save_requests();  // so far
 
+// A descriptor that becomes readable at every signal, for signal_watch.h; -1: none. Returns the one
+// before.
+int set_signal_event(int event);
+int signal_event();
+
 // Returns when a signal arrives, or the time is up.
 void wait_for_signal(Nanos at_most);
 

@@ -1,14 +1,17 @@
 // Counts validation that runs beside training. At the boundary of an update to be validated, every
-// replica sends a copy of its weights to replica 0; their mean is held there, and the validation
-// data goes through it one batch at a time, at most one batch per training forward. Two evaluations
-// may be pending; a third makes the update wait. Stage 0 is told when a batch is done, so that it
-// never runs far ahead of a slower stage.
+// replica sends a copy of its weights to the first replica; their mean is held there, and the
+// validation data goes through it one batch at a time, at most one batch per training forward. Two
+// evaluations may be pending; a third makes the update wait. Stage 0 is told when a batch is done,
+// so that it never runs far ahead of a slower stage. If the replica that evaluates is lost, the
+// next one takes over; evaluations that not all of its stages have a copy for are given up.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/check.h"
 
@@ -16,8 +19,9 @@ namespace leeway {
 
 class Evaluations {
  public:
-  // `here`: this worker's replica runs them; the others send their copies.
-  Evaluations(int64_t batches, bool here) : batches_(batches), here_(here) {}
+  using Batch = std::pair<int64_t, int64_t>;  // update, batch
+
+  explicit Evaluations(int64_t batches) : batches_(batches) {}
 
   // A copy of the weights after this update is due now.
   void want_copy(int64_t update) {
@@ -25,10 +29,35 @@ class Evaluations {
     copy_due_ = update;
   }
   std::optional<int64_t> copy_due() const { return copy_due_; }
-  void copied() {
+  // `here`: this worker's replica evaluates it; otherwise the copy went elsewhere.
+  void copied(bool here) {
     LEEWAY_CHECK(copy_due_, "a copy is sent once");
-    if (here_) pending_.push_back(*copy_due_);
+    newest_copy_ = *copy_due_;
+    if (here && newest_copy_ > given_up_) pending_.push_back(newest_copy_);
     copy_due_.reset();
+  }
+  // Whether this stage will never evaluate this update, because its copy went elsewhere.
+  bool is_impossible(int64_t update) const {
+    const bool elsewhere =
+        update <= newest_copy_ && std::ranges::find(pending_, update) == pending_.end();
+    return update <= given_up_ || (elsewhere && update > newest_evaluated_.first);
+  }
+  bool was_evaluated(int64_t update, int64_t batch) const {
+    return Batch{update, batch} <= newest_evaluated_;
+  }
+  // The newest update whose copy went elsewhere, if no later one stayed here.
+  std::optional<int64_t> newest_elsewhere() const {
+    if (!pending_.empty() || newest_copy_ <= given_up_) return std::nullopt;
+    return newest_copy_;
+  }
+  void give_up(int64_t update) {
+    given_up_ = std::max(given_up_, update);
+    while (!pending_.empty() && pending_.front() <= given_up_) {
+      averaged_.erase(pending_.front());
+      pending_.pop_front();
+      batch_ = 0;
+    }
+    std::erase_if(in_flight_, [&](const Batch& batch) { return batch.first <= given_up_; });
   }
   // The mean of the copies of this update is held now.
   void averaged(int64_t update) { averaged_.insert(update); }
@@ -44,29 +73,35 @@ class Evaluations {
   int64_t update() const { return pending_.front(); }
   int64_t batch() const { return batch_; }
   bool at_last_batch() const { return batch_ + 1 == batches_; }
-  int64_t in_flight() const { return in_flight_; }  // stage 0: batches not finished yet
+  // Stage 0: batches that the last stage has not finished yet.
+  int64_t in_flight() const { return std::ssize(in_flight_); }
 
   void forwarded() { turn_ = true; }
-  void evaluated() {
+  // `awaited`: stage 0 waits for the last stage to say that the batch is done.
+  void evaluated(bool awaited) {
     LEEWAY_CHECK(ready(), "a batch goes through weights that are held");
     turn_ = false;
-    ++in_flight_;
+    newest_evaluated_ = {update(), batch_};
+    if (awaited) in_flight_.push_back(newest_evaluated_);
     if (++batch_ < batches_) return;
     batch_ = 0;
     averaged_.erase(update());
     pending_.pop_front();
   }
-  void acknowledged() { --in_flight_; }
+  // Twice is once.
+  void acknowledged(int64_t update, int64_t batch) { std::erase(in_flight_, Batch{update, batch}); }
 
  private:
   static constexpr size_t kPendingMax = 2;
   int64_t batches_ = 0;
-  bool here_ = false;
   std::optional<int64_t> copy_due_;
   std::deque<int64_t> pending_;  // updates, oldest first
   std::set<int64_t> averaged_;   // updates
   int64_t batch_ = 0;
-  int64_t in_flight_ = 0;
+  std::deque<Batch> in_flight_;
+  Batch newest_evaluated_ = {-1, -1};
+  int64_t newest_copy_ = -1;  // update; -1: none yet
+  int64_t given_up_ = -1;     // evaluations up to this update
   bool turn_ = false;
 };
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace leeway {
@@ -21,6 +22,11 @@ class Shelf {
     return found == tensors_.end() ? at::Tensor() : found->second;
   }
   void drop(const Key& key) { tensors_.erase(key); }
+  void drop_before(const Key& key) { tensors_.erase(tensors_.begin(), tensors_.lower_bound(key)); }
+  std::optional<Key> first() const {
+    return tensors_.empty() ? std::nullopt : std::optional(tensors_.begin()->first);
+  }
+  size_t size() const { return tensors_.size(); }
 
  private:
   std::map<Key, at::Tensor> tensors_;

@@ -9,6 +9,7 @@
 #include "averaging/subset.h"
 #include "averaging/wire.h"
 #include "base/ids.h"
+#include "base/replica_set.h"
 #include "base/time.h"
 #include "events/work.h"
 
@@ -42,10 +43,13 @@ struct LanePlan {
   std::vector<ChunkSizes> sizes = {};  // by stage
 
   int64_t chunks() const { return lane == Lane::kEvaluation ? 1 : std::min(replicas, kOwnersMax); }
-  // The replica that averages a chunk. Depends on the recipe's replicas, not on which are alive.
-  ReplicaId owner(int64_t round, int64_t chunk) const {
-    if (lane == Lane::kEvaluation) return {0};
-    return {(chunk + (rotates ? round % replicas : 0)) % replicas};
+  // The replica that averages a chunk, among those that take part. The chunks themselves are cut
+  // for the recipe's replicas.
+  ReplicaId owner(int64_t round, int64_t chunk, const ReplicaSet& members) const {
+    const int64_t count = members.size();
+    if (count == 0) return {0};  // nobody is left to average
+    if (lane == Lane::kEvaluation) return members.member(0);
+    return members.member((chunk + (rotates ? round % count : 0)) % count);
   }
 };
 

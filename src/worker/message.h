@@ -1,39 +1,77 @@
-// What workers send each other: plain data that can be serialized. A driver carries messages and
-// never looks inside.
+// What workers and the coordinator send each other: plain data that can be serialized. A driver
+// carries messages and never looks inside.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "events/work.h"
+#include "worker/report.h"
 
 namespace leeway {
 
 enum class MessageKind : uint8_t {
-  kActivation,    // microbatch `index`, to the next stage; `update`: the last requested save that
-                  // comes before it, 0: none
-  kGradient,      // of microbatch `index`, to the previous stage
-  kNorms,         // squared gradient norms of update `index`, to stage 0 (synchronous schedules)
-  kTotalNorm,     // the whole model's squared gradient norm for update `index`, from stage 0
-  kEvaluation,    // activations of validation batch `index` of update `update`, to the next stage
-  kEvaluated,     // batch `index` is done, from the last stage to stage 0
-  kStop,          // from the driver to stage 0: end at the next possible flush point; from another
-                  // replica to all stages: end with update `index`
-  kFlushAt,       // from stage 0: the session ends with update `index`
-  kSave,          // from the driver to stage 0: save at the next possible flush point and go on;
-                  // from stage 0 of another replica to stage 0: it saves after update `index`
-  kSaveAt,        // from stage 0: save after update `index`, for the checkpoint of update `update`
+  // Within a replica:
+  kActivation,  // microbatch `index`, to the next stage; `update`: the last requested save that
+                // comes before it, 0: none
+  kGradient,    // of microbatch `index`, to the previous stage
+  kNorms,       // squared gradient norms of update `index`, to stage 0 (synchronous schedules)
+  kTotalNorm,   // the whole model's squared gradient norm for update `index`, from stage 0
+  kEvaluation,  // activations of validation batch `index` of update `update`, to the next stage;
+                // `index` past the last batch: evaluations up to that update are given up
+  kEvaluated,   // batch `index` of update `update` is done, from the last stage to stage 0
+  kGaveUp,      // evaluations up to update `index` cannot be made at the sender, to stage 0
+  kFlushAt,     // from stage 0: the session ends with update `index`
+  kSaveAt,      // from stage 0: save after update `index`, for the checkpoint of update `update`
+  // Between the replicas of a stage:
   kContribution,  // chunk `chunk` of round `index`, to its owner; without a payload: weight zero
   kAnswer,        // the mean of that chunk over `replicas`, from its owner to all replicas
-  kDeadline,      // from the driver: stop waiting for parts of that chunk
   kAskAgain,      // to the owner: that answer has not arrived
+  // From the driver, when the time that a worker asked for has passed:
+  kDeadline,  // stop waiting for parts of that chunk
+  kRemind,    // say again that this worker is done
+  // From the coordinator:
+  kNameEnd,    // to stage 0: name an update to end with, that no replica can have passed
+  kEndAt,      // to all: the session ends with update `index`, or at the first flush after it
+  kNameSave,   // to stage 0: name an update to save after; `index`: the question's number
+  kSaveBy,     // to stage 0 of the other replicas: another one saves after update `index`
+  kTable,      // `table` has the members from now on
+  kHeard,      // reports up to number `index` are recorded
+  kTellAgain,  // send every report after number `index` again, and who you are
+  kOver,       // the session has ended: leave; `index`: 0 all is done, 1 it was abandoned
+  // To the coordinator:
+  kReport,  // number `index` of its sender; the oldest that the sender still has is `update`
+  kAsk,     // from the driver: the user wants what `index` says, an Ask
+  kLost,    // from the driver: the worker `from` is gone
+  kTick,    // from the driver: the time that the coordinator asked for has passed
 };
-inline constexpr int kMessageKinds = 14;
+inline constexpr int kMessageKinds = 26;
+
+enum class Ask : uint8_t { kStop, kSave, kAbandon };
+
+// Messages of one class, on one link, arrive in the order they were sent. Classes may overtake each
+// other: nothing may depend on it.
+enum class TrafficClass : uint8_t { kControl, kPipeline, kAveraging };
+inline constexpr int kTrafficClasses = 3;
+TrafficClass class_of(MessageKind kind);
+
+// Every message says who sent it, and what its sender knows about the run.
+struct Envelope {
+  uint64_t run = 0;         // this run, and
+  uint64_t recipe = 0;      // this recipe: anything else is not for us
+  int64_t table = 0;        // number of the sender's table of members
+  int64_t incarnation = 0;  // of the sender
+  int64_t epoch = 0;        // of the sender's replica
+  int64_t ends = 0;         // the user wants to stop: the update that was named for all; 0: none
+  int64_t saves = 0;        // the newest checkpoint that the user asked for, likewise
+  bool operator==(const Envelope&) const = default;
+};
 
 struct Message {
   MessageKind kind = MessageKind::kActivation;
@@ -47,10 +85,13 @@ struct Message {
   Lane lane = Lane::kMain;
   int64_t chunk = 0;
   ReplicaSet replicas = {};  // contribution: its sender, or empty; answer: those in the mean
+  Envelope envelope = {};
+  std::shared_ptr<const Report> report = {};     // kReport
+  std::shared_ptr<const Membership> table = {};  // kTable
 };
 
-// For links between processes: a fixed header with the payload's shape, then its values. Every
-// field read back is checked: a message from the network is untrusted input.
+// For links between processes: a fixed header, then payload, report or table. Every field read back
+// is checked: a message from the network is untrusted input.
 std::vector<std::byte> to_bytes(const Message& message);
 Result<Message> from_bytes(std::span<const std::byte> bytes);
 

@@ -1,11 +1,14 @@
-// A worker's two ways out: messages to other workers, and reports to the run's recorder. A driver
-// stands behind both.
+// A worker's ways out: messages, and the journal of the process that it runs in. A driver stands
+// behind both. What the whole run must know goes to the coordinator, as messages.
 #pragma once
+
+#include <functional>
 
 #include "base/time.h"
 #include "compute/stage_reports.h"
 #include "events/work.h"
 #include "worker/message.h"
+#include "worker/refused_messages.h"
 
 namespace leeway {
 
@@ -17,22 +20,28 @@ class Outbox {
   virtual void remind(Message message, Nanos after) = 0;
 };
 
-// Records a run. The driver makes one call at a time.
-class Recorder {
+// What happened in this process, as it happens. The driver makes one call at a time.
+class Journal {
  public:
-  virtual ~Recorder() = default;
+  virtual ~Journal() = default;
   virtual void worked(const WorkRecord& record) = 0;
-  virtual void updated(const StageUpdate& update) = 0;
   virtual void predicted(const Prediction& prediction) = 0;
+  virtual void refused(const RefusedMessage&) {}
+};
+
+// What the coordinator makes of the workers' reports: the run's log, checkpoints, progress. Here it
+// is also the journal of the coordinator's process. The driver makes one call at a time.
+class Recorder : public Journal {
+ public:
+  // The run has begun: a way to ask for what the user wants, from any thread, until it ends.
+  using AskRun = std::function<void(Ask)>;
+  virtual void begun(const AskRun&) {}
+  // From now on these replicas count.
+  virtual void members(const Membership&) {}
+  virtual void updated(const StageUpdate& update) = 0;
   virtual void evaluated(const StageEvaluation& evaluation) = 0;
   virtual void saved(StageState state) = 0;
-
-  // The run cannot continue (it diverged, the disk is full): the driver stops without draining.
-  virtual bool abandoned() const = 0;
-  // The user wants to stop: the driver tells stage 0, and the pipeline drains.
-  virtual bool stop_wanted() const = 0;
-  // Checkpoints that the user has asked for so far: the driver tells stage 0, and the run goes on.
-  virtual int64_t saves_wanted() const { return 0; }
+  virtual void finished(WorkerId, const Finished&) {}
 };
 
 }  // namespace leeway

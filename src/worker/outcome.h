@@ -23,6 +23,7 @@ struct Outcome {
   std::optional<StageState> state = {};            // save
   std::vector<at::Tensor> parts = {};              // contribute: one per chunk
   std::optional<RoundNorms> round_norms = {};      // reduce, merge
+  ReplicaSet refused = {};  // reduce: whose parts were not finite, and left out
 };
 
 }  // namespace leeway

@@ -1,9 +1,11 @@
-// Checkpoints that the user asks for while the session goes on. Stage 0 of one replica hears of the
-// request and names an update; stage 0 of each other replica keeps to it, or takes the first one
-// that it still can; the other stages are told. That message may be overtaken, so an activation
-// says which save comes before it, and a stage that has not heard of that save yet waits for it.
+// Checkpoints that the user asks for while the session goes on. The coordinator asks stage 0 of one
+// replica to name an update, and passes it on; stage 0 of each other replica keeps to it, or takes
+// the first one that it still can; the other stages are told. That message may be overtaken, so an
+// activation says which save comes before it, and a stage that has not heard of that save yet waits
+// for it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -16,12 +18,29 @@ namespace leeway {
 
 class RequestedSaves {
  public:
-  // A request that stage 0 has heard of: from the user (nothing), or from another replica (the
-  // update that it has named).
+  // A request that stage 0 has heard of: to name an update (nothing), or the update that another
+  // replica has named.
   using Request = std::optional<int64_t>;
 
-  void hear(Request request) { heard_.push_back(request); }
-  std::vector<Request> take_requests() { return std::exchange(heard_, {}); }
+  // Each question is answered once.
+  void want_name(int64_t question) {
+    name_wanted_ = name_wanted_ || question > newest_question_;
+    newest_question_ = std::max(newest_question_, question);
+  }
+  // A message that comes twice, and news of it from elsewhere, change nothing.
+  void hear(int64_t named) {
+    if (named <= newest_named_) return;
+    newest_named_ = named;
+    heard_.push_back(named);
+  }
+  std::vector<Request> take_requests() {
+    std::vector<Request> requests = std::exchange(heard_, {});
+    if (std::exchange(name_wanted_, false)) requests.push_back(std::nullopt);
+    return requests;
+  }
+  // The newest update that any replica has named for all; 0: none.
+  int64_t newest_named() const { return newest_named_; }
+  void name(int64_t update) { newest_named_ = std::max(newest_named_, update); }
 
   // The state after `update` belongs to the checkpoint that the first replica named.
   void save_at(int64_t update, int64_t checkpoint) {
@@ -50,6 +69,9 @@ class RequestedSaves {
   }
 
  private:
+  bool name_wanted_ = false;
+  int64_t newest_question_ = -1;
+  int64_t newest_named_ = 0;
   std::vector<Request> heard_;
   std::map<int64_t, int64_t> checkpoints_;  // by update
   std::set<int64_t> unheard_;               // updates whose save was expected but not named yet

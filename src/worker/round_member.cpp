@@ -24,12 +24,14 @@ void RoundMember::deliver(Message message) {
   answered_ = std::max(answered_, round);
   const auto flight = flights_.find(round);
   const bool known = flight != flights_.end();
-  const bool given_up = round < wanted_from_ || round <= last_round_ - kFlightsMax;
+  const bool given_up =
+      round < wanted_from_ || round <= last_round_ - kFlightsMax || orphans_.contains(round);
   // If every answer is needed, those still wanted belong to a flight.
   const bool done_with = plan_.needs_every && round <= last_round_;
   if (!known && (given_up || done_with)) return;
   if (known && flight->second.merged[static_cast<size_t>(message.chunk)]) return;
-  if (was_merged_ahead(round, message.chunk)) return;
+  // An answer that comes twice, or from two owners after a change of members, counts once.
+  if (merged_.contains({round, message.chunk})) return;
   answers_.emplace(std::pair(round, message.chunk), std::move(message));
   if (static_cast<int64_t>(answers_.size()) > kAnswersMax * plan_.chunks()) {
     answers_.erase(answers_.begin());
@@ -86,16 +88,13 @@ std::optional<RoundMember::Due> RoundMember::merge_due(int64_t updates_done, boo
   return std::nullopt;
 }
 
-bool RoundMember::was_merged_ahead(int64_t round, int64_t chunk) const {
-  const auto ahead = merged_ahead_.find(round);
-  return ahead != merged_ahead_.end() && ahead->second[static_cast<size_t>(chunk)];
-}
-
 void RoundMember::open(int64_t round, int64_t update, bool sent) {
   LEEWAY_CHECK(!flights_.contains(round), "a round is opened once");
-  std::vector<bool> merged(static_cast<size_t>(plan_.chunks()), false);
   // Chunks answered before this worker got here are merged already, or wait in answers_.
-  if (const auto ahead = merged_ahead_.extract(round); ahead) merged = ahead.mapped();
+  std::vector<bool> merged;
+  for (int64_t chunk = 0; chunk < plan_.chunks(); ++chunk) {
+    merged.push_back(plan_.needs_every && merged_.contains({round, chunk}));
+  }
   if (std::find(merged.begin(), merged.end(), false) == merged.end()) return;
   flights_[round] = {.update = update, .sent = sent, .merged = merged, .asked_at = round};
 }
@@ -110,7 +109,8 @@ void RoundMember::contributed(int64_t round, int64_t update, bool sent) {
     for (int64_t skipped = first; skipped < round; ++skipped) open(skipped, update, false);
   }
   if (sent || plan_.needs_every) open(round, update, sent);
-  merged_ahead_.erase(merged_ahead_.begin(), merged_ahead_.upper_bound(round));
+  orphans_.erase(orphans_.begin(), orphans_.upper_bound(round - kFlightsMax));
+  merged_.erase(merged_.begin(), merged_.lower_bound({round - kFlightsMax + 1, 0}));
   last_round_ = round;
   last_update_ = update;
   heard_of(round);
@@ -126,26 +126,19 @@ void RoundMember::check_bounds() const {
   const auto chunks = static_cast<size_t>(plan_.chunks());
   LEEWAY_CHECK(plan_.lag || flights_.size() <= kFlightsMax, "old flights were given up");
   LEEWAY_CHECK(answers_.size() <= kAnswersMax * chunks, "old answers were dropped");
-  LEEWAY_CHECK(merged_ahead_.empty() || merged_ahead_.begin()->first > last_round_,
-               "only rounds still to come were merged ahead");
 }
 
 void RoundMember::merged(int64_t round, int64_t chunk, int64_t lag) {
   constexpr double kFading = 0.9;
   // While it was merged, answers that came in may have pushed it out.
   answers_.erase({round, chunk});
+  merged_.emplace(round, chunk);
   if (plan_.lag_limit > 0) {
     recent_lag_ = kFading * recent_lag_ + (1 - kFading) * static_cast<double>(lag);
     stretch_ = std::max<int64_t>(1, std::llround(std::ceil(recent_lag_ / plan_.lag_limit)));
   }
   const auto flight = flights_.find(round);
-  if (flight == flights_.end()) {
-    if (!plan_.needs_every || round <= last_round_) return;
-    std::vector<bool>& ahead = merged_ahead_[round];
-    ahead.resize(static_cast<size_t>(plan_.chunks()), false);
-    ahead[static_cast<size_t>(chunk)] = true;
-    return;
-  }
+  if (flight == flights_.end()) return;
   LEEWAY_CHECK(!flight->second.merged[static_cast<size_t>(chunk)], "a chunk is merged once");
   flight->second.merged[static_cast<size_t>(chunk)] = true;
   const auto& merged = flight->second.merged;
@@ -181,6 +174,20 @@ std::vector<int64_t> RoundMember::in_flight() const {
   return rounds;
 }
 
+std::vector<int64_t> RoundMember::orphaned(const ReplicaSet& before,
+                                           const ReplicaSet& after) const {
+  std::vector<int64_t> rounds;
+  for (const auto& [round, flight] : flights_) {
+    for (int64_t chunk = 0; chunk < plan_.chunks(); ++chunk) {
+      if (flight.merged[static_cast<size_t>(chunk)] || answers_.contains({round, chunk})) continue;
+      if (plan_.owner(round, chunk, before) == plan_.owner(round, chunk, after)) continue;
+      rounds.push_back(round);
+      break;
+    }
+  }
+  return rounds;
+}
+
 void RoundMember::forget(int64_t round) {
   const auto node = flights_.extract(round);
   LEEWAY_CHECK(!node.empty(), "a round in flight is forgotten once");
@@ -188,6 +195,11 @@ void RoundMember::forget(int64_t round) {
   missed_ += std::count(merged.begin(), merged.end(), false);
   // An answer that has just arrived is too late as well: the part it answers is forgotten.
   answers_.erase(answers_.lower_bound({round, 0}), answers_.lower_bound({round + 1, 0}));
+}
+
+void RoundMember::forget_orphan(int64_t round) {
+  forget(round);
+  orphans_.insert(round);
 }
 
 void RoundMember::flush() {

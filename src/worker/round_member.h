@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@ class RoundMember {
   void deliver(Message message);
   // Some worker has taken part in this round.
   void heard_of(int64_t round);
+  int64_t newest_heard() const { return newest_heard_; }
 
   // Whether a round that has not begun yet belongs to update `update`.
   bool contributes_at(int64_t update) const;
@@ -56,7 +58,11 @@ class RoundMember {
   // The rounds to give up because they are too old when `next_round` begins; all rounds in flight.
   std::vector<int64_t> stale(int64_t next_round) const;
   std::vector<int64_t> in_flight() const;
+  // Rounds in flight with a chunk that has not been answered, and that has another owner among
+  // `after` than among `before`: their answers may never come.
+  std::vector<int64_t> orphaned(const ReplicaSet& before, const ReplicaSet& after) const;
   void forget(int64_t round);
+  void forget_orphan(int64_t round);  // and an answer that comes all the same is dropped
   void flush();  // drops all rounds in flight: their answers are no longer wanted
 
   // For a checkpoint: the round after the last one that this worker took part in.
@@ -73,7 +79,6 @@ class RoundMember {
     int64_t asked_at = 0;      // round of the newest answer when it was last asked for
   };
   void open(int64_t round, int64_t update, bool sent);
-  bool was_merged_ahead(int64_t round, int64_t chunk) const;
   void check_bounds() const;
 
   // Limits on memory: rounds this old are given up, and answers of at most this many rounds are
@@ -94,10 +99,9 @@ class RoundMember {
   double recent_lag_ = 0;
   int64_t stretch_ = 1;                                     // factor on the interval (guard)
   std::map<int64_t, Flight> flights_;                       // by round
+  std::set<int64_t> orphans_;                               // rounds that were forgotten
+  std::set<std::pair<int64_t, int64_t>> merged_;            // recent rounds, and their chunks
   std::map<std::pair<int64_t, int64_t>, Message> answers_;  // by round and chunk
-  // If every answer is needed: chunks merged from rounds that this worker has not reached. It may
-  // skip those rounds, and must not ask for these chunks again.
-  std::map<int64_t, std::vector<bool>> merged_ahead_;
   int64_t missed_ = 0;
   int64_t dropped_ = 0;
 };

@@ -3,16 +3,38 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "worker/membership.h"
 
 namespace leeway {
 
-RoundOwner::RoundOwner(const LanePlan& plan)
-    : plan_(plan), newest_from_(static_cast<size_t>(plan.replicas), -1) {}
+RoundOwner::RoundOwner(const LanePlan& plan, ReplicaId replica)
+    : plan_(plan),
+      replica_(replica),
+      members_(Membership(plan.replicas).members()),
+      newest_from_(static_cast<size_t>(plan.replicas), -1) {}
+
+void RoundOwner::adopt(const ReplicaSet& members, int64_t copied) {
+  members_ = members;
+  const bool evaluation = plan_.lane == Lane::kEvaluation;
+  const bool mine = members.contains(replica_) && plan_.owner(0, 0, members) == replica_;
+  if (evaluation && mine && newest_from_[static_cast<size_t>(replica_.value)] < copied) {
+    copied_elsewhere_ = copied;
+  }
+  std::erase_if(chunks_, [&](const auto& open) {
+    const ChunkId& id = open.first;
+    if (evaluation && id.round <= copied_elsewhere_) return true;
+    if (plan_.owner(id.round, id.chunk, members) == replica_) return false;
+    answers_[id] = {};  // closed without a mean
+    return true;
+  });
+}
 
 // Rounds up to this one can be forgotten: their parts are no longer accepted. Evaluations are
 // numbered by updates and may be far apart: they are over once their only owner has passed them.
 int64_t RoundOwner::newest_over() const {
-  if (plan_.lane == Lane::kEvaluation) return newest_from_[0] - 1;
+  if (plan_.lane == Lane::kEvaluation) {
+    return std::max(newest_from_[static_cast<size_t>(replica_.value)] - 1, copied_elsewhere_);
+  }
   return newest_closed_ - kRememberedRounds;
 }
 
@@ -51,9 +73,10 @@ void RoundOwner::deliver(Message message) {
 
 bool RoundOwner::closable(const ChunkId& id, const Chunk& chunk) const {
   if (chunk.expired) return true;
-  for (int64_t r = 0; r < plan_.replicas; ++r) {
-    const bool moved_on = plan_.deadline && newest_from_[static_cast<size_t>(r)] > id.round;
-    if (!chunk.arrived.contains({r}) && !moved_on) return false;
+  for (const ReplicaId replica : members_.members()) {
+    const auto at = static_cast<size_t>(replica.value);
+    const bool moved_on = plan_.deadline && newest_from_[at] > id.round;
+    if (!chunk.arrived.contains(replica) && !moved_on) return false;
   }
   return true;
 }
@@ -105,7 +128,10 @@ void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas, const at
   // Parts that arrived after the mean was made came too late.
   const int64_t overtaken = node.mapped().weighted.size() - replicas.size();
   late_ += overtaken;
-  missing_ += plan_.replicas - node.mapped().arrived.size() + overtaken;
+  for (const ReplicaId member : members_.members()) {
+    missing_ += node.mapped().arrived.contains(member) ? 0 : 1;
+  }
+  missing_ += overtaken;
   // Only steps are asked for again; for other rounds it is enough to know that there was an answer.
   answers_[id] = {replicas, plan_.needs_every ? answer : at::Tensor()};
   newest_closed_ = std::max(newest_closed_, id.round);

@@ -17,7 +17,8 @@ class RoundOwner {
  public:
   static constexpr int64_t kRememberedRounds = 64;  // answers of these can be asked for again
 
-  explicit RoundOwner(const LanePlan& plan);
+  // `replica`: this worker's.
+  RoundOwner(const LanePlan& plan, ReplicaId replica);
 
   // A contribution, a deadline, or a request for a missing answer.
   void deliver(Message message);
@@ -43,6 +44,10 @@ class RoundOwner {
   // Whether all of `replicas` have sent their parts, and those parts in ascending order of replica.
   bool has(const ChunkId& id, const ReplicaSet& replicas) const;
   std::vector<at::Tensor> contributions(const ChunkId& id, const ReplicaSet& replicas) const;
+
+  // Only these replicas are waited for. Chunks that another one owns now are dropped, and so are
+  // evaluations up to `copied`, this worker's newest copy, if that went elsewhere.
+  void adopt(const ReplicaSet& members, int64_t copied);
 
   void awaits(const ChunkId& id) { chunks_.at(id).awaited = true; }
   // `answer` is the mean over `replicas`; it is kept in case a replica asks again.
@@ -73,6 +78,9 @@ class RoundOwner {
   int64_t newest_over() const;
 
   LanePlan plan_;
+  ReplicaId replica_;
+  ReplicaSet members_;
+  int64_t copied_elsewhere_ = -1;  // evaluations up to this update are over
   std::map<ChunkId, Chunk> chunks_;
   std::vector<int64_t> newest_from_;   // round, by replica; -1: nothing yet
   std::map<ChunkId, Answer> answers_;  // recent rounds

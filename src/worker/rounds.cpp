@@ -21,7 +21,7 @@ Work round_work(WorkKind kind, Lane lane, int64_t updates, RoundOwner::ChunkId i
 }  // namespace
 
 Rounds::Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute)
-    : id_(id), plan_(plan), compute_(compute) {
+    : id_(id), plan_(plan), compute_(compute), members_(Membership(plan.replicas).members()) {
   const int64_t updates = plan.first_update_of(id.replica);
   for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
     const LanePlan& options = plan.lanes[lane];
@@ -30,11 +30,12 @@ Rounds::Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute)
       const auto& rounds = plan.starts[static_cast<size_t>(id.replica.value)].rounds;
       next_round = rounds[static_cast<size_t>(id.stage.value)][lane];
     }
-    seats_.push_back({options, RoundOwner(options), RoundMember(options, updates, next_round)});
+    seats_.push_back(
+        {options, RoundOwner(options, id.replica), RoundMember(options, updates, next_round)});
   }
   const LanePlan& copies = plan.evaluation;
   LEEWAY_CHECK(copies.replicas == plan.replicas, "every replica sends its copy for evaluation");
-  seats_.push_back({copies, RoundOwner(copies), RoundMember(copies, updates, 0)});
+  seats_.push_back({copies, RoundOwner(copies, id.replica), RoundMember(copies, updates, 0)});
 }
 
 const Rounds::Seat* Rounds::find(Lane lane) const {
@@ -103,24 +104,7 @@ Work Rounds::copy_for_evaluation(int64_t update) const {
   return copy;
 }
 
-bool Rounds::is_of_this_mesh(const Message& message) const {
-  const Seat* const lane = find(message.lane);
-  if (lane == nullptr || message.from.stage != id_.stage) return false;
-  if (message.from.replica.value >= plan_.replicas || message.chunk >= lane->plan.chunks()) {
-    return false;
-  }
-  const bool part = message.kind == MessageKind::kContribution;
-  if (part && lane->plan.owner(message.index, message.chunk) != id_.replica) return false;
-  if (compute_ == nullptr) return true;
-  const bool has_payload =
-      part ? message.replicas.contains(message.from.replica) : message.kind == MessageKind::kAnswer;
-  if (!has_payload) return true;
-  return message.payload.defined() &&
-         compute_->fits(message.lane, message.index, message.chunk, message.payload);
-}
-
 void Rounds::deliver(Message message) {
-  if (!is_of_this_mesh(message)) return;
   Seat& lane = seat(message.lane);
   if (message.kind == MessageKind::kAnswer) return lane.member.deliver(std::move(message));
   if (message.kind == MessageKind::kContribution) lane.member.heard_of(message.index);
@@ -154,6 +138,8 @@ void Rounds::run_reduction(const Work& work, const Seat& lane, Outcome& outcome)
   auto reduced = compute_->averaging().reduce(work.lane, work.index, work.chunk, parts);
   outcome.payload = std::move(reduced.answer);
   outcome.round_norms = reduced.norms;
+  const std::vector<ReplicaId> replicas = work.replicas.members();
+  for (const size_t part : reduced.refused) outcome.refused.add(replicas[part]);
 }
 
 void Rounds::run_merge(const Work& work, const Seat& lane, Outcome& outcome) {
@@ -194,7 +180,7 @@ void Rounds::finish_contribution(const Work& work, const Outcome& outcome,
     of_chunk.chunk = chunk;
     const auto at = static_cast<size_t>(chunk);
     const at::Tensor part = outcome.parts.empty() ? at::Tensor() : outcome.parts[at];
-    const ReplicaId owner = lane.plan.owner(work.index, chunk);
+    const ReplicaId owner = lane.plan.owner(work.index, chunk, members_);
     Message contribution = message(MessageKind::kContribution, of_chunk, owner, part);
     if (!counts) contribution.payload_bytes = 0;
     post(std::move(contribution), sent);
@@ -209,8 +195,45 @@ void Rounds::finish_reduction(const Work& work, const Outcome& outcome,
   lane.owner.reduced({work.index, work.chunk}, work.replicas, outcome.payload);
   if (work.lane == Lane::kEvaluation) return;  // the mean stays here
   if (work.replicas.empty()) return;           // every member follows: there is no mean
-  for (int64_t replica = 0; replica < plan_.replicas; ++replica) {
-    post(message(MessageKind::kAnswer, work, {replica}, outcome.payload), sent);
+  for (const ReplicaId replica : members_.members()) {
+    post(message(MessageKind::kAnswer, work, replica, outcome.payload), sent);
+  }
+}
+
+ReplicaId Rounds::evaluator() const { return plan_.evaluation.owner(0, 0, members_); }
+
+void Rounds::run_adoption(const ReplicaSet& members) {
+  if (compute_ == nullptr) return;
+  for (const Seat& lane : seats_) {
+    for (const int64_t round : lane.member.orphaned(members_, members)) {
+      compute_->averaging().forget(lane.plan.lane, round);
+    }
+  }
+}
+
+// Who has sent a part under the old table must not keep the new owner waiting.
+void Rounds::finish_adoption(const Membership& table, std::optional<int64_t> copied_elsewhere,
+                             std::vector<Message>& sent) {
+  const ReplicaSet& members = table.members();
+  const ReplicaSet before = std::exchange(members_, members);
+  table_ = table.number();
+  for (Seat& lane : seats_) {
+    lane.owner.adopt(members, copied_elsewhere.value_or(-1));
+    const bool evaluation = lane.plan.lane == Lane::kEvaluation;
+    std::vector<int64_t> begun = lane.member.orphaned(before, members);
+    for (const int64_t round : begun) lane.member.forget_orphan(round);
+    if (evaluation && copied_elsewhere) begun.push_back(*copied_elsewhere);
+    if (!members.contains(id_.replica)) continue;
+    for (const int64_t round : begun) {
+      for (int64_t chunk = 0; chunk < lane.plan.chunks(); ++chunk) {
+        const ReplicaId owner = lane.plan.owner(round, chunk, members);
+        if (owner == lane.plan.owner(round, chunk, before)) continue;
+        Work none = round_work(WorkKind::kContribute, lane.plan.lane, 0, {round, chunk});
+        Message part = message(MessageKind::kContribution, none, owner, {});
+        part.payload_bytes = 0;
+        post(std::move(part), sent);
+      }
+    }
   }
 }
 
@@ -221,7 +244,7 @@ void Rounds::finish_merge(const Work& work, std::vector<Message>& sent) {
     Work missed = work;
     missed.index = round;
     missed.chunk = chunk;
-    const ReplicaId owner = lane.plan.owner(round, chunk);
+    const ReplicaId owner = lane.plan.owner(round, chunk, members_);
     post(message(MessageKind::kAskAgain, missed, owner, {}), sent);
   }
 }
@@ -320,8 +343,8 @@ std::vector<int64_t> Rounds::rounds_begun() const {
   return rounds;
 }
 
-Rounds::Counts Rounds::counts() const {
-  Counts counts;
+RoundCounts Rounds::counts() const {
+  RoundCounts counts;
   for (const Seat& lane : seats_) {
     if (lane.plan.lane == Lane::kEvaluation) continue;
     counts.late += lane.owner.late();

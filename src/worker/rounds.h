@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compute/stage_compute.h"
@@ -28,8 +30,13 @@ class Rounds {
   // checked.
   Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute);
 
-  // A message about a round. Ignores one that cannot belong to this run: messages are not trusted.
+  // Why a message about a round cannot be taken; empty: it can. Messages are not trusted.
+  std::string_view check(const Message& message) const;
+  // A message that check() has passed.
   void deliver(Message message);
+  // A message that check() has not passed. A round far ahead of all others is believed once it is
+  // heard of twice: a replica that was away must catch up, and one bad number must not move it.
+  void refuse(const Message& message);
 
   // An owner's duties, which others wait for. `updates`: how many this worker has done.
   std::optional<Work> duty(int64_t updates) const;
@@ -51,6 +58,13 @@ class Rounds {
   // Appends what is to be sent. A worker's own chunk does not travel: it is delivered here.
   void finish(const Work& work, const Outcome& outcome, Outbox& outbox, std::vector<Message>& sent);
 
+  // A new table of members. In run(): forgets what will not be answered; in finish(): tells the new
+  // owners not to wait for this worker's part of rounds that it has begun.
+  void run_adoption(const ReplicaSet& members);
+  void finish_adoption(const Membership& table, std::optional<int64_t> copied_elsewhere,
+                       std::vector<Message>& sent);
+  ReplicaId evaluator() const;  // where copies for evaluation go
+
   // Whether this merge is the last of a round of gradients.
   bool completes_gradients(const Work& work) const;
 
@@ -66,24 +80,21 @@ class Rounds {
   void flush();
   std::vector<int64_t> rounds_begun() const;  // by lane, for a checkpoint
 
-  struct Counts {
-    int64_t late = 0;     // parts from others that came after their chunk was closed
-    int64_t missing = 0;  // parts that a mean had to do without
-    int64_t missed = 0;   // answers that this worker never merged
-    int64_t dropped = 0;  // rounds that a flush point cut off
-  };
-  Counts counts() const;
+  RoundCounts counts() const;
 
  private:
   struct Seat {
     LanePlan plan;
     RoundOwner owner;
     RoundMember member;
+    std::optional<std::pair<ReplicaId, int64_t>> jump =
+        {};  // heard of once: from whom, which round
   };
   const Seat* find(Lane lane) const;  // null: a lane that this run does not have
   const Seat& seat(Lane lane) const;
   Seat& seat(Lane lane);
-  bool is_of_this_mesh(const Message& message) const;
+  bool is_far_ahead(const Seat& lane, const Message& message) const;
+  int64_t rounds_max(const LanePlan& plan) const;
   void run_contribution(const Work& work, const Seat& lane, Outcome& outcome);
   void run_reduction(const Work& work, const Seat& lane, Outcome& outcome);
   void run_merge(const Work& work, const Seat& lane, Outcome& outcome);
@@ -98,6 +109,8 @@ class Rounds {
   WorkerId id_;
   const RunPlan& plan_;
   StageCompute* compute_;
+  int64_t table_ = 0;  // the number of
+  ReplicaSet members_;
   std::vector<Seat> seats_;  // the plan's lanes, then evaluation
 };
 

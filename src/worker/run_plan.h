@@ -33,6 +33,8 @@ struct RunPlan {
   std::vector<LanePlan> lanes = {};                   // main and repair: those the run has
   LanePlan evaluation = {.lane = Lane::kEvaluation};  // copies for validation
   uint64_t seed = 0;                                  // the run's; a failed check prints it
+  uint64_t run = 0;                                   // which run this is, and
+  uint64_t recipe = 0;  // a hash of its recipe: every message names both
   // Updates each replica has done; they can differ after an on_arrival run was stopped.
   std::vector<ReplicaStart> starts = {};
 

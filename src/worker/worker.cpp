@@ -15,8 +15,9 @@ Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> c
       saved_update_(plan.first_update_of(id.replica)),
       end_(std::max(plan.last_update_of(id.replica), saved_update_)),
       clip_norms_(plan.shape, id.stage),
-      evaluations_(plan.evaluation_batches, /*here=*/id.replica.value == 0),
-      rounds_(id, plan, compute_.get()) {
+      evaluations_(plan.evaluation_batches),
+      rounds_(id, plan, compute_.get()),
+      table_(plan.replicas) {
   counts_.updates = saved_update_;
   counts_.forwards = counts_.backwards = counts_.updates * plan.shape.update_every;
 }
@@ -28,47 +29,15 @@ void Worker::evaluate_first() {
   evaluations_.want_copy(counts_.updates);
 }
 
-void Worker::deliver(Message message) {
-  const CheckScope scope({id_, counts_.updates, plan_.seed});
-  switch (message.kind) {
-    case MessageKind::kActivation:
-      if (message.update > 0) requested_saves_.expect_save_at(message.update);
-      return inbox_.activations.put(message.index, std::move(message.payload));
-    case MessageKind::kGradient:
-      return inbox_.gradients.put(message.index, std::move(message.payload));
-    case MessageKind::kEvaluation:
-      return inbox_.evaluations.put({message.update, message.index}, std::move(message.payload));
-    case MessageKind::kEvaluated:
-      return evaluations_.acknowledged();
-    case MessageKind::kNorms:
-      return clip_norms_.deliver_norms(message.index, message.from.stage,
-                                       std::move(message.payload));
-    case MessageKind::kTotalNorm:
-      return clip_norms_.deliver_total(message.index, std::move(message.payload));
-    case MessageKind::kStop:  // from the driver, or from a replica that has named its last update
-      return message.from == id_ ? end_.want_stop() : end_.hear_of_stop(message.index);
-    case MessageKind::kFlushAt:
-      return end_.stop_at(message.index);
-    case MessageKind::kSave:  // likewise
-      return requested_saves_.hear(message.from == id_ ? std::nullopt
-                                                       : std::optional(message.index));
-    case MessageKind::kSaveAt:
-      return requested_saves_.save_at(message.index, message.update);
-    case MessageKind::kContribution:
-    case MessageKind::kAnswer:
-    case MessageKind::kDeadline:
-    case MessageKind::kAskAgain:
-      return rounds_.deliver(std::move(message));
-  }
-  LEEWAY_UNREACHABLE("all kinds of messages are above");
-}
-
 // The whole algorithm: first what others wait for, then what belongs to the boundary of an update,
 // then the pipeline.
 std::optional<Work> Worker::next() const {
   const CheckScope scope({id_, counts_.updates, plan_.seed});
-  if (diverged_) return std::nullopt;
+  if (over_) return std::nullopt;
+  if (next_table_) return adoption();
+  if (report_due()) return boundary(WorkKind::kReport, counts_.updates);
   if (const auto duty = rounds_.duty(counts_.updates)) return duty;
+  if (!takes_part() || has_said_done_) return std::nullopt;
   if (const Turn turn = boundary_turn(); turn.due) return turn.work;
   return pipeline_turn();
 }
@@ -119,13 +88,30 @@ std::optional<Work> Worker::pipeline_turn() const {
 }
 
 bool Worker::done() const {
-  const bool evaluated = evaluations_.empty() || end_.stop_named() || gives_up_evaluations();
+  if (!takes_part() || has_said_done_) return true;  // what was reported does not change any more
+  const bool evaluated = evaluations_.empty() || end_.stop_decided() || gives_up_evaluations();
   return trained() && !boundary_turn().due && !save_due() && evaluated;
 }
 
 // If other replicas have stopped, the copies that an evaluation waits for may never come.
-bool Worker::gives_up_evaluations() const {
-  return plan_.replicas > 1 && (end_.stop_named() || end_.stop_wanted());
+bool Worker::gives_up_evaluations() const { return plan_.replicas > 1 && end_.stop_wanted(); }
+
+// Something that others wait to hear, and that no other piece of work tells them.
+bool Worker::report_due() const {
+  if (tell_again_ || names_end_now() || give_up_wanted_ || impossible_evaluation()) return true;
+  return !told_done_ && done();
+}
+
+// Stage 0 names the end after its next update; if there is none, now.
+bool Worker::names_end_now() const {
+  return is_first() && end_.stop_wanted() && !end_.stop_decided() && trained();
+}
+
+// An evaluation that the stage before this one makes, but for which this stage has no copy.
+std::optional<int64_t> Worker::impossible_evaluation() const {
+  const auto first = inbox_.evaluations.first();
+  if (!first || !evaluations_.is_impossible(first->first)) return std::nullopt;
+  return first->first;
 }
 
 UpdateId Worker::flush() const {
@@ -172,7 +158,15 @@ Work Worker::evaluation() const {
           .delay = 0};
 }
 
+Work Worker::adoption() const {
+  Work adopt = boundary(WorkKind::kAdopt, counts_.updates);
+  adopt.index = next_table_->number();
+  adopt.replicas = next_table_->members();
+  return adopt;
+}
+
 bool Worker::can_repeat(const Work& work) const {
+  if (work.kind == WorkKind::kAdopt) return work.index > table_.number();
   if (!is_of_round(work.kind)) return pipeline_turn() == work;
   return rounds_.can_repeat(work, schedule_.update_due(counts_), at_boundary_);
 }

@@ -2,15 +2,19 @@
 // clock and owns no thread: a driver delivers what has arrived, asks what is next, lets it run, and
 // finishes it. The same worker runs on threads, in virtual time, and one day over a network.
 //
-//   deliver   may file a message                           may not decide, compute, send
+//   deliver   may check a message and file or refuse it    may not decide, compute, send
 //   next      may look, and name the one thing to do now   may not change anything
 //   run       may compute with its own tensors             may not send
 //   finish    may count, send and report                   may not compute
+//
+// Messages are all that it shares with other workers and with the coordinator. None of them is
+// trusted, and one that comes twice changes nothing.
 #pragma once
 
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/schedule.h"
@@ -19,6 +23,7 @@
 #include "worker/inbox.h"
 #include "worker/outbox.h"
 #include "worker/outcome.h"
+#include "worker/report_queue.h"
 #include "worker/requested_saves.h"
 #include "worker/rounds.h"
 #include "worker/run_plan.h"
@@ -38,10 +43,12 @@ class Worker {
   void deliver(Message message);
   std::optional<Work> next() const;
   Outcome run(const Work& work);
-  void finish(const Work& work, Outcome outcome, Outbox& outbox, Recorder& recorder);
+  void finish(const Work& named, Outcome outcome, Outbox& outbox, Journal& journal);
 
-  // Nothing is left to do in this session except to answer others until all are done.
+  // Nothing is left to do in this session except to answer others until it is over.
   bool done() const;
+  // The coordinator has said so: the driver can let go of this worker.
+  bool over() const { return over_; }
 
   // For a replay: whether this recorded work can be done now. A piece of a round only needs its
   // place in an update, and what it uses to have arrived; everything else must be what is next.
@@ -60,42 +67,65 @@ class Worker {
   const Counts& counts() const { return counts_; }
   const Schedule& schedule() const { return schedule_; }
   StageCompute* compute() const { return compute_.get(); }
-  Rounds::Counts round_counts() const { return rounds_.counts(); }
+  RoundCounts round_counts() const { return rounds_.counts(); }
+  const Membership& table() const { return table_; }
+  int64_t refused() const { return refusals_.total(); }
 
  private:
   bool is_first() const { return id_.stage.value == 0; }
   bool is_last() const { return id_.stage.value == plan_.shape.stages - 1; }
+  bool takes_part() const { return !diverged_ && table_.has(id_.replica); }
   UpdateId flush() const;
   bool flushes_here() const;
   bool trained() const { return counts_.updates == end_.last_update(); }
   bool gives_up_evaluations() const;
   bool save_due() const;
   bool evaluation_arrived() const;
+  bool report_due() const;
+  bool names_end_now() const;
+  std::optional<int64_t> impossible_evaluation() const;
+
+  // Why a message is not taken; empty: it is.
+  std::string_view check(const Message& message) const;
+  std::string_view check_sender(const Message& message) const;
+  std::string_view check_pipeline(const Message& message) const;
+  std::string_view check_evaluation(const Message& message) const;
+  void file(Message message);
+  void file_order(const Message& message);
+  void want_give_up(int64_t update);
 
   Turn boundary_turn() const;
   Work training(WorkKind kind, int64_t microbatch) const;
   Work boundary(WorkKind kind, int64_t update) const;
   Work evaluation() const;
+  Work adoption() const;
 
   void run_backward(const Work& work, Outcome& outcome);
   void run_update(const Work& work, Outcome& outcome);
   void run_save(Outcome& outcome);
   void run_evaluation(const Work& work, Outcome& outcome);
+  void run_adoption(const Work& work, Outcome& outcome);
 
+  Work without_refused(Work work, const Outcome& outcome);
   void finish_forward(const Work& work, const Outcome& outcome);
   void finish_backward(const Work& work, Outcome& outcome);
-  void finish_update(const Work& work, const Outcome& outcome, Recorder& recorder);
-  void finish_save(Outcome& outcome, Recorder& recorder);
-  void finish_evaluation(const Work& work, const Outcome& outcome, Recorder& recorder);
+  void finish_update(const Work& work, const Outcome& outcome, Journal& journal);
+  void finish_save(Outcome& outcome);
+  void finish_evaluation(const Work& work, const Outcome& outcome);
   void finish_round(const Work& work, Outcome& outcome, Outbox& outbox);
+  void finish_adoption(const Work& work, Outcome& outcome);
+  void finish_report(Outbox& outbox);
   void send_norms_if_complete(Outcome& outcome);
   void stop_at_next_flush();
   void name_requested_saves();
-  int64_t next_possible_flush(std::optional<int64_t> named_elsewhere) const;
+  int64_t next_possible_flush(std::optional<int64_t> named) const;
+  void report(Report report);
+  void send_report(const ReportQueue::Numbered& numbered);
 
   Message message(MessageKind kind, int64_t to_stage, int64_t index) const;
   Message activation_message(MessageKind kind, int64_t to_stage, int64_t index,
                              const at::Tensor& payload) const;
+  Envelope envelope() const;
 
   WorkerId id_;
   const RunPlan& plan_;
@@ -114,6 +144,15 @@ class Worker {
   ClipNorms clip_norms_;
   Evaluations evaluations_;
   Rounds rounds_;
+  Membership table_;
+  std::optional<Membership> next_table_;   // delivered, not adopted yet
+  std::optional<int64_t> give_up_wanted_;  // evaluations up to this update
+  ReportQueue reports_;
+  bool told_done_ = false;      // since it was last reminded
+  bool has_said_done_ = false;  // ever
+  bool tell_again_ = false;
+  bool over_ = false;
+  RefusedMessages refusals_;
   std::vector<Message> outgoing_;  // from the work that is being finished
 };
 

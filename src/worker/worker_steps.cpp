@@ -30,6 +30,12 @@ Outcome Worker::run(const Work& work) {
     case WorkKind::kEvaluate:
       run_evaluation(work, outcome);
       break;
+    case WorkKind::kAdopt:
+      run_adoption(work, outcome);
+      break;
+    case WorkKind::kReport:
+      if (give_up_wanted_) compute_->forget_evaluations(*give_up_wanted_);
+      break;
     case WorkKind::kContribute:
     case WorkKind::kReduce:
     case WorkKind::kMerge:
@@ -73,8 +79,9 @@ void Worker::run_evaluation(const Work& work, Outcome& outcome) {
   if (is_last()) outcome.evaluation = evaluation;
 }
 
-void Worker::finish(const Work& work, Outcome outcome, Outbox& outbox, Recorder& recorder) {
+void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal& journal) {
   const CheckScope scope({id_, counts_.updates, plan_.seed});
+  const Work work = without_refused(named, outcome);
   switch (work.kind) {
     case WorkKind::kForward:
       finish_forward(work, outcome);
@@ -83,13 +90,19 @@ void Worker::finish(const Work& work, Outcome outcome, Outbox& outbox, Recorder&
       finish_backward(work, outcome);
       break;
     case WorkKind::kUpdate:
-      finish_update(work, outcome, recorder);
+      finish_update(work, outcome, journal);
       break;
     case WorkKind::kSave:
-      finish_save(outcome, recorder);
+      finish_save(outcome);
       break;
     case WorkKind::kEvaluate:
-      finish_evaluation(work, outcome, recorder);
+      finish_evaluation(work, outcome);
+      break;
+    case WorkKind::kAdopt:
+      finish_adoption(work, outcome);
+      break;
+    case WorkKind::kReport:
+      finish_report(outbox);
       break;
     case WorkKind::kContribute:
     case WorkKind::kReduce:
@@ -106,10 +119,27 @@ void Worker::finish(const Work& work, Outcome outcome, Outbox& outbox, Recorder&
                        .bytes_sent = 0,
                        .norms = outcome.round_norms};
   for (const Message& message : outgoing_) record.bytes_sent += message.payload_bytes;
-  if (work.kind != WorkKind::kAwait) recorder.worked(record);
+  const bool logged = work.kind != WorkKind::kAwait && work.kind != WorkKind::kReport;
+  if (logged) journal.worked(record);
+  for (const RefusedMessage& refusal : refusals_.take(id_)) journal.refused(refusal);
   outcome = {};  // a tensor that was sent belongs to its receiver alone
-  for (Message& message : outgoing_) outbox.send(std::move(message));
+  for (Message& message : outgoing_) {
+    message.envelope = envelope();
+    outbox.send(std::move(message));
+  }
   outgoing_.clear();
+}
+
+// A mean leaves out parts with values that are not finite, and the log says whose they were.
+Work Worker::without_refused(Work work, const Outcome& outcome) {
+  for (const ReplicaId replica : outcome.refused.members()) {
+    work.replicas.remove(replica);
+    refusals_.add({.kind = MessageKind::kContribution,
+                   .from = {.replica = replica, .stage = id_.stage},
+                   .to = id_},
+                  "a part with values that are not finite");
+  }
+  return work;
 }
 
 void Worker::finish_forward(const Work& work, const Outcome& outcome) {
@@ -153,7 +183,7 @@ void Worker::send_norms_if_complete(Outcome& outcome) {
   outgoing_.push_back(std::move(norms));
 }
 
-void Worker::finish_update(const Work& work, const Outcome& outcome, Recorder& recorder) {
+void Worker::finish_update(const Work& work, const Outcome& outcome, Journal& journal) {
   LEEWAY_CHECK(work.update == counts_.updates + 1, "updates go in order");
   LEEWAY_CHECK(schedule_.update_due(counts_), "an update follows its last backward");
   if (clip_norms_.shared() && is_first()) {
@@ -164,88 +194,27 @@ void Worker::finish_update(const Work& work, const Outcome& outcome, Recorder& r
     }
   }
   clip_norms_.updated(work.update);
-  if (outcome.update) {
-    diverged_ = !outcome.update->applied;
-    recorder.updated(*outcome.update);
-    if (outcome.prediction) recorder.predicted(*outcome.prediction);
-    if (diverged_) return;
-  }
+  report(UpdateDone{.update = work.update, .stage = outcome.update});
+  diverged_ = outcome.update && !outcome.update->applied;
+  if (outcome.prediction) journal.predicted(*outcome.prediction);
+  if (diverged_) return;
   ++counts_.updates;
   at_boundary_ = true;
   if (plan_.evaluates(counts_.updates)) evaluations_.want_copy(counts_.updates);
   if (!is_first()) return;
-  if (end_.stop_wanted() && !end_.stop_named()) stop_at_next_flush();
+  if (end_.stop_wanted() && !end_.stop_decided()) stop_at_next_flush();
   name_requested_saves();
 }
 
-void Worker::finish_save(Outcome& outcome, Recorder& recorder) {
+void Worker::finish_save(Outcome& outcome) {
   LEEWAY_CHECK(counts_.in_flight() == 0, "a checkpoint is a flush point");
   saved_update_ = counts_.updates;
   rounds_.flush();
   at_boundary_ = false;  // no merge may change the weights after they are saved
-  if (outcome.state) recorder.saved(std::move(*outcome.state));
+  if (outcome.state) report(std::move(*outcome.state));
 }
 
-// The first update that includes every microbatch in flight. Replicas that wait for each other must
-// flush together: the first to hear of a request names an update that none can have passed, as far
-// ahead as rounds let them be apart. Otherwise each replica flushes where it can.
-int64_t Worker::next_possible_flush(std::optional<int64_t> named_elsewhere) const {
-  const int64_t every = schedule_.update_every();
-  int64_t last = (counts_.forwards + every - 1) / every;
-  std::optional<int64_t> apart;
-  for (const LanePlan& lane : plan_.lanes) {
-    if (!lane.lag) continue;
-    apart = std::min(apart.value_or(plan_.run_updates), *lane.lag + lane.interval);
-  }
-  if (apart) {
-    const int64_t none_passed = counts_.updates + *apart + schedule_.delay_max() + 2;
-    last = std::max(last, named_elsewhere.value_or(none_passed));
-  }
-  return last;
-}
-
-void Worker::stop_at_next_flush() {
-  end_.stop_at(next_possible_flush(end_.named_elsewhere()));
-  if (plan_.replicas > 1 && !end_.named_elsewhere()) {
-    // To all stages: one that is trained and waits for copies would not hear of it otherwise.
-    for (int64_t i = 0; i < plan_.replicas * plan_.shape.stages; ++i) {
-      const int64_t replica = i / plan_.shape.stages;
-      if (replica == id_.replica.value) continue;
-      Message stop = message(MessageKind::kStop, i % plan_.shape.stages, end_.last_update());
-      stop.to.replica = {replica};
-      outgoing_.push_back(std::move(stop));
-    }
-  }
-  for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
-    outgoing_.push_back(message(MessageKind::kFlushAt, stage, end_.last_update()));
-  }
-}
-
-// A save that the plan or the end of the session makes anyway needs no flush point of its own.
-void Worker::name_requested_saves() {
-  for (const RequestedSaves::Request& named : requested_saves_.take_requests()) {
-    if (!plan_.saves) continue;
-    const int64_t update = std::min(next_possible_flush(named), end_.last_update());
-    const int64_t checkpoint = named.value_or(update);
-    if (plan_.checkpoints(update)) continue;  // of all replicas
-    if (update < end_.last_update()) {
-      requested_saves_.save_at(update, checkpoint);
-      for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
-        Message save = message(MessageKind::kSaveAt, stage, update);
-        save.update = checkpoint;
-        outgoing_.push_back(std::move(save));
-      }
-    }
-    for (int64_t replica = 0; replica < plan_.replicas && !named; ++replica) {
-      if (replica == id_.replica.value) continue;
-      Message save = message(MessageKind::kSave, 0, checkpoint);
-      save.to.replica = {replica};
-      outgoing_.push_back(std::move(save));
-    }
-  }
-}
-
-void Worker::finish_evaluation(const Work& work, const Outcome& outcome, Recorder& recorder) {
+void Worker::finish_evaluation(const Work& work, const Outcome& outcome) {
   inbox_.evaluations.drop({work.update, work.index});
   if (!is_last()) {
     Message activation = activation_message(MessageKind::kEvaluation, id_.stage.value + 1,
@@ -253,12 +222,12 @@ void Worker::finish_evaluation(const Work& work, const Outcome& outcome, Recorde
     activation.update = work.update;
     outgoing_.push_back(std::move(activation));
   } else if (!is_first()) {
-    outgoing_.push_back(message(MessageKind::kEvaluated, 0, work.index));
+    Message evaluated = message(MessageKind::kEvaluated, 0, work.index);
+    evaluated.update = work.update;
+    outgoing_.push_back(std::move(evaluated));
   }
-  evaluations_.evaluated();
-  if (is_first() && is_last()) evaluations_.acknowledged();
-  if (is_first() && end_.stop_wanted() && !end_.stop_named() && trained()) stop_at_next_flush();
-  if (outcome.evaluation) recorder.evaluated(*outcome.evaluation);
+  evaluations_.evaluated(/*awaited=*/is_first() && !is_last());
+  if (outcome.evaluation) report(*outcome.evaluation);
 }
 
 void Worker::finish_round(const Work& work, Outcome& outcome, Outbox& outbox) {
@@ -266,7 +235,7 @@ void Worker::finish_round(const Work& work, Outcome& outcome, Outbox& outbox) {
   if (work.kind == WorkKind::kMerge) send_norms_if_complete(outcome);
   if (work.lane != Lane::kEvaluation) return;
   if (work.kind == WorkKind::kContribute) {
-    evaluations_.copied();
+    evaluations_.copied(/*here=*/rounds_.evaluator() == id_.replica);
     at_boundary_ = false;  // no merge may come between the copy and the next forward
   }
   if (work.kind == WorkKind::kReduce) evaluations_.averaged(work.index);

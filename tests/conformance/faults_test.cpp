@@ -57,8 +57,6 @@ class Watcher final : public Recorder {
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
   void saved(StageState) override {}
-  bool abandoned() const override { return false; }
-  bool stop_wanted() const override { return false; }
 
   double spread = 0;
   int64_t repeats = 0;

@@ -18,13 +18,15 @@ namespace {
 
 class StateRecorder final : public Recorder {
  public:
-  void worked(const WorkRecord& record) override { records.push_back(record); }
+  void begun(const AskRun& ask) override { ask_ = ask; }
+  void worked(const WorkRecord& record) override {
+    records.push_back(record);
+    if (records.size() == stop_after) ask_(Ask::kStop);
+  }
   void updated(const StageUpdate&) override {}
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
   void saved(StageState state) override { states.push_back(std::move(state)); }
-  bool abandoned() const override { return false; }
-  bool stop_wanted() const override { return records.size() >= stop_after; }
 
   std::vector<StageState> states_at(int64_t update) const {
     std::vector<StageState> found;
@@ -39,6 +41,9 @@ class StateRecorder final : public Recorder {
   std::vector<WorkRecord> records;
   std::vector<StageState> states;
   size_t stop_after = SIZE_MAX;
+
+ private:
+  AskRun ask_;
 };
 
 Recipe recipe_of(AveragingMethod method) {

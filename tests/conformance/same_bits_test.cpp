@@ -110,8 +110,6 @@ class QuietRecorder final : public Recorder {
     evaluations.push_back(evaluation.loss);
   }
   void saved(StageState) override {}
-  bool abandoned() const override { return false; }
-  bool stop_wanted() const override { return false; }
 
   Losses losses;
   std::vector<double> evaluations;

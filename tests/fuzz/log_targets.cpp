@@ -171,7 +171,7 @@ void replay_log(const Place& place, std::string_view bytes) {
   if (!sound(plan)) return;
   const Workers workers = make_workers(loaded.recipe, mesh, *plan);
   NoRecorder recorder;
-  sound(sim::replay(workers, recording->work, recorder, recording->coverage));
+  sound(sim::replay(workers, recording->work, recorder, {.coverage = recording->coverage}));
 }
 
 std::vector<std::string> states_to_resume(const Place& place) {

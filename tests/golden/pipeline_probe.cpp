@@ -97,8 +97,6 @@ class Notebook final : public Recorder {
       saved.push_back({prefix + name, buffer});
     }
   }
-  bool abandoned() const override { return !applied_; }
-  bool stop_wanted() const override { return false; }
 
   bool diverged() const { return !applied_; }
   void write(const Recipe& recipe, TensorFile& out) const {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "drivers/loop/turn.h"
 #include "worker/workers.h"
 
 namespace leeway {
@@ -22,8 +23,6 @@ class MemoryRecorder : public Recorder {
   void predicted(const Prediction& prediction) override { predictions.push_back(prediction); }
   void evaluated(const StageEvaluation& evaluation) override { evaluations.push_back(evaluation); }
   void saved(StageState state) override { states.push_back(std::move(state)); }
-  bool abandoned() const override { return false; }
-  bool stop_wanted() const override { return false; }
 
   std::vector<double> losses() const {
     std::vector<double> found;
@@ -41,17 +40,31 @@ class MemoryRecorder : public Recorder {
 };
 
 // Workers take turns; `order` picks which of the ready ones goes next. Messages arrive at once;
-// reminders only when no worker can continue without them, in the order they were requested.
+// deadlines only when no worker can continue without them, in the order they were requested.
 class HandDriver : public Outbox {
  public:
   explicit HandDriver(const Workers& workers) : workers_(workers) {}
-  void send(Message message) override { worker_at(message.to).deliver(std::move(message)); }
-  void remind(Message message, Nanos) override { reminders_.push_back(std::move(message)); }
+  void send(Message message) override {
+    if (message.to == kCoordinator) return coordinator_->deliver(std::move(message));
+    worker_at(message.to).deliver(std::move(message));
+  }
+  void remind(Message message, Nanos) override {
+    if (message.kind == MessageKind::kDeadline) reminders_.push_back(std::move(message));
+  }
+  void ask(Ask wish) {
+    coordinator_->deliver({.kind = MessageKind::kAsk,
+                           .from = kCoordinator,
+                           .to = kCoordinator,
+                           .index = static_cast<int64_t>(wish)});
+  }
 
   // False: no worker can continue, and not all are done.
   bool run(Recorder& recorder, const std::function<size_t(size_t turn, size_t ready)>& order,
            const std::function<void(const Work&)>& before_finish = {}) {
+    coordinator_.emplace(workers_.front()->plan(), recorder);
     for (size_t turn = 0;; ++turn) {
+      while (take_turn(*coordinator_, *this)) {
+      }
       std::vector<std::pair<Worker*, Work>> ready;
       for (const auto& worker : workers_) {
         if (const auto work = worker->next()) ready.emplace_back(worker.get(), *work);
@@ -86,6 +99,7 @@ class HandDriver : public Outbox {
   }
 
   const Workers& workers_;
+  std::optional<Coordinator> coordinator_;
   std::deque<Message> reminders_;
 };
 

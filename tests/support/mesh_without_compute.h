@@ -17,16 +17,19 @@ using IdleWorkers = Workers;
 // them.
 class Notebook final : public Recorder {
  public:
-  void worked(const WorkRecord& record) override { records_.push_back(record); }
+  void begun(const AskRun& ask) override { ask_ = ask; }
+  void worked(const WorkRecord& record) override {
+    records_.push_back(record);
+    if (!ask_) return;
+    const size_t count = records_.size();
+    if (count == stop_after_) ask_(Ask::kStop);
+    if (count == abandon_after_) ask_(Ask::kAbandon);
+    if (std::ranges::count(save_after_, count) > 0) ask_(Ask::kSave);
+  }
   void updated(const StageUpdate&) override {}
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
   void saved(StageState) override {}
-  bool abandoned() const override { return over(abandon_after_); }
-  bool stop_wanted() const override { return over(stop_after_); }
-  int64_t saves_wanted() const override {
-    return std::ranges::count_if(save_after_, [this](size_t records) { return over(records); });
-  }
 
   void stop_after(size_t records) { stop_after_ = records; }
   void save_after(std::vector<size_t> records) { save_after_ = std::move(records); }
@@ -49,12 +52,11 @@ class Notebook final : public Recorder {
   }
 
  private:
-  bool over(size_t records) const { return records_.size() >= records; }
-
   std::vector<WorkRecord> records_;
   size_t stop_after_ = SIZE_MAX;
   std::vector<size_t> save_after_;  // one request each
   size_t abandon_after_ = SIZE_MAX;
+  AskRun ask_;
 };
 
 // A run of `updates` updates that evaluates nothing and saves only at the end.

@@ -12,8 +12,6 @@ class NoRecorder final : public Recorder {
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
   void saved(StageState) override {}
-  bool abandoned() const override { return false; }
-  bool stop_wanted() const override { return false; }
 };
 
 }  // namespace leeway

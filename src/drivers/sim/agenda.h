@@ -11,9 +11,13 @@
 namespace leeway::sim {
 
 enum class Happening : uint32_t {
-  kFinished,  // a worker finished a piece of work; `subject`: the worker
-  kArrived,   // a message arrived; `subject`: its slot
-  kAwake,     // the pause that kept a worker from starting is over; `subject`: the worker
+  kFinished,      // a worker finished a piece of work; `subject`: the worker
+  kArrived,       // a message arrived; `subject`: its slot
+  kArrivedAgain,  // a copy of it
+  kAwake,         // the pause that kept a worker from starting is over; `subject`: the worker
+  kMissed,        // the coordinator hears that a worker is gone; `subject`: the worker
+  kCoordinatorGone,
+  kCoordinatorBack,
 };
 
 class Agenda {

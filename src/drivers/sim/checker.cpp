@@ -58,6 +58,8 @@ void Checker::use_messages(size_t worker, const Work& work) {
     case WorkKind::kMerge:
     case WorkKind::kAwait:
     case WorkKind::kRepeat:
+    case WorkKind::kAdopt:
+    case WorkKind::kReport:
       return;
   }
   LEEWAY_UNREACHABLE("all kinds of work are above");
@@ -92,6 +94,8 @@ void Checker::began(size_t worker, const Work& work, Nanos now) {
     case WorkKind::kMerge:
     case WorkKind::kAwait:
     case WorkKind::kRepeat:
+    case WorkKind::kAdopt:
+    case WorkKind::kReport:
       return;
   }
   LEEWAY_UNREACHABLE("all kinds of work are above");

@@ -42,6 +42,8 @@ Nanos StageCosts::of(WorkKind kind) const {
       return round;
     case WorkKind::kAwait:
     case WorkKind::kRepeat:
+    case WorkKind::kAdopt:
+    case WorkKind::kReport:
       return {0};
   }
   LEEWAY_UNREACHABLE("all kinds of work are above");

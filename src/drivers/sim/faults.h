@@ -1,4 +1,5 @@
-// What goes wrong in a simulation besides slowness: lost messages, and workers that leave for good.
+// What goes wrong in a simulation besides slowness: messages that are lost, doubled or overtaken,
+// and workers that leave for good.
 #pragma once
 
 #include <optional>
@@ -29,6 +30,16 @@ struct Departure {
 };
 // All stages of the replica leave at once.
 std::vector<Departure> departures_of(const Mesh& mesh, ReplicaId replica, Nanos at);
+
+// What a network does to single messages. Nothing within a replica is ever lost, and messages of
+// one class on one link stay in order.
+struct MessageFaults {
+  uint64_t seed = 0;
+  double twice = 0;            // share of messages that arrive a second time, soon after
+  double lost = 0;             // share of those between replicas and with the coordinator
+  Nanos class_jitter = {};     // up to this much later than other classes on the same link
+  bool through_bytes = false;  // every message is serialized and read back
+};
 
 class Faults {
  public:

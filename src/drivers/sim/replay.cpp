@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "drivers/sim/mesh.h"
 #include "events/traffic.h"
@@ -16,8 +17,10 @@ namespace {
 // Messages arrive as soon as they are sent.
 class Hand final : public Outbox {
  public:
-  Hand(const Workers& workers, const Mesh& mesh) : workers_(workers), mesh_(mesh) {}
+  Hand(const Workers& workers, const Mesh& mesh, Recorder& recorder)
+      : workers_(workers), mesh_(mesh), recorder_(recorder) {}
   void send(Message message) override {
+    if (message.to == kCoordinator) return record(*message.report);
     Worker& to = *workers_[mesh_.index(message.to)];
     to.deliver(std::move(message));
   }
@@ -25,8 +28,15 @@ class Hand final : public Outbox {
   void remind(Message, Nanos) override {}
 
  private:
+  // The log has the coordinator's decisions: nothing is left to decide.
+  void record(const Report& report) {
+    const auto* const done = std::get_if<UpdateDone>(&report);
+    if (done != nullptr && done->stage) recorder_.updated(*done->stage);
+  }
+
   const Workers& workers_;
   const Mesh& mesh_;
+  Recorder& recorder_;
 };
 
 std::string words(const Work& work) {
@@ -43,13 +53,14 @@ Error differs(size_t at, const WorkRecord& record, const std::optional<Work>& ne
 
 class Repetition {
  public:
-  Repetition(const Workers& workers, Recorder& recorder, const LogCoverage& coverage)
+  Repetition(const Workers& workers, Recorder& recorder, const ReplayOptions& options)
       : workers_(workers),
         mesh_(mesh_of(workers)),
-        hand_(workers_, mesh_),
+        hand_(workers_, mesh_, recorder),
         recorder_(recorder),
-        coverage_(coverage) {}
+        options_(options) {}
 
+  bool goes_on() const { return !options_.stop_wanted || !options_.stop_wanted(); }
   const Mesh& mesh() const { return mesh_; }
   Worker& worker(WorkerId id) const { return *workers_[mesh_.index(id)]; }
 
@@ -61,16 +72,17 @@ class Repetition {
 
   // Does what the log lacks before this record.
   void catch_up(Worker& worker, const Work& work) {
-    const bool positioned = is_of_round(work.kind) || work.kind == WorkKind::kSave;
+    const bool positioned =
+        is_of_round(work.kind) || work.kind == WorkKind::kSave || work.kind == WorkKind::kAdopt;
     const auto there = [&] {
       return positioned ? worker.has_come_to(work) : worker.pipeline_turn() == work;
     };
-    while (!there() && !recorder_.abandoned() && do_one_missing(worker)) {
+    while (!there() && goes_on() && do_one_missing(worker)) {
     }
   }
 
   void catch_up_to_the_end(Worker& worker) {
-    while (!worker.done() && !recorder_.abandoned() && do_one_missing(worker)) {
+    while (!worker.done() && goes_on() && do_one_missing(worker)) {
     }
   }
 
@@ -86,7 +98,8 @@ class Repetition {
       next = doing->pipeline_turn();
     }
     if (!next) return false;
-    if (coverage_.has(doing->id().replica, *next, doing->counts().updates + 1)) return false;
+    if (options_.coverage.has(doing->id().replica, *next, doing->counts().updates + 1))
+      return false;
     repeat(*doing, *next, {});
     return true;
   }
@@ -95,14 +108,14 @@ class Repetition {
   Mesh mesh_;
   Hand hand_;
   Recorder& recorder_;
-  const LogCoverage& coverage_;
+  const ReplayOptions& options_;
 };
 
 }  // namespace
 
 Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Recorder& recorder,
-              const LogCoverage& coverage) {
-  Repetition again(workers, recorder, coverage);
+              const ReplayOptions& options) {
+  Repetition again(workers, recorder, options);
   for (size_t at = 0; at < recorded.size(); ++at) {
     const WorkRecord& record = recorded[at];
     // A plan without evaluations has none of these, and they change no weights.
@@ -114,17 +127,17 @@ Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, R
     }
     Worker& worker = again.worker(record.worker);
     again.catch_up(worker, record.work);
-    if (recorder.abandoned()) return {};
+    if (!again.goes_on()) return {};
     if (record.work.kind == WorkKind::kSave) {
       worker.drop_rounds();
       continue;
     }
     if (!worker.can_repeat(record.work)) return differs(at, record, worker.next());
     again.repeat(worker, record.work, record.times);
-    if (recorder.abandoned()) return {};
+    if (!again.goes_on()) return {};
   }
   for (const auto& worker : workers) again.catch_up_to_the_end(*worker);
-  if (recorder.abandoned()) return {};
+  if (!again.goes_on()) return {};
   const auto behind =
       std::find_if(workers.begin(), workers.end(), [](const auto& w) { return !w->done(); });
   if (behind == workers.end()) return {};

@@ -1,6 +1,7 @@
 // Runs a recorded run again, in the recorded order: each worker must do what it did then.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -18,9 +19,13 @@ namespace leeway::sim {
 // says that the records end before the run does. Records must be in a causal order; a driver that
 // reports a piece of work before sending its messages writes them that way.
 //
-// `coverage` says which pieces the log lacks. They are done when a record needs them and not
-// before: a worker must not run past a merge that is still to come.
+struct ReplayOptions {
+  // Which pieces the log lacks. They are done when a record needs them and not before: a worker
+  // must not run past a merge that is still to come.
+  LogCoverage coverage = {};
+  std::function<bool()> stop_wanted = {};  // asked after every piece: ends the replay
+};
 Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Recorder& recorder,
-              const LogCoverage& coverage = {});
+              const ReplayOptions& options = {});
 
 }  // namespace leeway::sim

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+#include "worker/membership.h"
+
 namespace leeway::sim {
 namespace {
 
@@ -25,6 +28,8 @@ bool ends_boundary(WorkKind kind) {
 RoundChecker::RoundChecker(const Mesh& mesh, const RunPlan& plan)
     : mesh_(mesh), plan_(plan), lanes_(plan.lanes), seats_(mesh.count()), chunks_(mesh.count()) {
   lanes_.push_back(plan.evaluation);
+  tables_[0] = Membership(plan.replicas).members();
+  for (Seat& seat : seats_) seat.members = tables_[0];
 }
 
 const LanePlan* RoundChecker::plan_of(Lane lane) const {
@@ -32,13 +37,29 @@ const LanePlan* RoundChecker::plan_of(Lane lane) const {
   return found == lanes_.end() ? nullptr : &*found;
 }
 
-RoundChecker::Chunk& RoundChecker::chunk_of(StageId stage, Lane lane, const ChunkId& id) {
-  return chunks_[static_cast<size_t>(stage.value)][static_cast<size_t>(lane)][id];
+RoundChecker::Chunk& RoundChecker::chunk_of(WorkerId owner, Lane lane, const ChunkId& id) {
+  auto& chunks = chunks_[static_cast<size_t>(owner.stage.value)][static_cast<size_t>(lane)];
+  return chunks[{id, owner.replica}];
+}
+
+// Every worker goes by the same tables, one after the other.
+void RoundChecker::adopt(size_t worker, const Work& work) {
+  Seat& seat = seats_[worker];
+  seat.members = tables_.try_emplace(work.index, work.replicas).first->second;
+  const ReplicaId own = mesh_.id(worker).replica;
+  for (const LanePlan& plan : lanes_) {
+    std::erase_if(seat.diaries[static_cast<size_t>(plan.lane)].open, [&](const ChunkId& id) {
+      const bool evaluation = plan.lane == Lane::kEvaluation;
+      return evaluation || plan.owner(id.first, id.second, seat.members) != own;
+    });
+  }
 }
 
 std::string RoundChecker::began(size_t worker, const Work& work, const Moment& moment) {
   Seat& seat = seats_[worker];
-  if (!is_duty(work.kind)) {
+  // A new table comes first: it may change what an owner waits for.
+  const bool at_once = work.kind == WorkKind::kAdopt || work.kind == WorkKind::kReport;
+  if (!is_duty(work.kind) && !at_once) {
     if (std::string wrong = duties(worker, moment.now); !wrong.empty()) return wrong;
   }
   if (seat.flushes && work.kind != WorkKind::kSave && ends_boundary(work.kind)) {
@@ -47,11 +68,12 @@ std::string RoundChecker::began(size_t worker, const Work& work, const Moment& m
   if (work.kind == WorkKind::kSave) seat.flushes = false;
   if (ends_boundary(work.kind)) seat.at_boundary = false;
   if (work.kind == WorkKind::kUpdate) seat.at_boundary = true;
+  if (work.kind == WorkKind::kAdopt) adopt(worker, work);
   if (!is_of_round(work.kind)) return "";
   const LanePlan* const plan = plan_of(work.lane);
   if (plan == nullptr) return "a round of a lane that this run does not have";
   const WorkerId id = mesh_.id(worker);
-  if (is_duty(work.kind) && plan->owner(work.index, work.chunk) != id.replica) {
+  if (is_duty(work.kind) && !may_own(*plan, id.replica, {work.index, work.chunk})) {
     return "an owner's duty, done by a worker that does not own the chunk";
   }
   switch (work.kind) {
@@ -62,13 +84,26 @@ std::string RoundChecker::began(size_t worker, const Work& work, const Moment& m
     case WorkKind::kMerge:
       return merge(worker, work, moment);
     case WorkKind::kAwait:
-      chunk_of(id.stage, work.lane, {work.index, work.chunk}).awaited_at = moment.now;
+      chunk_of(id, work.lane, {work.index, work.chunk}).awaited_at = moment.now;
       return "";
     default:
-      return chunk_of(id.stage, work.lane, {work.index, work.chunk}).mean_of
+      return chunk_of(id, work.lane, {work.index, work.chunk}).mean_of
                  ? ""
                  : "a repeat of an answer that was never given";
   }
+}
+
+const ReplicaSet& RoundChecker::sender_table(const Message& message) const {
+  const auto found = tables_.find(message.envelope.table);
+  LEEWAY_CHECK(found != tables_.end(), "a message goes by a table that its sender has adopted");
+  return found->second;
+}
+
+// By any of the tables: a worker finishes what it has begun under an earlier one.
+bool RoundChecker::may_own(const LanePlan& plan, ReplicaId replica, const ChunkId& id) const {
+  return std::ranges::any_of(tables_, [&](const auto& table) {
+    return plan.owner(id.first, id.second, table.second) == replica;
+  });
 }
 
 // An owner attends to its chunks before it starts anything else: a chunk whose first part has
@@ -80,7 +115,7 @@ std::string RoundChecker::duties(size_t worker, Nanos now) const {
     if (!plan.deadline) continue;
     const auto lane = static_cast<size_t>(plan.lane);
     for (const ChunkId& id : seats_[worker].diaries[lane].open) {
-      const Chunk& chunk = chunks_[stage][lane].at(id);
+      const Chunk& chunk = chunks_[stage][lane].at({id, mesh_.id(worker).replica});
       const bool expired = chunk.awaited_at && *chunk.awaited_at + *plan.deadline < now;
       if (chunk.awaited_at && !expired) continue;
       return fmt::format("it keeps round {} chunk {} of lane {} open; its first part came at {}",
@@ -107,8 +142,8 @@ std::string RoundChecker::contribute(size_t worker, const Work& work, const Mome
   diary.last_round = work.index;
   if (weighs) diary.sent_at[work.index] = moment.updates + (plan.gradients ? 1 : 0);
   for (int64_t chunk = 0; chunk < plan.chunks(); ++chunk) {
-    if (plan.owner(work.index, chunk) != id.replica) continue;
-    note_part(id, plan, {work.index, chunk}, weighs, moment.now);
+    if (plan.owner(work.index, chunk, seats_[worker].members) != id.replica) continue;
+    note_part(id, id.replica, plan, {work.index, chunk}, weighs, moment.now);
   }
   forget_old(id.stage, work.lane, work.index);
   while (!diary.sent_at.empty() && diary.sent_at.begin()->first < work.index - kRememberedRounds) {
@@ -121,8 +156,8 @@ std::string RoundChecker::contribute(size_t worker, const Work& work, const Mome
 void RoundChecker::forget_old(StageId stage, Lane lane, int64_t round) {
   if (lane == Lane::kEvaluation) return;
   auto& chunks = chunks_[static_cast<size_t>(stage.value)][static_cast<size_t>(lane)];
-  while (!chunks.empty() && chunks.begin()->first.first < round - kRememberedRounds) {
-    const ChunkId id = chunks.begin()->first;
+  while (!chunks.empty() && chunks.begin()->first.first.first < round - kRememberedRounds) {
+    const ChunkId id = chunks.begin()->first.first;
     for (int64_t r = 0; r < mesh_.replicas; ++r) {
       const WorkerId worker = {.replica = {r}, .stage = stage};
       Diary& diary = seats_[mesh_.index(worker)].diaries[static_cast<size_t>(lane)];
@@ -134,23 +169,30 @@ void RoundChecker::forget_old(StageId stage, Lane lane, int64_t round) {
   }
 }
 
-void RoundChecker::note_part(WorkerId from, const LanePlan& plan, const ChunkId& id, bool weighs,
-                             Nanos now) {
-  const WorkerId owner = {.replica = plan.owner(id.first, id.second), .stage = from.stage};
-  Chunk& chunk = chunk_of(from.stage, plan.lane, id);
+void RoundChecker::note_part(WorkerId from, ReplicaId owned_by, const LanePlan& plan,
+                             const ChunkId& id, bool weighs, Nanos now) {
+  const WorkerId owner = {.replica = owned_by, .stage = from.stage};
+  Chunk& chunk = chunk_of(owner, plan.lane, id);
   if (weighs) chunk.parts.add(from.replica);
   if (chunk.mean_of) return;
   Diary& diary = seats_[mesh_.index(owner)].diaries[static_cast<size_t>(plan.lane)];
   // An owner ignores parts of rounds this old.
   const bool over = plan.lane != Lane::kEvaluation && id.first <= diary.newest_mean - kFlightsMax;
   if (over && !diary.open.contains(id)) return;
+  // Nor does it keep one that it does not own any more, by its own table.
+  const ReplicaSet& members = seats_[mesh_.index(owner)].members;
+  const bool changed = members != tables_.at(0);
+  if (changed &&
+      (plan.lane == Lane::kEvaluation || plan.owner(id.first, id.second, members) != owned_by)) {
+    return;
+  }
   if (diary.open.insert(id).second) chunk.first_part_at = now;
 }
 
 std::string RoundChecker::reduce(size_t worker, const Work& work) {
   const WorkerId id = mesh_.id(worker);
   const ChunkId which = {work.index, work.chunk};
-  Chunk& chunk = chunk_of(id.stage, work.lane, which);
+  Chunk& chunk = chunk_of(id, work.lane, which);
   if (chunk.mean_of) return "a chunk has one answer";
   for (const ReplicaId replica : work.replicas.members()) {
     if (!chunk.parts.contains(replica)) return "a mean of a part that has not arrived";
@@ -200,18 +242,20 @@ std::string RoundChecker::received(const Message& message, Nanos now) {
   };
   if (plan == nullptr) return where("a message of a lane that this run does not have");
   if (message.from.stage != message.to.stage) return where("a round stays within one stage");
-  const ReplicaId owner = plan->owner(message.index, message.chunk);
   if (!answer) {
+    const ReplicaId owner = plan->owner(message.index, message.chunk, sender_table(message));
     if (message.to.replica != owner) return where("a part sent to a replica that is not its owner");
     const bool weighs = !message.replicas.empty();
     if (weighs && message.replicas != ReplicaSet::of(message.from.replica)) {
       return where("in another's name");
     }
-    note_part(message.from, *plan, id, weighs, now);
+    note_part(message.from, message.to.replica, *plan, id, weighs, now);
     return "";
   }
-  if (message.from.replica != owner) return where("an answer from a replica that is not its owner");
-  const Chunk& chunk = chunk_of(message.from.stage, message.lane, id);
+  if (!may_own(*plan, message.from.replica, id)) {
+    return where("an answer from a replica that is not its owner");
+  }
+  const Chunk& chunk = chunk_of(message.from, message.lane, id);
   if (!chunk.mean_of || *chunk.mean_of != message.replicas) {
     return where("the contributors are not those of the mean");
   }

@@ -41,6 +41,8 @@ class RoundChecker {
 
  private:
   using ChunkId = std::pair<int64_t, int64_t>;  // round and chunk
+  // A chunk may have a new owner after a change of members, and each has its own answer.
+  using OwnedChunk = std::pair<ChunkId, ReplicaId>;
   struct Chunk {
     ReplicaSet parts;  // replicas whose weighted part the owner has
     Nanos first_part_at;
@@ -59,12 +61,17 @@ class RoundChecker {
   struct Seat {
     bool at_boundary = true;  // a session begins at a boundary
     bool flushes = false;     // it merged rounds before their lag, so it must save or end here
+    ReplicaSet members;       // by the table that it goes by
     std::array<Diary, kLanes> diaries;
   };
   const LanePlan* plan_of(Lane lane) const;
-  Chunk& chunk_of(StageId stage, Lane lane, const ChunkId& id);
+  const ReplicaSet& sender_table(const Message& message) const;
+  bool may_own(const LanePlan& plan, ReplicaId replica, const ChunkId& id) const;
+  Chunk& chunk_of(WorkerId owner, Lane lane, const ChunkId& id);
   void forget_old(StageId stage, Lane lane, int64_t round);
-  void note_part(WorkerId from, const LanePlan& plan, const ChunkId& id, bool weighs, Nanos now);
+  void note_part(WorkerId from, ReplicaId owner, const LanePlan& plan, const ChunkId& id,
+                 bool weighs, Nanos now);
+  void adopt(size_t worker, const Work& work);
 
   std::string contribute(size_t worker, const Work& work, const Moment& moment);
   std::string reduce(size_t worker, const Work& work);
@@ -75,8 +82,9 @@ class RoundChecker {
   Mesh mesh_;
   RunPlan plan_;
   std::vector<LanePlan> lanes_;
-  std::vector<Seat> seats_;                                           // by worker
-  std::vector<std::array<std::map<ChunkId, Chunk>, kLanes>> chunks_;  // by stage and lane
+  std::vector<Seat> seats_;                                              // by worker
+  std::vector<std::array<std::map<OwnedChunk, Chunk>, kLanes>> chunks_;  // by stage and lane
+  std::map<int64_t, ReplicaSet> tables_;                                 // members by number
 };
 
 }  // namespace leeway::sim

@@ -10,14 +10,29 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/rng.h"
+#include "drivers/loop/turn.h"
 
 namespace leeway::sim {
+namespace {
+
+bool is_reminder(MessageKind kind) {
+  return kind == MessageKind::kDeadline || kind == MessageKind::kRemind ||
+         kind == MessageKind::kTick;
+}
+
+}  // namespace
 
 Simulation::Simulation(SimulationOptions options) : options_(std::move(options)) {}
 
 Status Simulation::run(const Workers& workers, Recorder& recorder) {
   LEEWAY_CHECK(seats_.empty(), "a simulation runs once");
   prepare(workers);
+  coordinator_.emplace(seats_.front().worker->plan(), recorder);
+  recorder.begun([wishes = wishes_](Ask wish) {
+    const std::lock_guard lock(wishes->mutex);
+    wishes->wishes.push_back(wish);
+  });
   return run_until_nothing_is_left(recorder);
 }
 
@@ -43,6 +58,17 @@ void Simulation::prepare(const Workers& workers) {
     if (!options_.cores.empty()) seats_[at].host = options_.links.places.machine_of[at];
     touch(at);
   }
+  const auto later = [&](Nanos at, Happening what, size_t subject) {
+    ++reminders_;
+    agenda_.enter(at, what, subject);
+  };
+  for (const Departure& departure : options_.departures) {
+    later(departure.at + options_.notice, Happening::kMissed, mesh_.index(departure.worker));
+  }
+  for (const Window& outage : options_.coordinator_outages) {
+    later(outage.begin, Happening::kCoordinatorGone, 0);
+    later(outage.end, Happening::kCoordinatorBack, 0);
+  }
   for (const int64_t cores : options_.cores) {
     const auto all = static_cast<int64_t>(workers.size());
     hosts_.push_back({.free = cores == 0 ? all : cores, .waiting = {}});
@@ -51,9 +77,10 @@ void Simulation::prepare(const Workers& workers) {
 
 Status Simulation::run_until_nothing_is_left(Recorder& recorder) {
   while (true) {
+    coordinate();
     start_touched();
     // Deadlines that no worker waits for do not count.
-    if (agenda_.empty() || (agenda_.size() == reminders_ && all_over())) break;
+    if (agenda_.empty() || (agenda_.size() == reminders_ && all_over()) || stands_still()) break;
     LEEWAY_CHECK(agenda_.earliest() >= clock_.now(), "time never runs backwards");
     if (agenda_.earliest() == Nanos::max()) {
       return usage_error(
@@ -62,13 +89,14 @@ Status Simulation::run_until_nothing_is_left(Recorder& recorder) {
     }
     clock_.move_to(agenda_.earliest());
     while (!agenda_.empty() && agenda_.earliest() == clock_.now()) happen(agenda_.take(), recorder);
-    if (recorder.abandoned()) return {};
+    if (coordinator_ && coordinator_->abandoned() && coordinator_->over()) return {};
   }
   const std::string waiting = who_waits();
   if (!waiting.empty() && options_.may_stand_still) return Error{waiting};
   LEEWAY_CHECK(waiting.empty(), waiting);
   for (int64_t r = 0; r < mesh_.replicas; ++r) {
-    if (faults_->is_stranded({r}, clock_.now())) checker_->stranded({r});
+    const bool left = coordinator_ && !coordinator_->table().has({r});
+    if (left || faults_->is_stranded({r}, clock_.now())) checker_->stranded({r});
   }
   checker_->ended();
   return {};
@@ -121,9 +149,27 @@ void Simulation::happen(const Agenda::Entry& entry, Recorder& recorder) {
     case Happening::kFinished:
       return finish(entry.subject, recorder);
     case Happening::kArrived:
-      return arrive(entry.subject);
+      return arrive(entry.subject, /*again=*/false);
+    case Happening::kArrivedAgain:
+      return arrive(entry.subject, /*again=*/true);
     case Happening::kAwake:
       return touch(entry.subject);
+    case Happening::kMissed:
+      --reminders_;
+      missed_.push_back(entry.subject);
+      return tell_coordinator(
+          {.kind = MessageKind::kLost, .from = mesh_.id(entry.subject), .to = kCoordinator});
+    case Happening::kCoordinatorGone:
+      --reminders_;
+      coordinator_.reset();
+      return;
+    case Happening::kCoordinatorBack:
+      --reminders_;
+      coordinator_.emplace(seats_.front().worker->plan(), recorder, Coordinator::Start::kAgain);
+      for (const size_t at : missed_) {
+        tell_coordinator({.kind = MessageKind::kLost, .from = mesh_.id(at), .to = kCoordinator});
+      }
+      return;
   }
   LEEWAY_UNREACHABLE("all kinds of entries are above");
 }
@@ -133,19 +179,65 @@ void Simulation::finish(size_t at, Recorder& recorder) {
   Seat& seat = seats_[at];
   const Work work = *std::exchange(seat.work, std::nullopt);
   give_core_back(at);
-  note(at, work, seat.begin);
-  if (hears_requests(*seat.worker, work)) tell_of_requests(at, work, recorder);
+  if (work.kind != WorkKind::kReport) {
+    note(at, work, seat.begin);
+    quiet_ = 0;
+  }
   seat.outcome.times = {.begin = seat.begin, .end = clock_.now()};
   seat.worker->finish(work, std::exchange(seat.outcome, {}), *this, recorder);
   touch(at);
 }
 
 void Simulation::send(Message message) {
+  if (message.to == kCoordinator || message.from == kCoordinator) {
+    return send_control(std::move(message));
+  }
   checker_->sent(message);
   const Nanos arrival =
       links_->send(message.from, message.to, bytes_on_link(message), clock_.now());
-  if (faults_->is_lost(message.from, message.to, clock_.now())) return checker_->lost(message);
+  const bool between_replicas = message.from.replica != message.to.replica;
+  const bool lost =
+      options_.messages.lost > 0 && between_replicas && dice() < options_.messages.lost;
+  if (lost || faults_->is_lost(message.from, message.to, clock_.now())) {
+    return checker_->lost(message);
+  }
+  carry(std::move(message), arrival);
+}
+
+// The coordinator's messages are few and small: they take no time of their own.
+void Simulation::send_control(Message message) {
+  if (options_.messages.lost > 0 && dice() < options_.messages.lost) return;
+  carry(std::move(message), clock_.now());
+}
+
+void Simulation::carry(Message message, Nanos arrival) {
+  const MessageFaults& faults = options_.messages;
+  if (faults.class_jitter.count > 0) arrival = in_order(message, arrival);
+  if (faults.through_bytes) {
+    Result<Message> back = from_bytes(to_bytes(message));
+    LEEWAY_CHECK(back.ok(), "what was sent can be read");
+    message = std::move(*back);
+  }
+  if (faults.twice > 0 && dice() < faults.twice) {
+    const auto after = static_cast<int64_t>(dice() * 1e6);  // up to a millisecond
+    agenda_.enter(arrival + Nanos{after}, Happening::kArrivedAgain, messages_.put(message));
+  }
   agenda_.enter(arrival, Happening::kArrived, messages_.put(std::move(message)));
+}
+
+// Later by a random time, but never before an earlier message of its class on its link.
+Nanos Simulation::in_order(const Message& message, Nanos arrival) {
+  const double share = dice();
+  const auto later =
+      static_cast<int64_t>(share * static_cast<double>(options_.messages.class_jitter.count));
+  Nanos& last = last_arrivals_[{message.from, message.to, class_of(message.kind)}];
+  last = std::max(last, arrival + Nanos{later});
+  return last;
+}
+
+double Simulation::dice() {
+  return random_uniform({.seed = options_.messages.seed, .stream = Stream::kJitter, .name = 1},
+                        rolls_++);
 }
 
 int64_t Simulation::bytes_on_link(const Message& message) const {
@@ -170,44 +262,59 @@ void Simulation::remind(Message message, Nanos after) {
 }
 
 bool Simulation::is_over(const Seat& seat) const {
-  return seat.worker->done() || faults_->is_stranded(seat.worker->id().replica, clock_.now());
+  return seat.worker->over() || faults_->is_gone(mesh_.index(seat.worker->id()), clock_.now());
 }
 
 bool Simulation::all_over() const {
   return std::ranges::all_of(seats_, [this](const Seat& seat) { return is_over(seat); });
 }
 
-void Simulation::arrive(size_t slot) {
+void Simulation::arrive(size_t slot, bool again) {
   Message message = messages_.take(slot);
+  if (is_reminder(message.kind)) --reminders_;
+  if (class_of(message.kind) != TrafficClass::kControl) quiet_ = 0;
+  if (is_reminder(message.kind)) ++quiet_;
+  if (message.to == kCoordinator) return tell_coordinator(std::move(message));
   const size_t to = mesh_.index(message.to);
   const bool gone = faults_->is_gone(to, clock_.now());
-  if (message.kind == MessageKind::kDeadline) {
-    --reminders_;
-  } else if (gone) {
-    checker_->lost(message);
-  } else {
-    checker_->received(message, clock_.now());
+  if (class_of(message.kind) != TrafficClass::kControl && !again) {
+    gone ? checker_->lost(message) : checker_->received(message, clock_.now());
   }
   if (gone) return;
+  // Who was told that the session is over has left: a coordinator that comes later learns that.
+  if (seats_[to].worker->over() && message.kind == MessageKind::kTellAgain) {
+    return tell_coordinator({.kind = MessageKind::kLost, .from = mesh_.id(to), .to = kCoordinator});
+  }
   seats_[to].worker->deliver(std::move(message));
   touch(to);
 }
 
+void Simulation::tell_coordinator(Message message) {
+  message.to = kCoordinator;
+  if (coordinator_) coordinator_->deliver(std::move(message));
+}
+
+void Simulation::coordinate() {
+  if (!coordinator_) return;
+  {
+    const std::lock_guard lock(wishes_->mutex);
+    for (const Ask wish : std::exchange(wishes_->wishes, {})) {
+      tell_coordinator({.kind = MessageKind::kAsk,
+                        .from = kCoordinator,
+                        .to = kCoordinator,
+                        .index = static_cast<int64_t>(wish)});
+    }
+  }
+  while (take_turn(*coordinator_, *this)) {
+  }
+}
+
+// Reminders alone, over and over: nobody can go on.
+bool Simulation::stands_still() const { return quiet_ > 100 * (seats_.size() + 1); }
+
 void Simulation::touch(size_t at) {
   if (std::exchange(seats_[at].touched, true)) return;
   touched_.push_back(at);
-}
-
-// Not over a link: the request comes from the user of the simulation. One replica is told, and
-// tells the others.
-void Simulation::tell_of_requests(size_t at, const Work& work, const Recorder& recorder) {
-  Worker& worker = *seats_[at].worker;
-  if (recorder.stop_wanted() && !std::exchange(told_of_stop_, true))
-    worker.deliver({.kind = MessageKind::kStop, .from = worker.id(), .to = worker.id()});
-  if (work.kind != WorkKind::kUpdate) return;  // a replica that is trained names no save
-  const int64_t saves = recorder.saves_wanted();
-  if (std::exchange(told_of_saves_, saves) < saves)
-    worker.deliver({.kind = MessageKind::kSave, .from = worker.id(), .to = worker.id()});
 }
 
 void Simulation::note(size_t at, const Work& work, Nanos begin) {
@@ -233,8 +340,12 @@ std::string Simulation::who_waits() const {
   constexpr size_t kNamedMax = 8;
   std::string named;
   size_t waiting = 0;
+  // Those that are done wait for the others, unless all are.
+  const bool all_done = std::ranges::all_of(
+      seats_, [this](const Seat& seat) { return is_over(seat) || seat.worker->done(); });
   for (const Seat& seat : seats_) {
-    if (is_over(seat) || ++waiting > kNamedMax) continue;
+    const bool waits = !is_over(seat) && (all_done || !seat.worker->done());
+    if (!waits || ++waiting > kNamedMax) continue;
     const Counts& counts = seat.worker->counts();
     named += fmt::format("; replica {} stage {} after {} forwards, {} backwards, {} updates",
                          seat.worker->id().replica.value, seat.worker->id().stage.value,

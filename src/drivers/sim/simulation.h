@@ -8,8 +8,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "drivers/sim/agenda.h"
@@ -21,6 +24,7 @@
 #include "drivers/sim/mesh.h"
 #include "drivers/sim/message_pool.h"
 #include "drivers/sim/pauses.h"
+#include "worker/coordinator.h"
 #include "worker/driver.h"
 
 namespace leeway::sim {
@@ -39,6 +43,9 @@ struct SimulationOptions {
   std::vector<Pause> pauses = {};
   std::vector<LinkOutage> outages = {};
   std::vector<Departure> departures = {};
+  Nanos notice = {};  // from a departure until the coordinator hears of it
+  MessageFaults messages = {};
+  std::vector<Window> coordinator_outages = {};  // it is gone, and then another one takes over
   // By machine of links.places: how many workers can be busy at once; 0: all. Empty: no limits.
   std::vector<int64_t> cores = {};
   std::vector<PayloadFactors> payloads = {};  // by stage of the sender; empty: all 1
@@ -78,6 +85,11 @@ class Simulation final : public Driver, private Outbox {
    private:
     Nanos now_;
   };
+  // What the user has asked for, from any thread.
+  struct Wishes {
+    std::mutex mutex;
+    std::vector<Ask> wishes;
+  };
   // What the simulation knows about a worker.
   struct Seat {
     Worker* worker = nullptr;
@@ -98,6 +110,10 @@ class Simulation final : public Driver, private Outbox {
   void send(Message message) override;
   int64_t bytes_on_link(const Message& message) const;
   void remind(Message message, Nanos after) override;
+  void carry(Message message, Nanos arrival);
+  void send_control(Message message);
+  Nanos in_order(const Message& message, Nanos arrival);
+  double dice();
   // The worker is done, or its replica is stranded and not waited for.
   bool is_over(const Seat& seat) const;
   bool all_over() const;
@@ -109,9 +125,11 @@ class Simulation final : public Driver, private Outbox {
   void start(size_t at, const Work& work);
   void happen(const Agenda::Entry& entry, Recorder& recorder);
   void finish(size_t at, Recorder& recorder);
-  void arrive(size_t slot);
+  void arrive(size_t slot, bool again);
+  void tell_coordinator(Message message);
   void touch(size_t at);
-  void tell_of_requests(size_t at, const Work& work, const Recorder& recorder);
+  void coordinate();
+  bool stands_still() const;
   void note(size_t at, const Work& work, Nanos begin);
   std::string who_waits() const;
 
@@ -127,9 +145,13 @@ class Simulation final : public Driver, private Outbox {
   std::vector<Seat> seats_;      // by worker
   std::vector<Host> hosts_;      // by machine; empty: every worker has its own core
   std::vector<size_t> touched_;  // workers, in the order they were touched
-  size_t reminders_ = 0;         // on the agenda
-  bool told_of_stop_ = false;
-  int64_t told_of_saves_ = 0;
+  size_t reminders_ = 0;         // on the agenda: they alone keep nothing going
+  size_t quiet_ = 0;             // reminders since something else happened
+  std::optional<Coordinator> coordinator_;
+  std::shared_ptr<Wishes> wishes_ = std::make_shared<Wishes>();
+  std::vector<size_t> missed_;  // workers that the coordinator was told are gone
+  std::map<std::tuple<WorkerId, WorkerId, TrafficClass>, Nanos> last_arrivals_;
+  uint64_t rolls_ = 0;
   uint64_t digest_ = 0;
 };
 

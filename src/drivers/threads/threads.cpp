@@ -2,60 +2,18 @@
 
 #include <ATen/Parallel.h>
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
 
-#include "base/check.h"
+#include "drivers/loop/mailbox.h"
+#include "drivers/loop/turn.h"
 
 namespace leeway::threads {
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
-
-class Mailbox {
- public:
-  void put(Message message) {
-    const std::lock_guard lock(mutex_);
-    messages_.push_back(std::move(message));
-    arrived_.notify_one();
-  }
-  void put_at(SteadyClock::time_point time, Message message) {
-    const std::lock_guard lock(mutex_);
-    reminders_.emplace(time, std::move(message));
-  }
-  // Everything that has arrived or come due. With `wait`, blocks until there is at least one
-  // message or `stop` is set.
-  std::vector<Message> take(bool wait, const std::atomic<bool>& stop) {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      while (!reminders_.empty() && reminders_.begin()->first <= SteadyClock::now()) {
-        messages_.push_back(std::move(reminders_.extract(reminders_.begin()).mapped()));
-      }
-      if (!wait || stop || !messages_.empty()) return std::exchange(messages_, {});
-      if (reminders_.empty()) {
-        arrived_.wait(lock);
-      } else {
-        arrived_.wait_until(lock, reminders_.begin()->first);
-      }
-    }
-  }
-  void wake() {
-    const std::lock_guard lock(mutex_);  // no reader is between its check and its wait
-    arrived_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::vector<Message> messages_;
-  std::multimap<SteadyClock::time_point, Message> reminders_;
-};
 
 // A recorder takes one call at a time.
 class LockedRecorder final : public Recorder {
@@ -65,13 +23,21 @@ class LockedRecorder final : public Recorder {
     const std::lock_guard lock(mutex_);
     recorder_.worked(record);
   }
-  void updated(const StageUpdate& update) override {
-    const std::lock_guard lock(mutex_);
-    recorder_.updated(update);
-  }
   void predicted(const Prediction& prediction) override {
     const std::lock_guard lock(mutex_);
     recorder_.predicted(prediction);
+  }
+  void refused(const RefusedMessage& refusal) override {
+    const std::lock_guard lock(mutex_);
+    recorder_.refused(refusal);
+  }
+  void members(const Membership& table) override {
+    const std::lock_guard lock(mutex_);
+    recorder_.members(table);
+  }
+  void updated(const StageUpdate& update) override {
+    const std::lock_guard lock(mutex_);
+    recorder_.updated(update);
   }
   void evaluated(const StageEvaluation& evaluation) override {
     const std::lock_guard lock(mutex_);
@@ -81,119 +47,114 @@ class LockedRecorder final : public Recorder {
     const std::lock_guard lock(mutex_);
     recorder_.saved(std::move(state));
   }
-  bool abandoned() const override {
+  void finished(WorkerId worker, const Finished& finished) override {
     const std::lock_guard lock(mutex_);
-    return recorder_.abandoned();
-  }
-  bool stop_wanted() const override {
-    const std::lock_guard lock(mutex_);
-    return recorder_.stop_wanted();
-  }
-  int64_t saves_wanted() const override {
-    const std::lock_guard lock(mutex_);
-    return recorder_.saves_wanted();
+    recorder_.finished(worker, finished);
   }
 
  private:
   Recorder& recorder_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
 };
 
+// One thread for each worker, and one for the coordinator.
 class Session final : public Outbox {
  public:
   Session(const Workers& workers, Recorder& recorder, const Clock& clock)
-      : workers_(workers), recorder_(recorder), clock_(clock) {
-    for (const auto& worker : workers) mailboxes_[worker->id()];
-    unfinished_ = static_cast<int64_t>(workers.size());
+      : workers_(workers),
+        plan_(workers.front()->plan()),
+        recorder_(recorder),
+        clock_(clock),
+        coordinator_(plan_, recorder_) {
+    for (const auto& worker : workers) mailboxes_[worker->id()] = std::make_shared<Mailbox>();
+    mailboxes_[kCoordinator] = std::make_shared<Mailbox>();
+    // The user may ask after the end: then nobody listens.
+    recorder.begun([box = std::weak_ptr(mailboxes_[kCoordinator])](Ask wish) {
+      if (const auto open = box.lock()) open->put(asking(wish));
+    });
   }
 
-  void send(Message message) override { mailboxes_.at(message.to).put(std::move(message)); }
+  void send(Message message) override { mailboxes_.at(message.to)->put(std::move(message)); }
   void remind(Message message, Nanos after) override {
-    const auto time = SteadyClock::now() + std::chrono::nanoseconds(after.count);
-    mailboxes_.at(message.to).put_at(time, std::move(message));
+    mailboxes_.at(message.to)->put_after(after, std::move(message));
   }
 
   void run(int threads_per_worker) {
-    if (workers_.size() == 1) return work(*workers_.front());
     std::vector<std::thread> threads;
     try {
-      for (const auto& worker : workers_) {
-        threads.emplace_back([this, &worker, threads_per_worker] {
-          try {
+      threads.emplace_back([this] { guarded([this] { coordinate(); }); });
+      for (size_t i = 0; i < workers_.size() && workers_.size() > 1; ++i) {
+        threads.emplace_back([this, i, threads_per_worker] {
+          guarded([&] {
             at::set_num_threads(threads_per_worker);  // for this thread only
-            work(*worker);
-          } catch (...) {
-            fail(std::current_exception());
-          }
+            work(*workers_[i]);
+          });
         });
       }
     } catch (...) {  // the system is out of threads: those already running must end first
       fail(std::current_exception());
     }
+    // A single worker has this thread, and the numeric threads that belong to it.
+    if (workers_.size() == 1) guarded([this] { work(*workers_.front()); });
     for (std::thread& thread : threads) thread.join();
     if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
+  static Message asking(Ask wish) {
+    return {.kind = MessageKind::kAsk,
+            .from = kCoordinator,
+            .to = kCoordinator,
+            .index = static_cast<int64_t>(wish)};
+  }
+
   void work(Worker& worker) {
-    Mailbox& mailbox = mailboxes_.at(worker.id());
-    bool wait = false;
-    bool was_done = false;
-    while (!stop_) {
-      for (Message& message : mailbox.take(wait, stop_)) worker.deliver(std::move(message));
-      const std::optional<Work> next = worker.next();
-      wait = !next;
-      if (next) step(worker, *next);
-      // A worker that is done keeps serving the others until all are done.
-      if (!was_done && !next && worker.done()) {
-        was_done = true;
-        if (--unfinished_ == 0) stop();
-      }
+    Mailbox& mailbox = *mailboxes_.at(worker.id());
+    bool idle = false;
+    while (!worker.over()) {
+      for (Message& message : mailbox.take(/*wait=*/idle)) worker.deliver(std::move(message));
+      idle = !take_turn(worker, clock_, *this, recorder_);
     }
   }
 
-  void step(Worker& worker, const Work& next) {
-    const Nanos begin = clock_.now();
-    Outcome outcome = worker.run(next);
-    outcome.times = {.begin = begin, .end = clock_.now()};
-    if (hears_requests(worker, next)) tell(worker, next);
-    worker.finish(next, std::move(outcome), *this, recorder_);
-    const bool may_end = next.kind == WorkKind::kUpdate || next.kind == WorkKind::kSave;
-    if (may_end && recorder_.abandoned()) stop();
+  void coordinate() {
+    Mailbox& mailbox = *mailboxes_.at(kCoordinator);
+    bool idle = false;
+    while (!coordinator_.over()) {
+      for (Message& message : mailbox.take(/*wait=*/idle)) coordinator_.deliver(std::move(message));
+      idle = !take_turn(coordinator_, *this);
+    }
   }
 
-  // One replica is told, and tells the others.
-  void tell(Worker& worker, const Work& work) {
-    if (recorder_.stop_wanted() && !told_of_stop_.exchange(true))
-      worker.deliver({.kind = MessageKind::kStop, .from = worker.id(), .to = worker.id()});
-    const int64_t saves = recorder_.saves_wanted();
-    int64_t told = told_of_saves_;
-    if (work.kind == WorkKind::kUpdate && told < saves &&
-        told_of_saves_.compare_exchange_strong(told, saves))
-      worker.deliver({.kind = MessageKind::kSave, .from = worker.id(), .to = worker.id()});
+  template <class Action>
+  void guarded(const Action& action) {
+    try {
+      action();
+    } catch (...) {
+      fail(std::current_exception());
+    }
   }
 
-  void stop() {
-    stop_ = true;
-    for (auto& [id, mailbox] : mailboxes_) mailbox.wake();
-  }
-
+  // The coordinator may be what failed: everybody is told here.
   void fail(std::exception_ptr failure) {
     {
       const std::lock_guard lock(failure_mutex_);
       if (!failure_) failure_ = std::move(failure);
     }
-    stop();
+    send(asking(Ask::kAbandon));
+    for (const auto& worker : workers_) {
+      Message over = {.kind = MessageKind::kOver, .from = kCoordinator, .to = worker->id()};
+      over.envelope = {.run = plan_.run, .recipe = plan_.recipe};
+      send(std::move(over));
+    }
   }
 
   const Workers& workers_;
+  const RunPlan& plan_;
   LockedRecorder recorder_;
   const Clock& clock_;
-  std::map<WorkerId, Mailbox> mailboxes_;
-  std::atomic<bool> stop_ = false;
-  std::atomic<bool> told_of_stop_ = false;
-  std::atomic<int64_t> told_of_saves_ = 0;
-  std::atomic<int64_t> unfinished_ = 0;
+  Coordinator coordinator_;
+  std::map<WorkerId, std::shared_ptr<Mailbox>> mailboxes_;
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
 };

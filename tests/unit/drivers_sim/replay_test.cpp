@@ -35,7 +35,7 @@ class Replay : public testing::Test {
   }
 
   Status replayed(const std::vector<WorkRecord>& records, const LogCoverage& coverage = {}) {
-    return replay(make_mesh(again_), records, recorder_, coverage);
+    return replay(make_mesh(again_), records, recorder_, {.coverage = coverage});
   }
 
   RunPlan plan_ = plan_of({.stages = 3, .update_every = 2}, 10);
@@ -183,7 +183,8 @@ TEST_P(ReplayOfALevel, DoesWhatTheLogLacks) {
     const Logged log = logged(records_, level);
     EXPECT_EQ(log.records.size() == records_.size(), level == LogLevel::kAll);
     Notebook recorder;
-    const Status status = replay(make_mesh(plan_), log.records, recorder, log.coverage);
+    const Status status =
+        replay(make_mesh(plan_), log.records, recorder, {.coverage = log.coverage});
     ASSERT_TRUE(status.ok()) << log_level_word(level) << ": " << status.error().message;
     EXPECT_EQ(by_worker(recorder.records()), by_worker(records_)) << log_level_word(level);
   }
@@ -197,7 +198,7 @@ TEST_P(ReplayOfALevel, MissesWhatTheLevelKeeps) {
   ASSERT_NE(found, log.records.end());
   log.records.erase(found);
   Notebook recorder;
-  const Status status = replay(make_mesh(plan_), log.records, recorder, log.coverage);
+  const Status status = replay(make_mesh(plan_), log.records, recorder, {.coverage = log.coverage});
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message, HasSubstr("differs from the run"));
 }

@@ -147,7 +147,7 @@ TEST(SimulationFaults, TheRunEndsWithoutAWorkerThatIsGone) {
   Finished run(plan, options, /*replicas=*/2);
   EXPECT_TRUE(run.workers[0]->done());
   EXPECT_TRUE(run.workers[1]->done());
-  EXPECT_FALSE(run.workers[2]->done());
+  EXPECT_LT(run.workers[2]->counts().updates, 30) << "the rest of its replica cannot go on";
   for (const WorkRecord& record : run.recorder.of({{1}, {1}})) {
     EXPECT_LT(record.times.end, 10 * kMillisecond);
   }

@@ -24,7 +24,7 @@ std::vector<int64_t> updates_of(const std::optional<std::vector<StageState>>& st
 }
 
 TEST(SavedStates, ACheckpointHasEveryWorkerInOrder) {
-  SavedStates states(2, 2);
+  SavedStates states(2, Membership(2).members());
   EXPECT_FALSE(states.add(state_of(1, 1, 10, 10)));
   EXPECT_FALSE(states.add(state_of(0, 0, 10, 10)));
   EXPECT_FALSE(states.add(state_of(1, 0, 10, 10)));
@@ -35,14 +35,14 @@ TEST(SavedStates, ACheckpointHasEveryWorkerInOrder) {
 }
 
 TEST(SavedStates, AReplicaThatIsPastARequestSavesForItLater) {
-  SavedStates states(1, 2);
+  SavedStates states(1, Membership(2).members());
   EXPECT_FALSE(states.add(state_of(1, 0, 70, 70)));
   EXPECT_THAT(updates_of(states.add(state_of(0, 0, 131, 70))), ElementsAre(131, 70));
 }
 
 // The slower replica's states for scheduled checkpoints outlive a requested one that is apart.
 TEST(SavedStates, AScheduledCheckpointIsNotLostToARequestedOne) {
-  SavedStates states(1, 2);
+  SavedStates states(1, Membership(2).members());
   EXPECT_FALSE(states.add(state_of(1, 0, 180, 180)));
   EXPECT_FALSE(states.add(state_of(1, 0, 204, 204)));
   EXPECT_THAT(updates_of(states.add(state_of(0, 0, 175, 204))), ElementsAre(175, 204));
@@ -50,14 +50,14 @@ TEST(SavedStates, AScheduledCheckpointIsNotLostToARequestedOne) {
 }
 
 TEST(SavedStates, AReplicaThatHasEndedGivesItsLastState) {
-  SavedStates states(1, 2);
+  SavedStates states(1, Membership(2).members());
   EXPECT_FALSE(states.add(state_of(0, 0, 300, 300)));
   EXPECT_THAT(updates_of(states.add(state_of(1, 0, 250, 250))), ElementsAre(300, 250));
   EXPECT_THAT(updates_of(states.add(state_of(1, 0, 300, 300))), ElementsAre(300, 300));
 }
 
 TEST(SavedStates, ReplicasThatStopApartAreJoined) {
-  SavedStates states(1, 2);
+  SavedStates states(1, Membership(2).members());
   EXPECT_FALSE(states.add(state_of(1, 0, 66, 66)));
   EXPECT_THAT(updates_of(states.add(state_of(0, 0, 65, 65))), ElementsAre(65, 66));
   EXPECT_THAT(updates_of(states.add(state_of(0, 0, 80, 80))), ElementsAre(80, 66));

@@ -44,7 +44,7 @@ void close(RoundOwner& owner, const ChunkId& id) {
 
 TEST(RoundOwner, ClosesWhenAllReplicasHaveSent) {
   for (const bool on_arrival : {false, true}) {
-    RoundOwner owner(plan_of(3, on_arrival));
+    RoundOwner owner(plan_of(3, on_arrival), {0});
     for (const int64_t replica : {2, 0}) {
       owner.deliver(part(replica, {4, 1}));
       EXPECT_FALSE(owner.to_reduce().has_value());
@@ -65,14 +65,14 @@ TEST(RoundOwner, ClosesWhenAllReplicasHaveSent) {
 }
 
 TEST(RoundOwner, TheOldestGoesFirst) {
-  RoundOwner owner(plan_of(1, false));
+  RoundOwner owner(plan_of(1, false), {0});
   for (const ChunkId& id : {ChunkId{3, 0}, ChunkId{2, 1}, ChunkId{2, 0}})
     owner.deliver(part(0, id));
   EXPECT_EQ(owner.to_reduce(), (ChunkId{2, 0}));
 }
 
 TEST(RoundOwner, ClosesAtItsDeadlineWithThePartsThatArrived) {
-  RoundOwner owner(plan_of(3, true));
+  RoundOwner owner(plan_of(3, true), {0});
   EXPECT_FALSE(owner.to_await().has_value());
   owner.deliver(part(1, {0, 0}));
   ASSERT_EQ(owner.to_await(), (ChunkId{0, 0}));
@@ -93,7 +93,7 @@ TEST(RoundOwner, ClosesAtItsDeadlineWithThePartsThatArrived) {
 }
 
 TEST(RoundOwner, WithoutADeadlineItWaitsForAllReplicas) {
-  RoundOwner owner(plan_of(2, false));
+  RoundOwner owner(plan_of(2, false), {0});
   owner.deliver(part(0, {0, 0}));
   owner.deliver(part(0, {1, 0}));
   owner.deliver(part(1, {1, 0}));
@@ -103,7 +103,7 @@ TEST(RoundOwner, WithoutADeadlineItWaitsForAllReplicas) {
 
 // Links are in order: a replica that has sent a part of a later round sends none of this one.
 TEST(RoundOwner, DoesNotWaitForAReplicaThatHasMovedOn) {
-  RoundOwner owner(plan_of(3, true));
+  RoundOwner owner(plan_of(3, true), {0});
   owner.deliver(part(0, {5, 0}));
   owner.deliver(part(1, {5, 0}));
   owner.deliver(part(2, {6, 2}));
@@ -112,7 +112,7 @@ TEST(RoundOwner, DoesNotWaitForAReplicaThatHasMovedOn) {
 }
 
 TEST(RoundOwner, AFollowerIsNotWaitedForAndNotCounted) {
-  RoundOwner owner(plan_of(2, true));
+  RoundOwner owner(plan_of(2, true), {0});
   owner.deliver(weightless(1, {0, 0}));
   owner.deliver(part(0, {0, 0}));
   ASSERT_EQ(owner.to_reduce(), (ChunkId{0, 0}));
@@ -122,7 +122,7 @@ TEST(RoundOwner, AFollowerIsNotWaitedForAndNotCounted) {
 }
 
 TEST(RoundOwner, APartThatArrivesWhileTheMeanIsMadeIsLate) {
-  RoundOwner owner(plan_of(2, true));
+  RoundOwner owner(plan_of(2, true), {0});
   owner.deliver(part(0, {0, 0}));
   owner.deliver(message(MessageKind::kDeadline, 0, {0, 0}));
   const ReplicaSet mean_of = owner.contributors({0, 0});
@@ -133,7 +133,7 @@ TEST(RoundOwner, APartThatArrivesWhileTheMeanIsMadeIsLate) {
 }
 
 TEST(RoundOwner, TheSamePartTwiceCountsOnce) {
-  RoundOwner owner(plan_of(2, true));
+  RoundOwner owner(plan_of(2, true), {0});
   owner.deliver(part(0, {0, 0}));
   owner.deliver(part(0, {0, 0}));
   EXPECT_FALSE(owner.to_reduce().has_value());
@@ -143,7 +143,7 @@ TEST(RoundOwner, TheSamePartTwiceCountsOnce) {
 TEST(RoundOwner, RepeatsRecentAnswersOnRequest) {
   LanePlan plan = plan_of(1, true);
   plan.needs_every = true;
-  RoundOwner owner(plan);
+  RoundOwner owner(plan, {0});
   for (int64_t round = 0; round < 100; ++round) {
     owner.deliver(part(0, {round, 0}));
     close(owner, {round, 0});
@@ -164,7 +164,7 @@ TEST(RoundOwner, RepeatsRecentAnswersOnRequest) {
 TEST(RoundOwner, ForgetsARequestTogetherWithItsAnswer) {
   LanePlan plan = plan_of(1, true);
   plan.needs_every = true;
-  RoundOwner owner(plan);
+  RoundOwner owner(plan, {0});
   owner.deliver(part(0, {0, 0}));
   close(owner, {0, 0});
   owner.deliver(message(MessageKind::kAskAgain, 0, {0, 0}));
@@ -175,7 +175,7 @@ TEST(RoundOwner, ForgetsARequestTogetherWithItsAnswer) {
 }
 
 TEST(RoundOwner, KeepsNoPayloadOfAnswersThatAreNeverAskedForAgain) {
-  RoundOwner owner(plan_of(1, true));
+  RoundOwner owner(plan_of(1, true), {0});
   owner.deliver(part(0, {0, 0}));
   close(owner, {0, 0});
   ASSERT_NE(owner.answer({0, 0}), nullptr);
@@ -187,7 +187,7 @@ TEST(RoundOwner, KeepsNoPayloadOfAnswersThatAreNeverAskedForAgain) {
 TEST(RoundOwner, AnEvaluationThatItsOwnerReachesLateStillHappens) {
   LanePlan plan = plan_of(2, true);
   plan.lane = Lane::kEvaluation;
-  RoundOwner owner(plan);
+  RoundOwner owner(plan, {0});
   owner.deliver(part(1, {200, 0}));
   owner.deliver(message(MessageKind::kDeadline, 0, {200, 0}));
   close(owner, {200, 0});

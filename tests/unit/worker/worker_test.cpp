@@ -130,7 +130,7 @@ TEST(Worker, ARequestedSaveDrainsThePipelineOnce) {
       recorder, [](size_t, size_t) { return size_t{0}; },
       [&](const Work& work) {
         if (work.kind != WorkKind::kUpdate || work.update != 2 || std::exchange(told, true)) return;
-        workers[0]->deliver({.kind = MessageKind::kSave, .from = {}, .to = {}});
+        workers[0]->deliver({.kind = MessageKind::kNameSave, .from = kCoordinator, .to = {}});
       }));
   EXPECT_EQ(story(recorder, 0), "F0 F1 B0 U1 F2 B1 U2 B2 U3 S3 F3 F4 B3 U4 B4 U5 S5");
   EXPECT_EQ(story(recorder, 1), "F0 B0 U1 F1 B1 U2 F2 B2 U3 S3 F3 B3 U4 F4 B4 U5 S5");
@@ -147,7 +147,7 @@ TEST(Worker, AStopDrainsThePipeline) {
       recorder, [](size_t, size_t) { return size_t{0}; },
       [&](const Work& work) {
         if (told || work.kind != WorkKind::kUpdate || work.update != 5) return;
-        workers[0]->deliver({.kind = MessageKind::kStop, .from = {}, .to = {}});
+        workers[0]->deliver({.kind = MessageKind::kNameEnd, .from = kCoordinator, .to = {}});
         told = true;
       }));
   const int64_t end = workers[0]->counts().updates;
@@ -203,7 +203,7 @@ TEST(Worker, ASessionThatIsOverHasNothingToDo) {
   plan.first_update = 4;
   plan.saves = true;
   for (const auto& worker : make_workers_without_compute(plan)) {
-    EXPECT_FALSE(worker->next().has_value());
+    EXPECT_EQ(worker->next()->kind, WorkKind::kReport) << "it only says so";
     EXPECT_TRUE(worker->done()) << "its initial state is already on disk";
   }
 }

@@ -1,0 +1,53 @@
+// Where messages wait for one state machine. Threads share nothing else.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "worker/message.h"
+
+namespace leeway {
+
+class Mailbox {
+ public:
+  void put(Message message) {
+    const std::lock_guard lock(mutex_);
+    messages_.push_back(std::move(message));
+    arrived_.notify_one();
+  }
+  void put_after(Nanos time, Message message) {
+    const std::lock_guard lock(mutex_);
+    reminders_.emplace(SteadyClock::now() + std::chrono::nanoseconds(time.count),
+                       std::move(message));
+  }
+  // Everything that has arrived or come due. With `wait`, blocks until there is at least one.
+  std::vector<Message> take(bool wait) {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      while (!reminders_.empty() && reminders_.begin()->first <= SteadyClock::now()) {
+        messages_.push_back(std::move(reminders_.extract(reminders_.begin()).mapped()));
+      }
+      if (!wait || !messages_.empty()) return std::exchange(messages_, {});
+      if (reminders_.empty()) {
+        arrived_.wait(lock);
+      } else {
+        arrived_.wait_until(lock, reminders_.begin()->first);
+      }
+    }
+  }
+
+ private:
+  using SteadyClock = std::chrono::steady_clock;
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<Message> messages_;
+  std::multimap<SteadyClock::time_point, Message> reminders_;
+};
+
+}  // namespace leeway

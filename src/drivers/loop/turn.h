@@ -1,0 +1,32 @@
+// One turn of a state machine, for every driver that runs in real time: what has arrived is
+// delivered, one thing is done, and what it sends is sent.
+#pragma once
+
+#include <utility>
+
+#include "base/clock.h"
+#include "worker/coordinator.h"
+#include "worker/worker.h"
+
+namespace leeway {
+
+// False: there was nothing to do.
+inline bool take_turn(Worker& worker, const Clock& clock, Outbox& outbox, Journal& journal) {
+  const std::optional<Work> next = worker.next();
+  if (!next) return false;
+  const Nanos begin = clock.now();
+  Outcome outcome = worker.run(*next);
+  outcome.times = {.begin = begin, .end = clock.now()};
+  worker.finish(*next, std::move(outcome), outbox, journal);
+  return true;
+}
+
+inline bool take_turn(Coordinator& coordinator, Outbox& outbox) {
+  const std::optional<Coordinator::Errand> next = coordinator.next();
+  if (!next) return false;
+  coordinator.run(*next);
+  coordinator.finish(*next, outbox);
+  return true;
+}
+
+}  // namespace leeway

@@ -1,0 +1,310 @@
+#include "worker/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+
+namespace leeway {
+namespace {
+
+constexpr int64_t kHeardEvery = 16;  // updates; everything else is confirmed at once
+constexpr Nanos kAgainAfter = {1'000'000'000};
+
+// A report speaks for its sender alone.
+bool speaks_for(const Report& report, WorkerId from) {
+  if (const auto* done = std::get_if<UpdateDone>(&report)) {
+    return !done->stage || (done->stage->worker == from && done->stage->update == done->update);
+  }
+  if (const auto* evaluation = std::get_if<StageEvaluation>(&report)) {
+    return evaluation->worker == from;
+  }
+  const auto* const state = std::get_if<StageState>(&report);
+  return state == nullptr || state->worker == from;
+}
+
+bool has_diverged(const Report& report) {
+  const auto* const done = std::get_if<UpdateDone>(&report);
+  return done != nullptr && done->stage && !done->stage->applied;
+}
+
+}  // namespace
+
+Coordinator::Coordinator(const RunPlan& plan, Recorder& recorder, Start start)
+    : plan_(plan),
+      recorder_(recorder),
+      seats_(static_cast<size_t>(plan.shape.stages * plan.replicas)),
+      table_(plan.replicas),
+      learns_(start == Start::kAgain),
+      orders_due_(learns_) {
+  for (Seat& seat : seats_) seat.known = !learns_;
+}
+
+void Coordinator::deliver(Message message) {
+  if (const std::string_view reason = check(message); !reason.empty()) {
+    return refusals_.add(message, reason);
+  }
+  switch (message.kind) {
+    case MessageKind::kReport:
+      hear(message);
+      return file(message);
+    case MessageKind::kAsk: {
+      const auto ask = static_cast<Ask>(message.index);
+      if (ask == Ask::kStop) end_.wanted = true;
+      if (ask == Ask::kSave) save_.wanted = true;
+      if (ask == Ask::kAbandon) abandoned_ = true;
+      orders_due_ = true;
+      return;
+    }
+    case MessageKind::kLost:
+      seat(message.from).lost = true;
+      lost_.push_back(message.from.replica);
+      orders_due_ = true;
+      return;
+    default:  // kTick: what is not confirmed is said again
+      ticking_ = false;
+      orders_due_ = true;
+      end_.asked.reset();
+      save_.asked.reset();
+      for (Seat& seat : seats_) {
+        seat.told_table = seat.table;
+        seat.told_end = seat.told_over = seat.asked_again = false;
+      }
+      return;
+  }
+}
+
+std::string_view Coordinator::check(const Message& message) const {
+  if (message.to != kCoordinator) return "for another worker";
+  const bool from_worker =
+      message.from.replica.value >= 0 && message.from.replica.value < plan_.replicas &&
+      message.from.stage.value >= 0 && message.from.stage.value < plan_.shape.stages;
+  switch (message.kind) {
+    case MessageKind::kReport:
+      break;
+    case MessageKind::kLost:
+      return from_worker ? "" : "a worker that there is not";
+    case MessageKind::kAsk:
+      return message.index <= static_cast<int64_t>(Ask::kAbandon) ? "" : "not a wish that it knows";
+    case MessageKind::kTick:
+      return "";
+    default:
+      return "a kind that a coordinator does not take";
+  }
+  if (!from_worker) return "from a worker that there is not";
+  if (message.envelope.run != plan_.run) return "of another run";
+  if (message.envelope.recipe != plan_.recipe) return "of another recipe";
+  if (message.envelope.incarnation < table_.incarnation(message.from)) {
+    return "of an earlier incarnation";
+  }
+  if (message.envelope.epoch < table_.epoch(message.from.replica)) return "of an earlier epoch";
+  if (message.report == nullptr || !speaks_for(*message.report, message.from)) {
+    return "not its sender's report";
+  }
+  return "";
+}
+
+// What every message tells, whether its report is new or not.
+void Coordinator::hear(const Message& message) {
+  Seat& seat = this->seat(message.from);
+  seat.table = std::max(seat.table, message.envelope.table);
+  seat.ends = std::max(seat.ends, message.envelope.ends);
+  const int64_t updates = std::max(plan_.run_updates, plan_.last_update);
+  if (end_.named == 0 && message.envelope.ends > 0 && message.envelope.ends <= updates) {
+    end_.named = message.envelope.ends;  // as another coordinator was told
+    orders_due_ = true;
+  }
+  if (!over_) return;
+  seat.told_over = false;
+  orders_due_ = true;
+}
+
+// Reports of a worker are taken in order, each once.
+void Coordinator::file(const Message& message) {
+  Seat& seat = this->seat(message.from);
+  if (!std::exchange(seat.known, true) || message.update > seat.next_report) {
+    seat.next_report = message.update;  // earlier ones are recorded, or its sender has lost them
+  }
+  if (message.index < seat.next_report) return;
+  if (message.index > seat.next_report) {
+    seat.gap = orders_due_ = true;
+    return;
+  }
+  ++seat.next_report;
+  seat.gap = seat.asked_again = false;
+  filed_.push_back({message.from, message.index, message.report});
+}
+
+std::optional<Coordinator::Errand> Coordinator::next() const {
+  if (!filed_.empty()) return Errand::kRecord;
+  if (orders_due_) return Errand::kOrders;
+  return std::nullopt;
+}
+
+void Coordinator::run(Errand errand) {
+  for (const RefusedMessage& refusal : refusals_.take(kCoordinator)) recorder_.refused(refusal);
+  if (errand == Errand::kRecord) record(filed_.front());
+  for (const ReplicaId replica : std::exchange(lost_, {})) leave(replica);
+}
+
+void Coordinator::record(const Filed& filed) {
+  const Report& report = *filed.report;
+  if (has_diverged(report)) leave(filed.from.replica);
+  if (const auto* done = std::get_if<UpdateDone>(&report); done != nullptr && done->stage) {
+    recorder_.updated(*done->stage);
+  } else if (const auto* evaluation = std::get_if<StageEvaluation>(&report)) {
+    recorder_.evaluated(*evaluation);
+  } else if (const auto* state = std::get_if<StageState>(&report)) {
+    recorder_.saved(*state);
+  } else if (const auto* finished = std::get_if<Finished>(&report)) {
+    recorder_.finished(filed.from, *finished);
+  } else if (const auto* present = std::get_if<Present>(&report)) {
+    if (present->table.number() > table_.number()) adopt(present->table);
+  }
+}
+
+// The others go on; if there are none, the recorder has seen why.
+void Coordinator::leave(ReplicaId replica) {
+  if (table_.has(replica)) adopt(table_.without(replica));
+}
+
+void Coordinator::adopt(const Membership& table) {
+  table_ = table;
+  orders_due_ = true;
+  recorder_.members(table_);
+}
+
+void Coordinator::finish(Errand errand, Outbox& outbox) {
+  if (errand == Errand::kRecord) {
+    count(filed_.front(), outbox);
+    filed_.pop_front();
+  }
+  if (orders_due_) send_orders(outbox);
+}
+
+void Coordinator::count(const Filed& filed, Outbox& outbox) {
+  Seat& seat = this->seat(filed.from);
+  const Report& report = *filed.report;
+  if (const auto* done = std::get_if<UpdateDone>(&report)) {
+    seat.updates = std::max(seat.updates, done->update);
+  } else if (const auto* named = std::get_if<FlushNamed>(&report)) {
+    if (named->ends) {
+      end_.named = named->update;
+    } else {
+      save_ = {};
+      save_to_tell_ = named->update;
+      newest_save_ = std::max(newest_save_, named->update);
+    }
+    orders_due_ = true;
+  } else if (const auto* present = std::get_if<Present>(&report)) {
+    seat.updates = std::max(seat.updates, present->updates);
+    if (present->done) seat.finished = orders_due_ = true;
+  } else if (std::holds_alternative<Finished>(report)) {
+    seat.finished = orders_due_ = true;
+  }
+  const bool often = std::holds_alternative<UpdateDone>(report);
+  if (!often || filed.number % kHeardEvery == 0) {
+    send(filed.from, MessageKind::kHeard, filed.number, outbox);
+  }
+}
+
+// A replica that can still name an update.
+std::optional<ReplicaId> Coordinator::namer() const {
+  for (const ReplicaId replica : table_.members().members()) {
+    const Seat& first = seat({.replica = replica, .stage = {0}});
+    if (!first.finished && !first.lost) return replica;
+  }
+  return std::nullopt;
+}
+
+bool Coordinator::all_finished() const {
+  for (size_t at = 0; at < seats_.size(); ++at) {
+    if (table_.has(id_at(at).replica) && !seats_[at].finished) return false;
+  }
+  return true;
+}
+
+// Whether nothing has to be said again.
+bool Coordinator::all_confirmed() const {
+  if (over_) return true;  // who has not heard of it says again that it is done
+  if (end_.wanted && end_.named == 0 && namer()) return false;
+  if (save_.wanted && namer()) return false;
+  return std::ranges::all_of(seats_, [this](const Seat& seat) {
+    if (seat.lost) return true;
+    const bool heard = end_.named == 0 || seat.ends > 0 || seat.finished;
+    return seat.known && !seat.gap && seat.table == table_.number() && heard;
+  });
+}
+
+void Coordinator::send_orders(Outbox& outbox) {
+  orders_due_ = false;
+  over_ = over_ || abandoned_ || all_finished();
+  if (!over_) {
+    order_end(outbox);
+    order_save(outbox);
+  }
+  for (size_t at = 0; at < seats_.size(); ++at) {
+    if (!seats_[at].lost) tell(at, outbox);
+  }
+  if (all_confirmed() || std::exchange(ticking_, true)) return;
+  outbox.remind({.kind = MessageKind::kTick, .from = kCoordinator, .to = kCoordinator},
+                kAgainAfter);
+}
+
+// One replica names the update, so that there is one number.
+void Coordinator::order_end(Outbox& outbox) {
+  if (!end_.wanted || end_.named > 0) return;
+  const std::optional<ReplicaId> who = namer();
+  if (!who || end_.asked == who) return;
+  end_.asked = who;
+  send({.replica = *who, .stage = {0}}, MessageKind::kNameEnd, 0, outbox);
+}
+
+void Coordinator::order_save(Outbox& outbox) {
+  if (const int64_t update = std::exchange(save_to_tell_, 0); update > 0) {
+    for (const ReplicaId replica : table_.members().members()) {
+      send({.replica = replica, .stage = {0}}, MessageKind::kSaveBy, update, outbox);
+    }
+  }
+  if (!save_.wanted) return;
+  const std::optional<ReplicaId> who = namer();
+  if (!who) save_ = {};
+  if (!who || save_.asked == who) return;
+  save_.asked = who;
+  if (save_.number == 0) save_.number = 1 + std::ranges::max(seats_, {}, &Seat::updates).updates;
+  send({.replica = *who, .stage = {0}}, MessageKind::kNameSave, save_.number, outbox);
+}
+
+void Coordinator::tell(size_t at, Outbox& outbox) {
+  Seat& seat = seats_[at];
+  const WorkerId to = id_at(at);
+  if (over_) {
+    if (std::exchange(seat.told_over, true)) return;
+    return send(to, MessageKind::kOver, abandoned_ ? 1 : 0, outbox);
+  }
+  const bool unknown = learns_ && !seat.known;
+  if ((unknown || seat.gap) && !std::exchange(seat.asked_again, true)) {
+    send(to, MessageKind::kTellAgain, unknown ? 0 : seat.next_report - 1, outbox);
+  }
+  if (seat.told_table < table_.number()) {
+    seat.told_table = table_.number();
+    send(to, MessageKind::kTable, 0, outbox);
+  }
+  if (end_.named > 0 && seat.ends == 0 && !std::exchange(seat.told_end, true)) {
+    send(to, MessageKind::kEndAt, end_.named, outbox);
+  }
+}
+
+void Coordinator::send(WorkerId to, MessageKind kind, int64_t index, Outbox& outbox) const {
+  Message message = {.kind = kind, .from = kCoordinator, .to = to, .index = index};
+  message.envelope = {.run = plan_.run,
+                      .recipe = plan_.recipe,
+                      .table = table_.number(),
+                      .ends = end_.named,
+                      .saves = newest_save_};
+  if (kind == MessageKind::kTable) message.table = std::make_shared<const Membership>(table_);
+  outbox.send(std::move(message));
+}
+
+}  // namespace leeway

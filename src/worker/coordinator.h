@@ -1,0 +1,124 @@
+// The run as a whole, as the second passive state machine with four verbs. Workers report to it; it
+// alone drives the recorder, and decides who takes part, where a session stops, and when it is
+// over. Training never waits for it: workers go on without a coordinator, and one that is started
+// again learns from them where the run is.
+//
+//   deliver   may check a message and file or refuse it    may not decide, record, send
+//   next      may look, and name the one thing to do now   may not change anything
+//   run       may tell the recorder                        may not send
+//   finish    may count, decide and send orders            may not record
+//
+// Orders may be lost or come twice: they are repeated until reports show that they have arrived.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "worker/outbox.h"
+#include "worker/refused_messages.h"
+#include "worker/run_plan.h"
+
+namespace leeway {
+
+class Coordinator {
+ public:
+  enum class Start { kFresh, kAgain };  // kAgain: the run has begun under another coordinator
+
+  // Plan and recorder must outlive it.
+  Coordinator(const RunPlan& plan, Recorder& recorder, Start start = Start::kFresh);
+
+  enum class Errand {
+    kRecord,  // the oldest report that is not recorded yet
+    kOrders,  // tell workers what they do not know yet
+  };
+  void deliver(Message message);
+  std::optional<Errand> next() const;
+  void run(Errand errand);
+  void finish(Errand errand, Outbox& outbox);
+
+  // Every worker has been told that the session is over.
+  bool over() const { return over_ && !orders_due_; }
+  bool abandoned() const { return abandoned_; }
+  const Membership& table() const { return table_; }
+  int64_t refused() const { return refusals_.total(); }
+
+ private:
+  // What it knows about a worker.
+  struct Seat {
+    bool known = false;       // it has reported to this coordinator
+    int64_t next_report = 1;  // number
+    int64_t updates = 0;
+    bool finished = false;
+    bool lost = false;
+    bool gap = false;   // reports are missing
+    int64_t table = 0;  // the newest that it is known to go by
+    int64_t ends = 0;   // the stop that it is known to have heard of
+    // What it was told, though that may have been lost:
+    int64_t told_table = 0;
+    bool told_end = false;
+    bool told_over = false;
+    bool asked_again = false;
+  };
+  struct Filed {
+    WorkerId from;
+    int64_t number = 0;
+    std::shared_ptr<const Report> report;
+  };
+  // Something that stage 0 of one replica is asked to name.
+  struct Question {
+    bool wanted = false;
+    std::optional<ReplicaId> asked = {};
+    int64_t number = 0;  // the same one, however often it is asked
+    int64_t named = 0;   // 0: not yet
+  };
+
+  Seat& seat(WorkerId id) { return seats_[index(id)]; }
+  const Seat& seat(WorkerId id) const { return seats_[index(id)]; }
+  size_t index(WorkerId id) const {
+    return static_cast<size_t>(id.replica.value * plan_.shape.stages + id.stage.value);
+  }
+  WorkerId id_at(size_t at) const {
+    const auto i = static_cast<int64_t>(at);
+    return {.replica = {i / plan_.shape.stages}, .stage = {i % plan_.shape.stages}};
+  }
+  std::string_view check(const Message& message) const;
+  void file(const Message& message);
+  void hear(const Message& message);
+
+  void record(const Filed& filed);
+  void count(const Filed& filed, Outbox& outbox);
+  void leave(ReplicaId replica);
+  void adopt(const Membership& table);
+  std::optional<ReplicaId> namer() const;
+  bool all_finished() const;
+  bool all_confirmed() const;
+
+  void send_orders(Outbox& outbox);
+  void order_end(Outbox& outbox);
+  void order_save(Outbox& outbox);
+  void tell(size_t at, Outbox& outbox);
+  void send(WorkerId to, MessageKind kind, int64_t index, Outbox& outbox) const;
+
+  const RunPlan& plan_;
+  Recorder& recorder_;
+  std::vector<Seat> seats_;  // replica after replica, stage after stage
+  std::deque<Filed> filed_;
+  Membership table_;
+  Question end_;
+  Question save_;
+  int64_t newest_save_ = 0;   // update that was named for all
+  int64_t save_to_tell_ = 0;  // one that stage 0 of the others has not been told yet
+  bool learns_ = false;       // it has to ask every worker where the run is
+  bool abandoned_ = false;
+  bool over_ = false;
+  bool orders_due_ = false;
+  bool ticking_ = false;
+  std::vector<ReplicaId> lost_;  // heard from the driver, not decided yet
+  RefusedMessages refusals_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,226 @@
+#include "worker/report.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <bitset>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+namespace leeway {
+namespace {
+
+constexpr uint8_t kUndefined = 0;
+constexpr size_t kDimensionsMax = 4;
+// A worker saves a few buffers and counts a few lanes; more than this is not ours.
+constexpr uint64_t kPartsMax = 1024;
+
+struct WireType {
+  uint8_t code;
+  at::ScalarType type;
+};
+constexpr WireType kTypes[] = {
+    {1, at::kFloat}, {2, at::kDouble}, {3, at::kBFloat16}, {4, at::kLong}, {5, at::kByte}};
+
+uint8_t code_of(at::ScalarType type) {
+  for (const WireType& wire : kTypes) {
+    if (wire.type == type) return wire.code;
+  }
+  LEEWAY_UNREACHABLE("workers send only fp32, fp64, bf16, ids and bytes");
+}
+
+template <class Value>
+void put_optional(ByteWriter& to, const std::optional<Value>& value) {
+  to.put(value.has_value());
+  to.put(value.value_or(Value{}));
+}
+
+template <class Value>
+std::optional<Value> take_optional(ByteReader& from) {
+  const bool there = from.take<uint8_t>() != 0;
+  const Value value = from.take<Value>();
+  return there ? std::optional(value) : std::nullopt;
+}
+
+void put(ByteWriter& to, const StageUpdate& update) {
+  to.put(update.worker);
+  to.put(update.update);
+  to.put(update.applied);
+  to.put(update.squared_norm);
+  put_optional(to, update.total_squared_norm);
+  to.put(update.rate_factor);
+  put_optional(to, update.loss);
+}
+
+StageUpdate take_update(ByteReader& from) {
+  StageUpdate update;
+  update.worker = from.take<WorkerId>();
+  update.update = from.take<int64_t>();
+  update.applied = from.take<uint8_t>() != 0;
+  update.squared_norm = from.take<double>();
+  update.total_squared_norm = take_optional<double>(from);
+  update.rate_factor = from.take<double>();
+  update.loss = take_optional<double>(from);
+  return update;
+}
+
+void put(ByteWriter& to, const StageState& state) {
+  to.put(state.worker);
+  to.put(state.update);
+  to.put(state.checkpoint);
+  write_tensor(to, state.weights);
+  to.put(state.optimizer.updates);
+  to.put(state.optimizer.momentum_product);
+  to.put(uint64_t{state.optimizer.buffers.size()});
+  for (const auto& [name, buffer] : state.optimizer.buffers) {
+    to.put_text(name);
+    write_tensor(to, buffer);
+  }
+  to.put(uint64_t{state.rounds.size()});
+  for (const int64_t round : state.rounds) to.put(round);
+}
+
+Result<Report> take_state(ByteReader& from) {
+  StageState state;
+  state.worker = from.take<WorkerId>();
+  state.update = from.take<int64_t>();
+  state.checkpoint = from.take<int64_t>();
+  LEEWAY_ASSIGN(state.weights, read_tensor(from));
+  state.optimizer.updates = from.take<int64_t>();
+  state.optimizer.momentum_product = from.take<double>();
+  const auto buffers = from.take<uint64_t>();
+  if (buffers > kPartsMax) return Error{"a saved state has too many buffers"};
+  for (uint64_t i = 0; i < buffers; ++i) {
+    std::string name = from.take_text();
+    LEEWAY_ASSIGN(at::Tensor buffer, read_tensor(from));
+    state.optimizer.buffers.emplace_back(std::move(name), std::move(buffer));
+  }
+  const auto rounds = from.take<uint64_t>();
+  if (rounds > kPartsMax) return Error{"a saved state has too many kinds of rounds"};
+  for (uint64_t i = 0; i < rounds; ++i) state.rounds.push_back(from.take<int64_t>());
+  return Report(std::move(state));
+}
+
+struct Writer {
+  ByteWriter& to;
+  void operator()(const UpdateDone& done) const {
+    to.put(done.update);
+    to.put(done.stage.has_value());
+    if (done.stage) put(to, *done.stage);
+  }
+  void operator()(const StageState& state) const { put(to, state); }
+  void operator()(const Present& present) const {
+    to.put(present.updates);
+    to.put(present.done);
+    write_membership(to, present.table);
+  }
+  void operator()(const FlushNamed& named) const {
+    to.put(named.ends);
+    to.put(named.update);
+  }
+  void operator()(const std::monostate&) const {}
+  template <class Plain>
+  void operator()(const Plain& plain) const {
+    to.put(plain);
+  }
+};
+
+}  // namespace
+
+void write_tensor(ByteWriter& to, const at::Tensor& tensor) {
+  if (!tensor.defined()) return to.put(kUndefined);
+  const at::Tensor values = tensor.contiguous().cpu();
+  LEEWAY_CHECK(values.dim() <= static_cast<int64_t>(kDimensionsMax), "activations are 3-D");
+  to.put(code_of(values.scalar_type()));
+  to.put(static_cast<uint8_t>(values.dim()));
+  for (const int64_t size : values.sizes()) to.put(size);
+  to.put_bytes({static_cast<const std::byte*>(values.const_data_ptr()), values.nbytes()});
+}
+
+Result<at::Tensor> read_tensor(ByteReader& from) {
+  const auto code = from.take<uint8_t>();
+  if (code == kUndefined) return at::Tensor();
+  for (const WireType& wire : kTypes) {
+    if (wire.code != code) continue;
+    const auto dimensions = from.take<uint8_t>();
+    if (dimensions > kDimensionsMax) return Error{"a message has too many dimensions"};
+    std::vector<int64_t> sizes;
+    uint64_t bytes = c10::elementSize(wire.type);
+    for (uint8_t i = 0; i < dimensions; ++i) {
+      sizes.push_back(from.take<int64_t>());
+      const auto size = static_cast<uint64_t>(sizes.back());
+      if (sizes.back() < 0 || (size > 0 && bytes > from.left() / size)) {
+        return Error{"a message's shape does not match its length"};
+      }
+      bytes *= size;
+    }
+    const std::span<const std::byte> values = from.take_bytes(bytes);
+    if (!from.ok()) return Error{"a message's shape does not match its length"};
+    const at::Tensor tensor = at::empty(sizes, wire.type);
+    if (!values.empty()) std::memcpy(tensor.mutable_data_ptr(), values.data(), values.size());
+    return tensor;
+  }
+  return Error{"a message has a payload of unknown type"};
+}
+
+void write_membership(ByteWriter& to, const Membership& table) {
+  std::array<uint64_t, ReplicaSet::kReplicasMax / 64> bits = {};
+  for (const ReplicaId replica : table.members().members()) {
+    const auto bit = static_cast<uint64_t>(replica.value);
+    bits[bit / 64] |= uint64_t{1} << (bit % 64);
+  }
+  to.put(table.number());
+  to.put(bits);
+}
+
+Membership read_membership(ByteReader& from) {
+  const auto number = from.take<int64_t>();
+  const auto bits = from.take<std::array<uint64_t, ReplicaSet::kReplicasMax / 64>>();
+  ReplicaSet members;
+  for (int64_t r = 0; r < ReplicaSet::kReplicasMax; ++r) {
+    const auto bit = static_cast<uint64_t>(r);
+    if ((bits[bit / 64] >> (bit % 64) & 1) != 0) members.add({r});
+  }
+  return {number, members};
+}
+
+void write_report(ByteWriter& to, const Report& report) {
+  to.put(static_cast<uint8_t>(report.index()));
+  std::visit(Writer{to}, report);
+}
+
+Result<Report> read_report(ByteReader& from) {
+  switch (from.take<uint8_t>()) {
+    case 0: {
+      UpdateDone done = {.update = from.take<int64_t>()};
+      if (from.take<uint8_t>() != 0) done.stage = take_update(from);
+      return Report(done);
+    }
+    case 1:
+      return Report(from.take<StageEvaluation>());
+    case 2:
+      return take_state(from);
+    case 3: {
+      const bool ends = from.take<uint8_t>() != 0;
+      return Report(FlushNamed{.ends = ends, .update = from.take<int64_t>()});
+    }
+    case 4:
+      return Report(from.take<Finished>());
+    case 5: {
+      Present present;
+      present.updates = from.take<int64_t>();
+      present.done = from.take<uint8_t>() != 0;
+      present.table = read_membership(from);
+      return Report(present);
+    }
+    case 6:
+      return Report(std::monostate{});
+    default:
+      return Error{"a report is of an unknown kind"};
+  }
+}
+
+}  // namespace leeway

@@ -1,0 +1,64 @@
+// What a worker tells the coordinator: plain data, numbered in the order it happened.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "compute/stage_reports.h"
+#include "worker/membership.h"
+
+namespace leeway {
+
+struct UpdateDone {
+  int64_t update = 0;                     // updates done, this one included
+  std::optional<StageUpdate> stage = {};  // none: a worker without compute
+};
+
+// Stage 0 of one replica was asked for a flush point that none can have passed.
+struct FlushNamed {
+  bool ends = false;  // the session ends there; false: a checkpoint is saved there
+  int64_t update = 0;
+};
+
+// Parts of rounds, summed over a session.
+struct RoundCounts {
+  int64_t late = 0;     // parts from others that came after their chunk was closed
+  int64_t missing = 0;  // parts that a mean had to do without
+  int64_t missed = 0;   // answers that this worker never merged
+  int64_t dropped = 0;  // rounds that a flush point cut off
+};
+
+// Nothing is left to do in this session.
+struct Finished {
+  int64_t updates = 0;
+  int64_t parameters = 0;  // of this stage
+  int64_t versions_peak = 0;
+  int64_t version_bytes = 0;
+  RoundCounts rounds = {};
+};
+
+// For a coordinator that begins in the middle of a run.
+struct Present {
+  int64_t updates = 0;
+  bool done = false;
+  Membership table;
+};
+
+// The last is what is left of a report that a newer one has replaced.
+using Report = std::variant<UpdateDone, StageEvaluation, StageState, FlushNamed, Finished, Present,
+                            std::monostate>;
+
+void write_report(ByteWriter& to, const Report& report);
+Result<Report> read_report(ByteReader& from);
+void write_membership(ByteWriter& to, const Membership& table);
+Membership read_membership(ByteReader& from);
+// A tensor with its type and shape.
+void write_tensor(ByteWriter& to, const at::Tensor& tensor);
+Result<at::Tensor> read_tensor(ByteReader& from);
+
+}  // namespace leeway

@@ -1,0 +1,68 @@
+// What a worker takes of messages about rounds.
+#include <algorithm>
+#include <cstdlib>
+
+#include "worker/rounds.h"
+
+namespace leeway {
+
+// A contribution makes at most one new round, and each replica contributes once per interval.
+int64_t Rounds::rounds_max(const LanePlan& plan) const {
+  const int64_t updates = std::max(plan_.run_updates, plan_.last_update);
+  if (plan.lane == Lane::kEvaluation) return updates + 1;
+  return plan_.replicas * (updates / plan.interval + 2);
+}
+
+bool Rounds::is_far_ahead(const Seat& lane, const Message& message) const {
+  constexpr int64_t kJumpMax = 64;
+  if (lane.plan.lane == Lane::kEvaluation) return false;
+  if (message.index <= lane.member.newest_heard() + kJumpMax) return false;
+  if (!lane.jump) return true;
+  const auto [from, round] = *lane.jump;
+  const bool same = from == message.from.replica && round == message.index;
+  return same || std::abs(round - message.index) > kJumpMax;
+}
+
+std::string_view Rounds::check(const Message& message) const {
+  const Seat* const lane = find(message.lane);
+  if (lane == nullptr) return "a kind of round that this run does not have";
+  if (message.from.stage != id_.stage) return "a round stays within one stage";
+  if (message.from.replica.value >= plan_.replicas) return "from a replica that there is not";
+  if (message.chunk >= lane->plan.chunks()) return "a chunk that there is not";
+  if (message.index >= rounds_max(lane->plan)) return "a round after the end of the run";
+  const bool mine = message.from == id_;
+  if (message.kind == MessageKind::kDeadline) return mine ? "" : "a deadline of another worker";
+  const bool part = message.kind == MessageKind::kContribution;
+  if (part && !message.replicas.empty() &&
+      message.replicas != ReplicaSet::of(message.from.replica)) {
+    return "in the name of another replica";
+  }
+  for (const ReplicaId replica : message.replicas.members()) {
+    if (replica.value >= plan_.replicas) return "a replica that there is not";
+  }
+  // Where the tables differ, the sender may be right about the owner.
+  const bool same_table = message.envelope.table == table_;
+  const ReplicaId owner = lane->plan.owner(message.index, message.chunk, members_);
+  if (part && same_table && owner != id_.replica) return "a part for another owner";
+  const bool answer = message.kind == MessageKind::kAnswer;
+  if (answer && same_table && owner != message.from.replica) return "an answer of no owner";
+  if (is_far_ahead(*lane, message)) return "a round far ahead of all others";
+  if (compute_ == nullptr) return "";
+  const bool has_payload = part ? !message.replicas.empty() : answer;
+  if (!has_payload) return "";
+  const bool fits = message.payload.defined() &&
+                    compute_->fits(message.lane, message.index, message.chunk, message.payload);
+  return fits ? "" : "a payload of another shape or type";
+}
+
+void Rounds::refuse(const Message& message) {
+  const Seat* const found = find(message.lane);
+  const bool of_replica = message.from.stage == id_.stage &&
+                          message.from.replica.value < plan_.replicas &&
+                          message.kind != MessageKind::kDeadline;
+  if (found == nullptr || !of_replica || message.index >= rounds_max(found->plan)) return;
+  if (is_far_ahead(*found, message))
+    seat(message.lane).jump = {message.from.replica, message.index};
+}
+
+}  // namespace leeway

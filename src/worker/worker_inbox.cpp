@@ -1,0 +1,205 @@
+// The worker's first verb, deliver(): what it takes of a message, and what it refuses.
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "worker/worker.h"
+
+namespace leeway {
+namespace {
+
+bool is_round(MessageKind kind) {
+  return class_of(kind) == TrafficClass::kAveraging || kind == MessageKind::kDeadline;
+}
+
+bool is_own_reminder(MessageKind kind) {
+  return kind == MessageKind::kDeadline || kind == MessageKind::kRemind;
+}
+
+bool is_order(MessageKind kind) {
+  return kind >= MessageKind::kNameEnd && kind <= MessageKind::kOver;
+}
+
+}  // namespace
+
+void Worker::deliver(Message message) {
+  const CheckScope scope({id_, counts_.updates, plan_.seed});
+  if (const std::string_view reason = check(message); !reason.empty()) {
+    if (is_round(message.kind)) rounds_.refuse(message);
+    return refusals_.add(message, reason);
+  }
+  if (message.envelope.ends > 0) end_.hear_of_stop(message.envelope.ends);
+  if (message.envelope.saves > 0 && is_first()) requested_saves_.hear(message.envelope.saves);
+  file(std::move(message));
+}
+
+std::string_view Worker::check(const Message& message) const {
+  if (message.to != id_) return "for another worker";
+  if (is_own_reminder(message.kind)) {
+    if (message.from != id_) return "a reminder of another worker";
+    return message.kind == MessageKind::kDeadline ? rounds_.check(message) : "";
+  }
+  const Envelope& envelope = message.envelope;
+  if (envelope.run != plan_.run) return "of another run";
+  if (envelope.recipe != plan_.recipe) return "of another recipe";
+  const int64_t updates = std::max(plan_.run_updates, plan_.last_update);
+  if (envelope.ends > updates || envelope.saves > updates) return "an update after the end";
+  if (is_order(message.kind)) {
+    if (message.from != kCoordinator) return "an order of a worker";
+    const bool has_table = message.table != nullptr && message.table->number() > 0;
+    return message.kind == MessageKind::kTable && !has_table ? "a table that is none" : "";
+  }
+  if (const std::string_view reason = check_sender(message); !reason.empty()) return reason;
+  if (is_round(message.kind)) return rounds_.check(message);
+  const bool evaluates =
+      message.kind >= MessageKind::kEvaluation && message.kind <= MessageKind::kGaveUp;
+  return evaluates ? check_evaluation(message) : check_pipeline(message);
+}
+
+std::string_view Worker::check_sender(const Message& message) const {
+  const WorkerId from = message.from;
+  if (from == kCoordinator || class_of(message.kind) == TrafficClass::kControl) {
+    return "a kind that a worker does not take";
+  }
+  if (from.replica.value >= plan_.replicas || from.stage.value >= plan_.shape.stages) {
+    return "from a worker that there is not";
+  }
+  if (message.envelope.incarnation < table_.incarnation(from)) return "of an earlier incarnation";
+  if (message.envelope.epoch < table_.epoch(from.replica)) return "of an earlier epoch";
+  if (is_round(message.kind)) return from == id_ ? "from this worker itself" : "";
+  if (from.replica != id_.replica) return "from another replica";
+  const int64_t stage = from.stage.value;
+  const int64_t own = id_.stage.value;
+  switch (message.kind) {
+    case MessageKind::kActivation:
+    case MessageKind::kEvaluation:
+      return stage == own - 1 ? "" : "not from the stage before";
+    case MessageKind::kGradient:
+      return stage == own + 1 ? "" : "not from the stage after";
+    case MessageKind::kNorms:
+    case MessageKind::kGaveUp:
+      return is_first() && stage > 0 ? "" : "not for this stage";
+    case MessageKind::kEvaluated:
+      return is_first() && stage == plan_.shape.stages - 1 && stage > 0 ? "" : "not for this stage";
+    default:  // kTotalNorm, kFlushAt, kSaveAt
+      return stage == 0 && own > 0 ? "" : "not from stage 0";
+  }
+}
+
+// A stage can only be as far ahead as its schedule allows, so that inboxes are bounded.
+std::string_view Worker::check_pipeline(const Message& message) const {
+  constexpr std::string_view kEarly = "too far ahead";
+  const int64_t next_update = counts_.updates + 1;
+  switch (message.kind) {
+    case MessageKind::kActivation: {
+      const Schedule before(plan_.shape, {id_.stage.value - 1});
+      if (message.index > counts_.backwards + before.warmup()) return kEarly;
+      break;
+    }
+    case MessageKind::kGradient:
+      if (message.index >= counts_.forwards) return kEarly;
+      break;
+    case MessageKind::kNorms:
+    case MessageKind::kTotalNorm: {
+      if (!clip_norms_.shared()) return "norms are not shared in this schedule";
+      if (message.index > next_update) return kEarly;
+      const bool norms = message.payload.defined() && message.payload.scalar_type() == at::kDouble;
+      return compute_ == nullptr || norms ? "" : "a payload of another shape or type";
+    }
+    default:  // kFlushAt, kSaveAt
+      return message.index <= std::max(plan_.run_updates, plan_.last_update) ? "" : "after the end";
+  }
+  const bool fits = compute_ == nullptr || compute_->fits_activation(message.payload, true);
+  return fits ? "" : "a payload of another shape or type";
+}
+
+std::string_view Worker::check_evaluation(const Message& message) const {
+  if (message.kind == MessageKind::kGaveUp)
+    return message.index <= counts_.updates + 1 ? "" : "too far ahead";
+  if (message.update > counts_.updates + 1) return "too far ahead";
+  if (message.index > plan_.evaluation_batches) return "a batch that there is not";
+  if (message.kind == MessageKind::kEvaluated) return "";
+  const auto in_flight_max = static_cast<size_t>(2 * plan_.shape.stages + 4);
+  if (inbox_.evaluations.size() > in_flight_max) return "more than can be in flight";
+  const bool marker = message.index == plan_.evaluation_batches;
+  const bool fits =
+      marker || compute_ == nullptr || compute_->fits_activation(message.payload, false);
+  return fits ? "" : "a payload of another shape or type";
+}
+
+// What has been used already is a duplicate, and dropped.
+void Worker::file(Message message) {
+  switch (message.kind) {
+    case MessageKind::kActivation:
+      if (message.index < counts_.forwards) return;
+      if (message.update > 0) requested_saves_.expect_save_at(message.update);
+      return inbox_.activations.put(message.index, std::move(message.payload));
+    case MessageKind::kGradient:
+      if (message.index < counts_.backwards) return;
+      return inbox_.gradients.put(message.index, std::move(message.payload));
+    case MessageKind::kEvaluation:
+      if (message.index == plan_.evaluation_batches) return want_give_up(message.update);
+      if (evaluations_.was_evaluated(message.update, message.index)) return;
+      return inbox_.evaluations.put({message.update, message.index}, std::move(message.payload));
+    case MessageKind::kEvaluated:
+      return evaluations_.acknowledged(message.update, message.index);
+    case MessageKind::kGaveUp:
+      return want_give_up(message.index);
+    case MessageKind::kNorms:
+      if (message.index <= counts_.updates) return;
+      return clip_norms_.deliver_norms(message.index, message.from.stage,
+                                       std::move(message.payload));
+    case MessageKind::kTotalNorm:
+      if (message.index <= counts_.updates) return;
+      return clip_norms_.deliver_total(message.index, std::move(message.payload));
+    case MessageKind::kFlushAt:
+      return end_.stop_at(message.index);
+    case MessageKind::kSaveAt:
+      return requested_saves_.save_at(message.index, message.update);
+    case MessageKind::kContribution:
+    case MessageKind::kAnswer:
+    case MessageKind::kAskAgain:
+    case MessageKind::kDeadline:
+      return rounds_.deliver(std::move(message));
+    case MessageKind::kRemind:
+      told_done_ = false;
+      return;
+    default:
+      return file_order(message);
+  }
+}
+
+void Worker::file_order(const Message& message) {
+  switch (message.kind) {
+    case MessageKind::kNameEnd:
+      return end_.want_stop();
+    case MessageKind::kEndAt:
+      return end_.hear_of_stop(message.index);
+    case MessageKind::kNameSave:
+      return requested_saves_.want_name(message.index);
+    case MessageKind::kSaveBy:
+      return is_first() ? requested_saves_.hear(message.index) : void();
+    case MessageKind::kTable: {
+      const int64_t newest = next_table_ ? next_table_->number() : table_.number();
+      if (message.table->number() > newest) next_table_ = *message.table;
+      return;
+    }
+    case MessageKind::kHeard:
+      return reports_.heard(message.index);
+    case MessageKind::kTellAgain:
+      reports_.heard(message.index);
+      tell_again_ = true;
+      return;
+    case MessageKind::kOver:
+      over_ = true;
+      return;
+    default:
+      LEEWAY_UNREACHABLE("check() lets no other kind pass");
+  }
+}
+
+void Worker::want_give_up(int64_t update) {
+  give_up_wanted_ = std::max(give_up_wanted_.value_or(update), update);
+}
+
+}  // namespace leeway

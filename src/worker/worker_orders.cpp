@@ -1,0 +1,140 @@
+// How a worker carries out what the coordinator and other replicas ask for, and what it tells them:
+// stops, saves, tables of members, reports.
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "worker/worker.h"
+
+namespace leeway {
+
+// The first update that includes every microbatch in flight. Replicas that wait for each other must
+// flush together: the one that is asked names an update that none can have passed, as far ahead as
+// rounds let them be apart. Otherwise each replica flushes where it can.
+int64_t Worker::next_possible_flush(std::optional<int64_t> named) const {
+  const int64_t every = schedule_.update_every();
+  int64_t last = (counts_.forwards + every - 1) / every;
+  std::optional<int64_t> apart;
+  for (const LanePlan& lane : plan_.lanes) {
+    if (!lane.lag) continue;
+    apart = std::min(apart.value_or(plan_.run_updates), *lane.lag + lane.interval);
+  }
+  if (apart) {
+    const int64_t none_passed = counts_.updates + *apart + schedule_.delay_max() + 2;
+    last = std::max(last, named.value_or(none_passed));
+  }
+  return last;
+}
+
+void Worker::stop_at_next_flush() {
+  const bool names = !end_.named();
+  end_.stop_at(next_possible_flush(end_.named()));
+  if (names) {
+    end_.name(end_.last_update());
+    report(FlushNamed{.ends = true, .update = end_.last_update()});
+  }
+  for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
+    outgoing_.push_back(message(MessageKind::kFlushAt, stage, end_.last_update()));
+  }
+}
+
+// A save that the plan or the end of the session makes anyway needs no flush point of its own.
+void Worker::name_requested_saves() {
+  for (const RequestedSaves::Request& named : requested_saves_.take_requests()) {
+    const int64_t update = std::min(next_possible_flush(named), end_.last_update());
+    const int64_t checkpoint = named.value_or(update);
+    const bool needless = !plan_.saves || plan_.checkpoints(update);  // of all replicas
+    if (!named) {
+      report(FlushNamed{.ends = false, .update = needless ? 0 : checkpoint});
+      if (!needless) requested_saves_.name(checkpoint);
+    }
+    if (needless || update >= end_.last_update()) continue;
+    requested_saves_.save_at(update, checkpoint);
+    for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
+      Message save = message(MessageKind::kSaveAt, stage, update);
+      save.update = checkpoint;
+      outgoing_.push_back(std::move(save));
+    }
+  }
+}
+
+void Worker::run_adoption(const Work& work, Outcome& outcome) {
+  rounds_.run_adoption(work.replicas);
+  // Gradients that will not be averaged any more count as they are.
+  if (clip_norms_.shared() && schedule_.update_due(counts_)) {
+    outcome.clip_norms = compute_->gradient_norms();
+  }
+}
+
+void Worker::finish_adoption(const Work& work, Outcome& outcome) {
+  LEEWAY_CHECK(work.index > table_.number(), "tables ascend");
+  const ReplicaId evaluator = rounds_.evaluator();
+  const bool averages_gradients = schedule_.update_due(counts_) && boundary_turn().due;
+  table_ = Membership(work.index, work.replicas);
+  if (next_table_ && next_table_->number() <= table_.number()) next_table_.reset();
+  const std::optional<int64_t> elsewhere = evaluations_.newest_elsewhere();
+  rounds_.finish_adoption(table_, elsewhere, outgoing_);
+  const bool takes_over = evaluator != id_.replica && rounds_.evaluator() == id_.replica;
+  if (is_first() && takes_over && elsewhere) want_give_up(*elsewhere);
+  if (takes_part() && averages_gradients) send_norms_if_complete(outcome);
+  report(Present{.updates = counts_.updates, .done = has_said_done_, .table = table_});
+}
+
+// Only what is unsaid: everything else is told by the piece of work that it belongs to.
+void Worker::finish_report(Outbox& outbox) {
+  if (names_end_now()) stop_at_next_flush();
+  if (const auto update = impossible_evaluation()) {
+    want_give_up(*update);
+    outgoing_.push_back(message(MessageKind::kGaveUp, 0, *update));
+  }
+  if (const auto update = std::exchange(give_up_wanted_, std::nullopt)) {
+    evaluations_.give_up(*update);
+    inbox_.evaluations.drop_before({*update + 1, 0});
+    if (!is_last()) {
+      Message given_up =
+          message(MessageKind::kEvaluation, id_.stage.value + 1, plan_.evaluation_batches);
+      given_up.update = *update;
+      outgoing_.push_back(std::move(given_up));
+    }
+  }
+  const bool done_now = !told_done_ && done();
+  if (std::exchange(tell_again_, false) || (done_now && has_said_done_)) {
+    for (const ReportQueue::Numbered& kept : reports_.kept()) send_report(kept);
+    report(Present{.updates = counts_.updates, .done = has_said_done_, .table = table_});
+  }
+  if (!done_now) return;
+  if (!std::exchange(has_said_done_, true)) {
+    Finished finished = {.updates = counts_.updates, .rounds = rounds_.counts()};
+    if (compute_ != nullptr) {
+      finished.parameters = compute_->stage().weights().numel();
+      finished.versions_peak = compute_->stage().versions_peak();
+      finished.version_bytes = compute_->stage().version_bytes();
+    }
+    report(finished);
+  }
+  told_done_ = true;
+  constexpr Nanos kAgain = {1'000'000'000};
+  outbox.remind({.kind = MessageKind::kRemind, .from = id_, .to = id_}, kAgain);
+}
+
+void Worker::report(Report report) { send_report(reports_.add(std::move(report))); }
+
+void Worker::send_report(const ReportQueue::Numbered& numbered) {
+  Message message = {.kind = MessageKind::kReport, .from = id_, .to = kCoordinator};
+  message.index = numbered.number;
+  message.update = reports_.oldest();
+  message.report = numbered.report;
+  outgoing_.push_back(std::move(message));
+}
+
+Envelope Worker::envelope() const {
+  return {.run = plan_.run,
+          .recipe = plan_.recipe,
+          .table = table_.number(),
+          .incarnation = table_.incarnation(id_),
+          .epoch = table_.epoch(id_.replica),
+          .ends = end_.named().value_or(0),
+          .saves = requested_saves_.newest_named()};
+}
+
+}  // namespace leeway

@@ -1,0 +1,199 @@
+// The coordinator by itself: what it makes of reports that come late, twice or never, and of
+// replicas that leave.
+#include "worker/coordinator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "../../support/mesh_without_compute.h"
+#include "drivers/loop/turn.h"
+
+namespace leeway {
+namespace {
+
+using testing::ElementsAre;
+
+class Diary final : public Recorder {
+ public:
+  void worked(const WorkRecord&) override {}
+  void predicted(const Prediction&) override {}
+  void refused(const RefusedMessage& refusal) override { refusals.push_back(refusal); }
+  void members(const Membership& table) override { tables.push_back(table); }
+  void updated(const StageUpdate& update) override { updates.push_back(update.update); }
+  void evaluated(const StageEvaluation&) override {}
+  void saved(StageState) override {}
+
+  std::vector<int64_t> updates;
+  std::vector<Membership> tables;
+  std::vector<RefusedMessage> refusals;
+};
+
+class CoordinatorTest : public testing::Test, public Outbox {
+ protected:
+  void send(Message message) override { sent.push_back(std::move(message)); }
+  void remind(Message message, Nanos) override { reminders.push_back(std::move(message)); }
+
+  void turn(Coordinator& coordinator) {
+    while (take_turn(coordinator, *this)) {
+    }
+  }
+  static Message report(WorkerId from, int64_t number, Report report, int64_t oldest = 1) {
+    return {.kind = MessageKind::kReport,
+            .from = from,
+            .to = kCoordinator,
+            .index = number,
+            .update = oldest,
+            .report = std::make_shared<const Report>(std::move(report))};
+  }
+  static Message updated(WorkerId from, int64_t update, bool applied = true) {
+    const StageUpdate stage = {.worker = from, .update = update, .applied = applied};
+    return report(from, update, UpdateDone{.update = update, .stage = stage});
+  }
+  static Message asking(Ask wish) {
+    return {.kind = MessageKind::kAsk,
+            .from = kCoordinator,
+            .to = kCoordinator,
+            .index = static_cast<int64_t>(wish)};
+  }
+  std::vector<Message> of(MessageKind kind) const {
+    std::vector<Message> found;
+    for (const Message& message : sent) {
+      if (message.kind == kind) found.push_back(message);
+    }
+    return found;
+  }
+
+  RunPlan plan = with_replicas(plan_of({.stages = 1}, 100), 3);
+  Diary diary;
+  std::vector<Message> sent;
+  std::vector<Message> reminders;
+};
+
+TEST_F(CoordinatorTest, TakesReportsInOrderAndEachOnce) {
+  Coordinator coordinator(plan, diary);
+  coordinator.deliver(updated({{0}, {0}}, 1));
+  coordinator.deliver(updated({{0}, {0}}, 1));
+  turn(coordinator);
+  EXPECT_THAT(diary.updates, ElementsAre(1));
+  coordinator.deliver(updated({{0}, {0}}, 3));
+  turn(coordinator);
+  EXPECT_THAT(diary.updates, ElementsAre(1)) << "the second is missing";
+  ASSERT_EQ(of(MessageKind::kTellAgain).size(), 1U);
+  EXPECT_EQ(of(MessageKind::kTellAgain).front().to, (WorkerId{{0}, {0}}));
+  coordinator.deliver(updated({{0}, {0}}, 2));
+  coordinator.deliver(updated({{0}, {0}}, 3));
+  turn(coordinator);
+  EXPECT_THAT(diary.updates, ElementsAre(1, 2, 3));
+}
+
+TEST_F(CoordinatorTest, ReportsThatAWorkerNoLongerHasAreNotWaitedFor) {
+  Coordinator coordinator(plan, diary);
+  coordinator.deliver(report({{0}, {0}}, 300, UpdateDone{.update = 300}, /*oldest=*/300));
+  turn(coordinator);
+  EXPECT_TRUE(of(MessageKind::kTellAgain).empty());
+}
+
+TEST_F(CoordinatorTest, OneReplicaNamesTheStopAndAllAreTold) {
+  Coordinator coordinator(plan, diary);
+  coordinator.deliver(asking(Ask::kStop));
+  turn(coordinator);
+  ASSERT_EQ(of(MessageKind::kNameEnd).size(), 1U);
+  EXPECT_EQ(of(MessageKind::kNameEnd).front().to, (WorkerId{{0}, {0}}));
+  coordinator.deliver(asking(Ask::kStop));
+  turn(coordinator);
+  EXPECT_EQ(of(MessageKind::kNameEnd).size(), 1U) << "asked once";
+  coordinator.deliver(report({{0}, {0}}, 1, FlushNamed{.ends = true, .update = 7}));
+  turn(coordinator);
+  const auto orders = of(MessageKind::kEndAt);
+  ASSERT_EQ(orders.size(), 3U);
+  for (const Message& order : orders) EXPECT_EQ(order.index, 7);
+}
+
+TEST_F(CoordinatorTest, AQuestionThatIsLostIsAskedAgain) {
+  Coordinator coordinator(plan, diary);
+  coordinator.deliver(asking(Ask::kStop));
+  turn(coordinator);
+  ASSERT_EQ(reminders.size(), 1U);
+  coordinator.deliver(reminders.front());
+  turn(coordinator);
+  EXPECT_EQ(of(MessageKind::kNameEnd).size(), 2U);
+}
+
+TEST_F(CoordinatorTest, AnotherReplicaNamesTheStopIfTheFirstIsLost) {
+  Coordinator coordinator(plan, diary);
+  coordinator.deliver(asking(Ask::kStop));
+  turn(coordinator);
+  coordinator.deliver({.kind = MessageKind::kLost, .from = {{0}, {0}}, .to = kCoordinator});
+  turn(coordinator);
+  ASSERT_EQ(of(MessageKind::kNameEnd).size(), 2U);
+  EXPECT_EQ(of(MessageKind::kNameEnd).back().to, (WorkerId{{1}, {0}}));
+}
+
+TEST_F(CoordinatorTest, AReplicaThatDivergesLeavesAndTheOthersAreTold) {
+  Coordinator coordinator(plan, diary);
+  coordinator.deliver(updated({{1}, {0}}, 1, /*applied=*/false));
+  turn(coordinator);
+  ASSERT_EQ(diary.tables.size(), 1U);
+  EXPECT_EQ(diary.tables.front().number(), 1);
+  EXPECT_FALSE(diary.tables.front().has({1}));
+  const auto tables = of(MessageKind::kTable);
+  ASSERT_EQ(tables.size(), 3U) << "itself too: it still serves";
+  for (const Message& table : tables) EXPECT_EQ(*table.table, diary.tables.front());
+  EXPECT_FALSE(coordinator.over());
+}
+
+TEST_F(CoordinatorTest, TheSessionIsOverWhenTheReplicasThatAreLeftAreDone) {
+  Coordinator coordinator(plan, diary);
+  coordinator.deliver({.kind = MessageKind::kLost, .from = {{2}, {0}}, .to = kCoordinator});
+  coordinator.deliver(report({{0}, {0}}, 1, Finished{.updates = 100}));
+  turn(coordinator);
+  EXPECT_FALSE(coordinator.over());
+  coordinator.deliver(report({{1}, {0}}, 1, Finished{.updates = 100}));
+  turn(coordinator);
+  EXPECT_TRUE(coordinator.over());
+  EXPECT_EQ(of(MessageKind::kOver).size(), 2U) << "nobody talks to the one that is gone";
+  coordinator.deliver(report({{1}, {0}}, 2, Present{.updates = 100, .done = true, .table = {}}));
+  turn(coordinator);
+  EXPECT_EQ(of(MessageKind::kOver).size(), 3U) << "who has not heard of it is told again";
+}
+
+TEST_F(CoordinatorTest, OneThatIsStartedAgainLearnsTheRunFromItsWorkers) {
+  Coordinator coordinator(plan, diary, Coordinator::Start::kAgain);
+  turn(coordinator);
+  EXPECT_EQ(of(MessageKind::kTellAgain).size(), 3U);
+  const Membership table = Membership(3).without({2});
+  for (const int64_t r : {0, 1}) {
+    Message present = report({{r}, {0}}, 41, Present{.updates = 40, .done = r == 0, .table = table},
+                             /*oldest=*/41);
+    present.envelope = {.table = 1, .ends = 44};
+    coordinator.deliver(present);
+  }
+  turn(coordinator);
+  EXPECT_EQ(coordinator.table(), table);
+  ASSERT_EQ(diary.tables.size(), 1U);
+  coordinator.deliver(report({{1}, {0}}, 42, Finished{.updates = 44}, /*oldest=*/42));
+  turn(coordinator);
+  EXPECT_TRUE(coordinator.over());
+}
+
+TEST_F(CoordinatorTest, WhatIsNotForItIsRefusedAndLogged) {
+  Coordinator coordinator(plan, diary);
+  Message foreign = updated({{0}, {0}}, 1);
+  foreign.envelope.run = 5;
+  coordinator.deliver(foreign);
+  Message nobody = updated({{7}, {0}}, 1);
+  coordinator.deliver(nobody);
+  Message other = updated({{0}, {0}}, 1);
+  other.from = {{1}, {0}};
+  coordinator.deliver(other);
+  coordinator.deliver({.kind = MessageKind::kReport, .from = {{0}, {0}}, .to = kCoordinator});
+  coordinator.deliver({.kind = MessageKind::kGradient, .from = {{0}, {0}}, .to = kCoordinator});
+  coordinator.deliver(updated({{0}, {0}}, 1));
+  turn(coordinator);
+  EXPECT_THAT(diary.updates, ElementsAre(1));
+  EXPECT_EQ(coordinator.refused(), 5);
+  EXPECT_EQ(diary.refusals.size(), 5U);
+}
+
+}  // namespace
+}  // namespace leeway
