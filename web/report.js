@@ -169,18 +169,18 @@ const delayGroups = () => {
     counts: addUp(workers.filter((worker) => worker.stage === stage)
       .map((worker) => worker.delays))}));
 };
-const countTable = (groups) => () => ({
-  columns: ['of', 'updates', 'count'],
+const countTable = (groups, unit) => () => ({
+  columns: ['of', unit, 'count'],
   rows: groups().flatMap(({label, counts}) =>
     [...counts].map(([value, count]) => [label, value, count])),
 });
-const histogramCard = (id, title, about, unit, groups) => {
+const histogramCard = (id, title, about, unit, groups, value = 'updates') => {
   if (!groups().some(({counts}) => counts.size)) return null;
-  return chartCard({id, title, about, csv: countTable(groups)},
-    () => histogramChart(groups(), 'updates', unit));
+  return chartCard({id, title, about, csv: countTable(groups, value)},
+    () => histogramChart(groups(), value, unit));
 };
-const lagGroups = () => shown.runs.map((run) => (
-  {label: run.name, color: many() ? runColor(run) : colorOf(0), counts: addUp([run.lags])}));
+const runGroups = (name) => () => shown.runs.map((run) => (
+  {label: run.name, color: many() ? runColor(run) : colorOf(0), counts: addUp([run[name]])}));
 
 const configTable = (differing) => () => {
   const keys = [...new Set(shown.runs.flatMap((run) => Object.keys(run.config)))];
@@ -274,7 +274,10 @@ const cards = () => {
       'Updates between the weights a gradient was computed with and those it was applied to.',
       '% of the gradients', delayGroups),
     histogramCard('lags', 'Lag of merges', 'Updates between sending a part and merging its mean.',
-      '% of the merges', lagGroups),
+      '% of the merges', runGroups('lags')),
+    histogramCard('contributors', 'Contributors of means',
+      'Replicas whose weights are in a mean; one: nothing was averaged.',
+      '% of the means', runGroups('contributors'), 'contributors'),
     rate, spread, sizes, gradients, lag,
     card({id: 'traffic', title: 'Traffic', csv: trafficTable}, tableOf(trafficTable())),
     workersCard(),

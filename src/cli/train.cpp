@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -142,7 +143,16 @@ std::string averaging_lines(const nlohmann::json& json) {
     lines +=
         fmt::format(", replicas {:.2g} % from their mean", 100 * json["consensus"].get<double>());
   }
-  return lines + "\n";
+  lines += "\n";
+  if (!json.contains("contributors")) return lines;  // written by an earlier version
+  const auto contributors = json["contributors"].get<std::vector<int64_t>>();
+  const auto means = std::accumulate(contributors.begin(), contributors.end(), int64_t{0});
+  const auto percent = [&](int64_t some) {
+    return 100 * static_cast<double>(some) / static_cast<double>(std::max<int64_t>(1, means));
+  };
+  return lines + fmt::format("means with all {} replicas: {:.1f} %, with one: {:.1f} %\n",
+                             contributors.size(), percent(contributors.back()),
+                             percent(contributors.front()));
 }
 
 std::string summary_lines(const TrainingSummary& summary, const Path& folder) {

@@ -70,6 +70,14 @@ Status check_sim(const LoadedRecipe& loaded) {
     return usage_error(fmt::format(
         "{} has {} number{}, but {} needs one per stage: change one of them",
         named(loaded, "sim.speeds"), speeds, speeds == 1 ? "" : "s", named(loaded, "mesh.stages")));
+  const SimOptions& sim = recipe.sim;
+  if (sim.lost_at > 0 && recipe.run.driver != DriverName::kSim)
+    return usage_error(fmt::format("{} is for the simulator; set run.driver to \"sim\"",
+                                   named(loaded, "sim.lost_at")));
+  if (sim.lost_at > 0 && sim.lost_replica >= recipe.mesh.replicas)
+    return usage_error(fmt::format("{} is not one of them: {}; they are counted from 0",
+                                   named(loaded, "sim.lost_replica"),
+                                   named(loaded, "mesh.replicas")));
   return {};
 }
 

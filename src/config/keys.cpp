@@ -293,8 +293,8 @@ const Key kKeys[] = {
     {"averaging.deadline_ms",
      number<kAveraging, &AveragingOptions::deadline_ms>(0.0, 1e7, Ends::kMaxOnly),
      "How long after its first arrival a round waits for the missing replicas before it continues "
-     "without them, for on_arrival.",
-     "1000"},
+     "without them, for on_arrival; auto: at least a second.",
+     "two rounds of the slowest replica, as measured"},
     {"averaging.granularity", whole<kAveraging, &AveragingOptions::granularity>(1, kMillion),
      "Neighbouring weights that sparse picks together; 1: each is picked separately.", "64"},
     {"averaging.wire", word<kAveraging, &AveragingOptions::wire>(),
@@ -316,7 +316,7 @@ const Key kKeys[] = {
      "offsets between replicas; 0: none.",
      "lowbit: 50; the others: 0"},
     {"averaging.guard", toggle<kAveraging, &AveragingOptions::guard>(),
-     "Lengthen the interval if merging would be unstable."},
+     "Lengthen the interval of all replicas if merging would be unstable."},
 
     {"sim.flops", number<kSim, &SimOptions::flops>(0.0, 1e24, Ends::kMaxOnly),
      "Floating-point operations per second of each worker."},
@@ -328,6 +328,14 @@ const Key kKeys[] = {
      "Bandwidth of a link in megabits per second, each way; 0: no limit."},
     {"sim.jitter_ms", number<kSim, &SimOptions::jitter_ms>(0.0, 1e6, Ends::kBoth),
      "Random extra latency of up to this much, drawn for every message."},
+    {"sim.lost_replica", whole<kSim, &SimOptions::lost_replica>(0, 255),
+     "The replica that leaves for good after update `sim.lost_at`."},
+    {"sim.lost_at", whole<kSim, &SimOptions::lost_at>(0, kBillion),
+     "An update after which `sim.lost_replica` leaves for good; 0: never."},
+    {"sim.coordinator_lost_at", whole<kSim, &SimOptions::coordinator_lost_at>(0, kBillion),
+     "An update after which the coordinator is lost and another one takes over; 0: never."},
+    {"sim.notice_ms", number<kSim, &SimOptions::notice_ms>(0.0, 1e9, Ends::kBoth),
+     "How long it takes until somebody who is lost is missed."},
 };
 
 }  // namespace

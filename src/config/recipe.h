@@ -96,9 +96,10 @@ struct AveragingOptions {
   double outer_rate = 1;
   double outer_momentum = 0.5;
   MergePolicy merge = MergePolicy::kOnArrival;
-  int64_t lag = 1;            // for fixed_lag, in updates
-  double deadline_ms = 1000;  // for on_arrival: how long an owner waits after the first arrival
-  int64_t granularity = 64;   // neighbouring coordinates that travel together
+  int64_t lag = 1;           // for fixed_lag, in updates
+  double deadline_ms = -1;   // for on_arrival: how long an owner waits after the first arrival;
+                             // negative: follows the time between updates
+  int64_t granularity = 64;  // neighbouring coordinates that travel together
   WireFormat wire = WireFormat::kF32;
   double smoothing = 0;       // for lowbit
   double gain = 0;            // for lowbit
@@ -115,6 +116,10 @@ struct SimOptions {
   double latency_ms = 0;       // each link, one way
   double bandwidth_mbit = 0;   // each link and direction; 0: no limit
   double jitter_ms = 0;        // most extra latency, drawn by seed and message
+  int64_t lost_replica = 0;    // leaves for good after update `lost_at`
+  int64_t lost_at = 0;         // 0: never
+  int64_t coordinator_lost_at = 0;  // update after which another coordinator takes over; 0: never
+  double notice_ms = 1000;          // until somebody who is lost is missed
   bool operator==(const SimOptions&) const = default;
 };
 

@@ -71,8 +71,10 @@ std::string merge_text(const AveragingOptions& averaging) {
   if (averaging.method == AveragingMethod::kAllreduce)
     return "waits for the mean before it updates";
   if (averaging.merge == MergePolicy::kOnArrival) {
-    return fmt::format("on arrival, leaving out replicas more than {:g} ms late{}",
-                       averaging.deadline_ms, rule_text(averaging));
+    const std::string late =
+        averaging.deadline_ms < 0 ? "two rounds" : fmt::format("{:g} ms", averaging.deadline_ms);
+    return fmt::format("on arrival, leaving out replicas more than {} late{}", late,
+                       rule_text(averaging));
   }
   if (averaging.lag == 0) return "waits for the mean right away" + rule_text(averaging);
   return fmt::format("{} after sending, waits for all replicas{}", counted(averaging.lag, "update"),

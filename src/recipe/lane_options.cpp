@@ -10,6 +10,8 @@ namespace {
 
 // The background rounds of `lowbit` move a twentieth of the weights at a time.
 constexpr double kRepairFraction = 0.05;
+// Of an automatic deadline. Shorter ones save nothing, because replicas do not wait for rounds.
+constexpr double kShortestDeadlineMs = 1000;
 constexpr uint64_t kRepairSeed = 0x7265;  // cuts differently from the main lane
 
 bool repairs(const AveragingOptions& averaging) {
@@ -32,7 +34,9 @@ LanePlan common_plan(const Recipe& recipe, Lane lane) {
   if (averaging.merge == MergePolicy::kFixedLag) {
     plan.lag = averaging.lag;
   } else {
-    plan.deadline = Nanos{static_cast<int64_t>(averaging.deadline_ms * 1e6)};
+    plan.deadline_follows = averaging.deadline_ms < 0;
+    const double ms = plan.deadline_follows ? kShortestDeadlineMs : averaging.deadline_ms;
+    plan.deadline = Nanos{static_cast<int64_t>(ms * 1e6)};
   }
   return plan;
 }

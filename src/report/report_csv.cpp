@@ -57,7 +57,7 @@ std::string workers_csv(const std::vector<RunData>& runs) {
 }
 
 std::string histograms_csv(const std::vector<RunData>& runs) {
-  std::string text = "run,what,replica,stage,updates,count\n";
+  std::string text = "run,what,replica,stage,value,count\n";
   for (const RunData& run : runs) {
     for (const WorkerData& worker : run.workers) {
       for (const auto& [delay, count] : worker.delays.counts()) {
@@ -67,6 +67,9 @@ std::string histograms_csv(const std::vector<RunData>& runs) {
     }
     for (const auto& [lag, count] : run.lags.counts()) {
       text += fmt::format("{},lag,,,{},{}\n", csv_cell(run.name), lag, count);
+    }
+    for (const auto& [replicas, count] : run.contributors.counts()) {
+      text += fmt::format("{},contributors,,,{},{}\n", csv_cell(run.name), replicas, count);
     }
   }
   return text;

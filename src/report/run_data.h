@@ -104,6 +104,7 @@ struct RunData {
   std::vector<Series> curves = std::vector<Series>(kCurves);
   std::vector<WorkerData> workers = {};          // ascending replica, then stage
   Histogram lags = {};                           // of merges
+  Histogram contributors = {};                   // of means
   std::string timeline = {};                     // SVG; empty: no work recorded
   std::vector<std::string> timeline_notes = {};  // what it leaves out
   std::vector<std::string> happened = {};        // resumed, diverged, ...

@@ -76,6 +76,10 @@ Status RunReader::add(std::string_view line) {
     happened(fmt::format("update {}: merging is unstable at a lag of {:.1f} updates", update,
                          event.number("lag").value_or(0)));
   }
+  if (kind == "alone") {
+    happened(fmt::format("update {}: most means had one contributor (means by contributors: {})",
+                         update, event.text("contributors").value_or("")));
+  }
   if (kind == "guarded") {
     happened(fmt::format("update {}: rounds are kept {} updates apart to keep merging stable",
                          update, event.integer("interval").value_or(0)));
@@ -199,6 +203,8 @@ void RunReader::count_round(const Event& event, const Work& work) {
     spread_ = kFading * spread_ + squared("spread");
     scale_ = kFading * scale_ + squared("scale");
   }
+  const bool mean = work.kind == WorkKind::kReduce && work.lane == Lane::kMain;
+  if (mean && !work.replicas.empty()) data_.contributors.add(work.replicas.size());
   if (work.kind != WorkKind::kMerge || work.replicas.empty()) return;
   if (event.number("drift")) drift_.add(squared("drift"));
   if (event.number("correction")) correction_.add(squared("correction"));

@@ -16,7 +16,11 @@ sim::SimulationOptions simulation_options(const Recipe& recipe, int64_t vocabula
           .links = {.seed = static_cast<uint64_t>(recipe.run.seed),
                     .all = {.latency = from_milliseconds(recipe.sim.latency_ms),
                             .bytes_per_second = recipe.sim.bandwidth_mbit * 1e6 / 8,
-                            .jitter = from_milliseconds(recipe.sim.jitter_ms)}}};
+                            .jitter = from_milliseconds(recipe.sim.jitter_ms)}},
+          .notice = from_milliseconds(recipe.sim.notice_ms),
+          .lost_replica = {recipe.sim.lost_replica},
+          .lost_at = recipe.sim.lost_at,
+          .coordinator_lost_at = recipe.sim.coordinator_lost_at};
 }
 
 }  // namespace

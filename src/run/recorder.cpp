@@ -154,6 +154,7 @@ void RunRecorder::members(const Membership& table) {
 void RunRecorder::updated(const StageUpdate& update) {
   if (failure_ || update.update <= counters_.update) return;
   if (!update.applied) return diverge(update);
+  newest_[update.worker] = std::max(newest_[update.worker], update.update);
   Pending& pending = pending_[update.update];
   pending.squared_norms[update.worker] = update.squared_norm;
   if (update.worker.stage.value == 0) pending.rate_factor = update.rate_factor;
@@ -167,11 +168,20 @@ bool RunRecorder::is_complete(const Pending& pending) const {
   return reported == members_.size() * options_.plan.shape.stages;
 }
 
-// In order: an update is logged when all replicas that are left have made it, and those before it.
+// Replicas that were stopped apart do not repeat the updates in between.
+bool RunRecorder::all_have_made(int64_t update) const {
+  int64_t made = 0;
+  for (const auto& [worker, newest] : newest_) {
+    made += members_.contains(worker.replica) && newest >= update ? 1 : 0;
+  }
+  return made == members_.size() * options_.plan.shape.stages;
+}
+
+// In order: an update is logged when all replicas that are left have made it.
 void RunRecorder::complete_pending() {
-  while (!pending_.empty() && is_complete(pending_.begin()->second)) {
+  while (!pending_.empty() && all_have_made(pending_.begin()->first)) {
     const auto first = pending_.extract(pending_.begin());
-    complete(first.key(), first.mapped());
+    if (is_complete(first.mapped())) complete(first.key(), first.mapped());
   }
 }
 
@@ -221,6 +231,7 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
     options_.observer.updated(report, static_cast<double>(tokens) / update_seconds_);
   }
   watch_stability();
+  watch_contributors();
   if (writer_.again_due()) static_cast<void>(save_again());
 }
 
@@ -249,6 +260,15 @@ void RunRecorder::watch_stability() {
             .add("lag", rounds_.recent_lag())
             .add("interval", rounds_.longest_interval()));
   }
+}
+
+void RunRecorder::watch_contributors() {
+  const auto warning = rounds_.take_warning(options_.recipe.averaging);
+  if (!warning) return;
+  warn(*warning);
+  log(Event("alone")
+          .add("update", counters_.update)
+          .add("contributors", rounds_.statistics().contributors_text()));
 }
 
 void RunRecorder::predicted(const Prediction& prediction) {

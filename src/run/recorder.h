@@ -114,10 +114,12 @@ class RunRecorder final : public Recorder {
   double seconds_now() const;
   RunCounters counters(int64_t update) const;  // counts bytes sent up to this update
   bool is_complete(const Pending& pending) const;
+  bool all_have_made(int64_t update) const;
   void complete_pending();
   void complete(int64_t update, const Pending& pending);
   void count_bytes(const WorkRecord& record);
   void watch_stability();
+  void watch_contributors();
   int64_t worker_count() const { return options_.plan.shape.stages * options_.plan.replicas; }
   void diverge(const StageUpdate& update);
   void drop_bad_checkpoint();
@@ -137,6 +139,7 @@ class RunRecorder final : public Recorder {
   double update_seconds_ = 0;      // time per update, smoothed
   ReplicaSet members_;
   std::map<int64_t, Pending> pending_;  // by update
+  std::map<WorkerId, int64_t> newest_;  // update that each worker has reported
   std::map<WorkerId, Finished> finished_;
   std::optional<uint64_t> weights_hash_;
   SavedStates saved_;

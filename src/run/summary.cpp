@@ -67,6 +67,7 @@ std::string summary_json(const SummaryParts& parts) {
   json["lag_mean"] = or_null(parts.rounds.lag_mean);
   json["lag_max"] = parts.rounds.lag_max;
   json["consensus"] = or_null(parts.rounds.consensus);
+  json["contributors"] = parts.rounds.contributors;
   json["contributions_late"] = parts.round_counts.late;
   json["contributions_missing"] = parts.round_counts.missing;
   json["answers_missed"] = parts.round_counts.missed;

@@ -321,6 +321,7 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
   recorder.log(Event("ended")
                    .add("update", counters.update)
                    .add("finished", finished)
+                   .add("contributors", recorder.round_statistics().contributors_text())
                    .add("bytes_activations", counters.bytes_activations)
                    .add("bytes_gradients", counters.bytes_gradients)
                    .add("bytes_averaging", counters.bytes_averaging)

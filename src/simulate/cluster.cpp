@@ -245,6 +245,8 @@ sim::SimulationOptions simulation_options(const Cluster& cluster, const Placemen
   for (const auto& [machine, at] : cluster.departures) {
     for (const WorkerId worker : workers[machine]) options.departures.push_back({worker, at});
   }
+  // As long as a few missing heartbeats take.
+  options.notice = from_seconds(10);
   options.may_stand_still = !cluster.departures.empty();
   return options;
 }

@@ -15,7 +15,7 @@ constexpr Nanos kAgainAfter = {1'000'000'000};
 // A report speaks for its sender alone.
 bool speaks_for(const Report& report, WorkerId from) {
   if (const auto* done = std::get_if<UpdateDone>(&report)) {
-    return !done->stage || (done->stage->worker == from && done->stage->update == done->update);
+    return !done->stage || done->stage->worker == from;
   }
   if (const auto* evaluation = std::get_if<StageEvaluation>(&report)) {
     return evaluation->worker == from;

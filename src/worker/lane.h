@@ -36,10 +36,11 @@ struct LanePlan {
   int64_t cycle = 1;                   // rounds until every coordinate has been exchanged
   std::optional<int64_t> lag = {};     // merge this many updates after sending; none: on arrival
   std::optional<Nanos> deadline = {};  // from a chunk's first arrival; none: wait for all replicas
-  double lag_limit = 0;                // guard: above this lag rounds are less frequent; 0: none
-  bool gradients = false;    // rounds come before the update, and the update waits for them
-  bool needs_every = false;  // rounds of steps: a missing answer is asked for again
-  bool rotates = true;       // chunks change owners from round to round
+  bool deadline_follows = false;       // longer where updates take longer: deadline.h
+  double lag_limit = 0;    // guard: above this lag of any replica rounds are less frequent; 0: none
+  bool gradients = false;  // rounds come before the update, and the update waits for them
+  bool needs_every = false;            // rounds of steps: a missing answer is asked for again
+  bool rotates = true;                 // chunks change owners from round to round
   std::vector<ChunkSizes> sizes = {};  // by stage
 
   int64_t chunks() const { return lane == Lane::kEvaluation ? 1 : std::min(replicas, kOwnersMax); }

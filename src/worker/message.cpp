@@ -20,6 +20,8 @@ struct Header {
   int64_t update = 0;
   int64_t payload_bytes = 0;
   int64_t chunk = 0;
+  int64_t update_time = 0;
+  int64_t stretch = 1;
   std::array<uint64_t, ReplicaSet::kReplicasMax / 64> replicas = {};  // one bit per replica
   Envelope envelope;
 };
@@ -38,8 +40,9 @@ Status check(const Header& header) {
   if (header.lane >= kLanes) return Error{"a message has an unknown lane"};
   const Envelope& envelope = header.envelope;
   for (const int64_t counter :
-       {header.index, header.update, header.payload_bytes, header.chunk, envelope.table,
-        envelope.incarnation, envelope.epoch, envelope.ends, envelope.saves}) {
+       {header.index, header.update, header.payload_bytes, header.chunk, header.update_time,
+        header.stretch, envelope.table, envelope.incarnation, envelope.epoch, envelope.ends,
+        envelope.saves}) {
     if (counter < 0) return Error{"a message has a negative counter"};
   }
   return {};
@@ -62,10 +65,10 @@ std::vector<std::byte> to_bytes(const Message& message) {
                    .to = message.to,
                    .index = message.index,
                    .update = message.update,
-                   .payload_bytes = message.payload.defined()
-                                        ? static_cast<int64_t>(message.payload.nbytes())
-                                        : message.payload_bytes,
+                   .payload_bytes = message.payload_bytes,
                    .chunk = message.chunk,
+                   .update_time = message.update_time.count,
+                   .stretch = message.stretch,
                    .envelope = message.envelope};
   for (const ReplicaId replica : message.replicas.members()) {
     const auto bit = static_cast<uint64_t>(replica.value);
@@ -92,13 +95,16 @@ Result<Message> from_bytes(std::span<const std::byte> bytes) {
                      .payload_bytes = header.payload_bytes,
                      .lane = static_cast<Lane>(header.lane),
                      .chunk = header.chunk,
+                     .update_time = {header.update_time},
+                     .stretch = header.stretch,
                      .envelope = header.envelope};
   for (int64_t r = 0; r < ReplicaSet::kReplicasMax; ++r) {
     const auto bit = static_cast<uint64_t>(r);
     if ((header.replicas[bit / 64] >> (bit % 64) & 1) != 0) message.replicas.add({r});
   }
   LEEWAY_ASSIGN(message.payload, read_tensor(reader));
-  const bool fits = !message.payload.defined() ||
+  // What does not count as traffic has no size: clipping sends a few numbers per update.
+  const bool fits = !message.payload.defined() || header.payload_bytes == 0 ||
                     header.payload_bytes == static_cast<int64_t>(message.payload.nbytes());
   if (!fits) return Error{"a message's shape does not match its length"};
   if (header.has_report != 0) {

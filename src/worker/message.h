@@ -11,6 +11,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "events/work.h"
 #include "worker/report.h"
 
@@ -85,6 +86,9 @@ struct Message {
   Lane lane = Lane::kMain;
   int64_t chunk = 0;
   ReplicaSet replicas = {};  // contribution: its sender, or empty; answer: those in the mean
+  Nanos update_time = {};    // contribution: between its sender's updates; zero: not known
+  int64_t stretch = 1;       // guard's factor on the interval; contribution: that its sender wants;
+                             // answer: the largest among those in the mean
   Envelope envelope = {};
   std::shared_ptr<const Report> report = {};     // kReport
   std::shared_ptr<const Membership> table = {};  // kTable

@@ -22,6 +22,7 @@ void RoundMember::deliver(Message message) {
   const int64_t round = message.index;
   heard_of(round);
   answered_ = std::max(answered_, round);
+  take_stretch(round, message.stretch);
   const auto flight = flights_.find(round);
   const bool known = flight != flights_.end();
   const bool given_up =
@@ -37,6 +38,14 @@ void RoundMember::deliver(Message message) {
     answers_.erase(answers_.begin());
     ++missed_;
   }
+}
+
+// Messages are not trusted, so neither is this factor.
+void RoundMember::take_stretch(int64_t round, int64_t stretch) {
+  if (plan_.lag_limit <= 0 || round < stretch_round_) return;
+  const int64_t allowed = std::clamp<int64_t>(stretch, 1, kStretchMax);
+  stretch_ = round > stretch_round_ ? allowed : std::max(stretch_, allowed);
+  stretch_round_ = round;
 }
 
 const Message& RoundMember::answer(int64_t round, int64_t chunk) const {
@@ -135,7 +144,7 @@ void RoundMember::merged(int64_t round, int64_t chunk, int64_t lag) {
   merged_.emplace(round, chunk);
   if (plan_.lag_limit > 0) {
     recent_lag_ = kFading * recent_lag_ + (1 - kFading) * static_cast<double>(lag);
-    stretch_ = std::max<int64_t>(1, std::llround(std::ceil(recent_lag_ / plan_.lag_limit)));
+    stretch_wanted_ = std::max<int64_t>(1, std::llround(std::ceil(recent_lag_ / plan_.lag_limit)));
   }
   const auto flight = flights_.find(round);
   if (flight == flights_.end()) return;

@@ -35,6 +35,11 @@ class RoundMember {
   }
   bool follows() const;  // takes part in the next round with weight zero
 
+  // Guard's factor on the interval. What this worker wants goes out with its parts; what it uses
+  // comes back in the newest answer, so that all replicas stretch together.
+  int64_t stretch_wanted() const { return stretch_wanted_; }
+  int64_t stretch() const { return stretch_; }
+
   struct Due {
     int64_t round = 0;
     int64_t chunk = 0;
@@ -80,12 +85,14 @@ class RoundMember {
   };
   void open(int64_t round, int64_t update, bool sent);
   void check_bounds() const;
+  void take_stretch(int64_t round, int64_t stretch);
 
   // Limits on memory: rounds this old are given up, and answers of at most this many rounds are
   // kept for a worker that stands still.
   static constexpr int64_t kFlightsMax = 64;
   static constexpr int64_t kAnswersMax = 256;
   static constexpr int64_t kAskAfter = 16;  // rounds
+  static constexpr int64_t kStretchMax = 1000;
   // Replicas of one speed are rarely more than this many rounds apart.
   static constexpr int64_t kSlack = 2;
 
@@ -97,7 +104,9 @@ class RoundMember {
   int64_t wanted_from_ = 0;    // answers of earlier rounds are dropped
   int64_t follow_until_ = -1;  // follows in rounds before this one
   double recent_lag_ = 0;
-  int64_t stretch_ = 1;                                     // factor on the interval (guard)
+  int64_t stretch_wanted_ = 1;
+  int64_t stretch_ = 1;
+  int64_t stretch_round_ = -1;                              // the answer that it came with
   std::map<int64_t, Flight> flights_;                       // by round
   std::set<int64_t> orphans_;                               // rounds that were forgotten
   std::set<std::pair<int64_t, int64_t>> merged_;            // recent rounds, and their chunks

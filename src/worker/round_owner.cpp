@@ -11,7 +11,8 @@ RoundOwner::RoundOwner(const LanePlan& plan, ReplicaId replica)
     : plan_(plan),
       replica_(replica),
       members_(Membership(plan.replicas).members()),
-      newest_from_(static_cast<size_t>(plan.replicas), -1) {}
+      newest_from_(static_cast<size_t>(plan.replicas), -1),
+      heard_at_(static_cast<size_t>(plan.replicas), 0) {}
 
 void RoundOwner::adopt(const ReplicaSet& members, int64_t copied) {
   members_ = members;
@@ -46,10 +47,7 @@ bool RoundOwner::closed(const ChunkId& id) const {
 
 void RoundOwner::deliver(Message message) {
   const ChunkId id = {message.index, message.chunk};
-  if (message.kind == MessageKind::kDeadline) {
-    if (const auto found = chunks_.find(id); found != chunks_.end()) found->second.expired = true;
-    return;
-  }
+  if (message.kind == MessageKind::kDeadline) return expire(id);
   const ReplicaId from = message.from.replica;
   if (message.kind == MessageKind::kAskAgain) {
     const auto found = answers_.find(id);
@@ -58,25 +56,41 @@ void RoundOwner::deliver(Message message) {
   }
   int64_t& newest = newest_from_[static_cast<size_t>(from.value)];
   newest = std::max(newest, id.round);
+  heard_at_[static_cast<size_t>(from.value)] = ++received_;
+  absent_.remove(from);
   const bool counts = message.replicas.contains(from);
   if (closed(id)) {
     late_ += counts ? 1 : 0;
     return;
   }
-  Chunk& chunk = chunks_[id];
+  const auto [entry, opened] = chunks_.try_emplace(id);
+  Chunk& chunk = entry->second;
+  if (opened) chunk.opened_at = received_;
   if (chunk.arrived.contains(from)) return;  // a duplicate
   chunk.arrived.add(from);
   if (!counts) return;
   chunk.weighted.add(from);
+  chunk.stretch = std::max(chunk.stretch, message.stretch);
   chunk.parts.emplace(from.value, std::move(message.payload));
+}
+
+void RoundOwner::expire(const ChunkId& id) {
+  const auto found = chunks_.find(id);
+  if (found == chunks_.end()) return;
+  Chunk& chunk = found->second;
+  chunk.expired = true;
+  for (int64_t r = 0; r < plan_.replicas; ++r) {
+    const bool silent = heard_at_[static_cast<size_t>(r)] < chunk.opened_at;
+    if (silent && !chunk.arrived.contains({r})) absent_.add({r});
+  }
 }
 
 bool RoundOwner::closable(const ChunkId& id, const Chunk& chunk) const {
   if (chunk.expired) return true;
   for (const ReplicaId replica : members_.members()) {
-    const auto at = static_cast<size_t>(replica.value);
-    const bool moved_on = plan_.deadline && newest_from_[at] > id.round;
-    if (!chunk.arrived.contains(replica) && !moved_on) return false;
+    const bool moved_on = newest_from_[static_cast<size_t>(replica.value)] > id.round;
+    const bool excused = plan_.deadline && (moved_on || absent_.contains(replica));
+    if (!chunk.arrived.contains(replica) && !excused) return false;
   }
   return true;
 }
@@ -133,7 +147,9 @@ void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas, const at
   }
   missing_ += overtaken;
   // Only steps are asked for again; for other rounds it is enough to know that there was an answer.
-  answers_[id] = {replicas, plan_.needs_every ? answer : at::Tensor()};
+  answers_[id] = {.replicas = replicas,
+                  .payload = plan_.needs_every ? answer : at::Tensor(),
+                  .stretch = node.mapped().stretch};
   newest_closed_ = std::max(newest_closed_, id.round);
   const int64_t over = newest_over();
   std::erase_if(asked_, [&](const Repeat& repeat) { return repeat.id.round <= over; });

@@ -28,8 +28,8 @@ class RoundOwner {
     int64_t chunk = 0;
     auto operator<=>(const ChunkId&) const = default;
   };
-  // The oldest chunk that can be closed: every replica has sent its part or moved on to later
-  // rounds, or the deadline has passed.
+  // The oldest chunk that can be closed: every replica has sent its part, moved on to later rounds
+  // or is absent, or the deadline has passed.
   std::optional<ChunkId> to_reduce() const;
   // A chunk whose first part has arrived and that has no deadline yet.
   std::optional<ChunkId> to_await() const;
@@ -41,6 +41,8 @@ class RoundOwner {
   std::optional<Repeat> to_repeat() const;
 
   ReplicaSet contributors(const ChunkId& id) const { return chunks_.at(id).weighted; }
+  // The largest factor on the interval that a contributor wants (guard).
+  int64_t stretch(const ChunkId& id) const { return chunks_.at(id).stretch; }
   // Whether all of `replicas` have sent their parts, and those parts in ascending order of replica.
   bool has(const ChunkId& id, const ReplicaSet& replicas) const;
   std::vector<at::Tensor> contributions(const ChunkId& id, const ReplicaSet& replicas) const;
@@ -55,12 +57,17 @@ class RoundOwner {
   struct Answer {
     ReplicaSet replicas;
     at::Tensor payload;
+    int64_t stretch = 1;
   };
   // Null: not closed yet, or closed too long ago.
   const Answer* answer(const ChunkId& id) const;
   void repeated(const ChunkId& id, ReplicaId replica);
   // Whether parts are no longer accepted: the chunk is answered, or too old.
   bool closed(const ChunkId& id) const;
+
+  // Replicas that a deadline passed without, and that have sent nothing since before the chunk was
+  // opened: no chunk waits for them until they send something again.
+  const ReplicaSet& absent() const { return absent_; }
 
   int64_t late() const { return late_; }        // parts that arrived after their chunk was closed
   int64_t missing() const { return missing_; }  // parts still missing when their chunk was closed
@@ -71,9 +78,12 @@ class RoundOwner {
     ReplicaSet arrived;
     ReplicaSet weighted;                  // replicas whose part has weight
     std::map<int64_t, at::Tensor> parts;  // by replica
+    int64_t opened_at = 0;                // in parts received, as heard_at_
+    int64_t stretch = 1;                  // the largest that a contributor wants
     bool awaited = false;
     bool expired = false;
   };
+  void expire(const ChunkId& id);
   bool closable(const ChunkId& id, const Chunk& chunk) const;
   int64_t newest_over() const;
 
@@ -82,7 +92,10 @@ class RoundOwner {
   ReplicaSet members_;
   int64_t copied_elsewhere_ = -1;  // evaluations up to this update are over
   std::map<ChunkId, Chunk> chunks_;
-  std::vector<int64_t> newest_from_;   // round, by replica; -1: nothing yet
+  std::vector<int64_t> newest_from_;  // round, by replica; -1: nothing yet
+  std::vector<int64_t> heard_at_;     // by replica: parts received, up to its newest
+  int64_t received_ = 0;              // parts
+  ReplicaSet absent_;
   std::map<ChunkId, Answer> answers_;  // recent rounds
   int64_t newest_closed_ = -1;
   std::vector<Repeat> asked_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "worker/deadline.h"
 
 namespace leeway {
 namespace {
@@ -21,7 +22,11 @@ Work round_work(WorkKind kind, Lane lane, int64_t updates, RoundOwner::ChunkId i
 }  // namespace
 
 Rounds::Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute)
-    : id_(id), plan_(plan), compute_(compute), members_(Membership(plan.replicas).members()) {
+    : id_(id),
+      plan_(plan),
+      compute_(compute),
+      members_(Membership(plan.replicas).members()),
+      update_times_(static_cast<size_t>(plan.replicas)) {
   const int64_t updates = plan.first_update_of(id.replica);
   for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
     const LanePlan& options = plan.lanes[lane];
@@ -107,7 +112,10 @@ Work Rounds::copy_for_evaluation(int64_t update) const {
 void Rounds::deliver(Message message) {
   Seat& lane = seat(message.lane);
   if (message.kind == MessageKind::kAnswer) return lane.member.deliver(std::move(message));
-  if (message.kind == MessageKind::kContribution) lane.member.heard_of(message.index);
+  if (message.kind == MessageKind::kContribution) {
+    lane.member.heard_of(message.index);
+    update_times_[static_cast<size_t>(message.from.replica.value)] = message.update_time;
+  }
   lane.owner.deliver(std::move(message));
 }
 
@@ -162,7 +170,7 @@ void Rounds::finish(const Work& work, const Outcome& outcome, Outbox& outbox,
     case WorkKind::kAwait: {
       Seat& lane = seat(work.lane);
       lane.owner.awaits({work.index, work.chunk});
-      outbox.remind(message(MessageKind::kDeadline, work, id_.replica, {}), *lane.plan.deadline);
+      outbox.remind(message(MessageKind::kDeadline, work, id_.replica, {}), deadline(lane));
       return;
     }
     default:
@@ -183,6 +191,8 @@ void Rounds::finish_contribution(const Work& work, const Outcome& outcome,
     const ReplicaId owner = lane.plan.owner(work.index, chunk, members_);
     Message contribution = message(MessageKind::kContribution, of_chunk, owner, part);
     if (!counts) contribution.payload_bytes = 0;
+    contribution.update_time = update_time_.get();
+    contribution.stretch = lane.member.stretch_wanted();
     post(std::move(contribution), sent);
   }
   if (work.lane == Lane::kEvaluation) return;
@@ -192,11 +202,14 @@ void Rounds::finish_contribution(const Work& work, const Outcome& outcome,
 void Rounds::finish_reduction(const Work& work, const Outcome& outcome,
                               std::vector<Message>& sent) {
   Seat& lane = seat(work.lane);
+  const int64_t stretch = lane.owner.stretch({work.index, work.chunk});
   lane.owner.reduced({work.index, work.chunk}, work.replicas, outcome.payload);
   if (work.lane == Lane::kEvaluation) return;  // the mean stays here
   if (work.replicas.empty()) return;           // every member follows: there is no mean
   for (const ReplicaId replica : members_.members()) {
-    post(message(MessageKind::kAnswer, work, replica, outcome.payload), sent);
+    Message answer = message(MessageKind::kAnswer, work, replica, outcome.payload);
+    answer.stretch = stretch;
+    post(std::move(answer), sent);
   }
 }
 
@@ -231,6 +244,7 @@ void Rounds::finish_adoption(const Membership& table, std::optional<int64_t> cop
         Work none = round_work(WorkKind::kContribute, lane.plan.lane, 0, {round, chunk});
         Message part = message(MessageKind::kContribution, none, owner, {});
         part.payload_bytes = 0;
+        part.update_time = update_time_.get();
         post(std::move(part), sent);
       }
     }
@@ -256,6 +270,7 @@ void Rounds::finish_repetition(const Work& work, std::vector<Message>& sent) {
   for (const ReplicaId replica : work.replicas.members()) {
     Message again = message(MessageKind::kAnswer, work, replica, answer->payload);
     again.replicas = answer->replicas;
+    again.stretch = answer->stretch;
     post(std::move(again), sent);
     lane.owner.repeated(id, replica);
   }
@@ -288,6 +303,17 @@ Message Rounds::message(MessageKind kind, const Work& work, ReplicaId to,
 void Rounds::post(Message message, std::vector<Message>& sent) {
   if (message.to == id_) return deliver(std::move(message));
   sent.push_back(std::move(message));
+}
+
+Nanos Rounds::deadline(const Seat& lane) const {
+  FleetPace pace = {.update_times = update_times_,
+                    .absent = lane.owner.absent(),
+                    .stretch = lane.member.stretch()};
+  for (int64_t r = 0; r < plan_.replicas; ++r) {
+    if (!members_.contains({r})) pace.absent.add({r});
+  }
+  pace.update_times[static_cast<size_t>(id_.replica.value)] = update_time_.get();
+  return deadline_of(lane.plan, pace);
 }
 
 bool Rounds::completes_gradients(const Work& work) const {

@@ -15,6 +15,7 @@
 #include "worker/round_member.h"
 #include "worker/round_owner.h"
 #include "worker/run_plan.h"
+#include "worker/update_time.h"
 
 namespace leeway {
 
@@ -53,6 +54,9 @@ class Rounds {
   Turn turn(const Boundary& boundary) const;
   // The contribution that sends this worker's weights to be validated.
   Work copy_for_evaluation(int64_t update) const;
+
+  // Every piece of the worker's work, for the time between its updates.
+  void note_time(WorkKind kind, const WorkTimes& times) { update_time_.finished(kind, times); }
 
   void run(const Work& work, Outcome& outcome);
   // Appends what is to be sent. A worker's own chunk does not travel: it is delivered here.
@@ -105,6 +109,7 @@ class Rounds {
   Message message(MessageKind kind, const Work& work, ReplicaId to,
                   const at::Tensor& payload) const;
   void post(Message message, std::vector<Message>& sent);
+  Nanos deadline(const Seat& lane) const;
 
   WorkerId id_;
   const RunPlan& plan_;
@@ -112,6 +117,8 @@ class Rounds {
   int64_t table_ = 0;  // the number of
   ReplicaSet members_;
   std::vector<Seat> seats_;  // the plan's lanes, then evaluation
+  UpdateTime update_time_;
+  std::vector<Nanos> update_times_;  // by replica, as they were last heard of; zero: not known yet
 };
 
 }  // namespace leeway

@@ -81,6 +81,7 @@ void Worker::run_evaluation(const Work& work, Outcome& outcome) {
 
 void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal& journal) {
   const CheckScope scope({id_, counts_.updates, plan_.seed});
+  rounds_.note_time(named.kind, outcome.times);
   const Work work = without_refused(named, outcome);
   switch (work.kind) {
     case WorkKind::kForward:

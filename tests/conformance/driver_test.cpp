@@ -25,6 +25,22 @@ std::unique_ptr<Driver> make_simulation(int64_t stages) {
 
 std::unique_ptr<Driver> make_threads(int64_t) { return std::make_unique<threads::Threads>(1); }
 
+// What a network may do: every message passes through bytes, comes twice, is overtaken by others.
+std::unique_ptr<Driver> make_network(int64_t stages) {
+  sim::SimulationOptions options;
+  for (int64_t s = 0; s < stages; ++s) {
+    options.costs.push_back({.forward = {100 + 7 * s}, .backward = {200 - 9 * s}, .update = {30}});
+  }
+  options.links = {.seed = 1, .all = {.latency = {50}, .bytes_per_second = 1e9, .jitter = {400}}};
+  options.messages = {
+      .seed = 3, .twice = 0.3, .lost = 0, .class_jitter = {900}, .through_bytes = true};
+  return std::make_unique<sim::Simulation>(options);
+}
+
+std::unique_ptr<Driver> make_threads_of_bytes(int64_t) {
+  return std::make_unique<threads::Threads>(1, threads::Threads::Letters::kBytes);
+}
+
 struct DriverCase {
   std::string name;
   std::function<std::unique_ptr<Driver>(int64_t stages)> make;
@@ -208,7 +224,9 @@ TEST_P(Conformance, ASessionMayBeginAnywhere) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, Conformance,
                          testing::Values(DriverCase{"sim", make_simulation},
-                                         DriverCase{"threads", make_threads}),
+                                         DriverCase{"threads", make_threads},
+                                         DriverCase{"network", make_network},
+                                         DriverCase{"bytes", make_threads_of_bytes}),
                          [](const auto& driver) { return driver.param.name; });
 
 }  // namespace

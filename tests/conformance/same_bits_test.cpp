@@ -134,7 +134,8 @@ Outcome train(const Recipe& recipe, const TokenFile& tokens, Driver& driver) {
 }
 
 // Stages of different speeds and links with jitter: an order of events that threads never have.
-sim::Simulation simulation_of(const Recipe& recipe, uint64_t seed) {
+sim::Simulation simulation_of(const Recipe& recipe, uint64_t seed,
+                              const sim::MessageFaults& messages = {}) {
   std::vector<sim::StageCosts> costs;
   for (int64_t s = 0; s < recipe.mesh.stages * recipe.mesh.replicas; ++s) {
     const int64_t slow = 100 * (1 + (s * 7 + static_cast<int64_t>(seed)) % 3);
@@ -146,7 +147,8 @@ sim::Simulation simulation_of(const Recipe& recipe, uint64_t seed) {
                      .round = {s * 3 % 20}});
   }
   return sim::Simulation({.costs = std::move(costs),
-                          .links = {.seed = seed, .all = {.latency = {70}, .jitter = {500}}}});
+                          .links = {.seed = seed, .all = {.latency = {70}, .jitter = {500}}},
+                          .messages = messages});
 }
 
 TEST(SameBits, UnderThreadsAndInVirtualTime) {
@@ -160,6 +162,15 @@ TEST(SameBits, UnderThreadsAndInVirtualTime) {
     sim::Simulation simulation = simulation_of(recipe, seed);
     const Outcome real = train(recipe, tokens.file(), threads);
     const Outcome simulated = train(recipe, tokens.file(), simulation);
+    threads::Threads bytes(/*threads_per_worker=*/1, threads::Threads::Letters::kBytes);
+    sim::Simulation network = simulation_of(
+        recipe, seed, {.seed = seed, .twice = 0.2, .class_jitter = {900}, .through_bytes = true});
+    for (Driver* const driver : {static_cast<Driver*>(&bytes), static_cast<Driver*>(&network)}) {
+      const Outcome carried = train(recipe, tokens.file(), *driver);
+      EXPECT_TRUE(at::equal(real.weights, carried.weights));
+      EXPECT_EQ(real.losses, carried.losses);
+      EXPECT_EQ(real.evaluations, carried.evaluations);
+    }
     EXPECT_TRUE(at::equal(real.weights, simulated.weights));
     EXPECT_EQ(real.losses, simulated.losses);
     EXPECT_EQ(real.evaluations, simulated.evaluations);

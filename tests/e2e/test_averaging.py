@@ -133,6 +133,40 @@ def test_a_run_that_merged_on_arrival_replays_to_its_bits(place, method):
     assert place.ok("replay", "r").stdout.startswith("identical: 30 updates")
 
 
+# Updates of four to five seconds on links with 600 ms of jitter, in virtual time.
+SLOW = {
+    **ARRIVAL, "mesh__replicas": 3, "run__driver": "sim", "sim__jitter_ms": 600,
+    "run__updates": 60, "run__evaluate_every": 0,
+}  # fmt: skip
+
+
+def test_slow_updates_are_averaged_over_all_replicas(place):
+    sets = place.sets(**SLOW, sim__flops=1.1e7)
+    shown = place.ok("train", "tiny.toml", "--out", "r", *sets)
+    summary = json.loads((place.folder / "r/summary.json").read_text())
+    assert 3 < summary["seconds"] / 60 < 7
+    means = summary["contributors"]
+    assert len(means) == 3 and means[2] > 0.97 * sum(means) and means[0] == 0
+    share = 100 * means[2] / sum(means)
+    assert f"\nmeans with all 3 replicas: {share:.1f} %, with one: 0.0 %\n" in shown.stdout
+    assert "one contributor" not in shown.stderr
+    assert place.ok("replay", "r").stdout.startswith("identical: 60 updates")
+
+
+def test_a_run_whose_means_have_one_contributor_is_named_once(place):
+    sets = place.sets(**SLOW, sim__flops=1.1e7, averaging__deadline_ms=50)
+    done = place.ok("train", "tiny.toml", "--out", "r", *sets)
+    warnings = [line for line in done.stderr.splitlines() if "means have one contributor" in line]
+    assert len(warnings) == 1
+    assert "later than averaging.deadline_ms=50 allows: leave it out" in warnings[0]
+    means = json.loads((place.folder / "r/summary.json").read_text())["contributors"]
+    assert means[0] > sum(means) / 2
+    events = [json.loads(line) for line in (place.folder / "r/events.jsonl").open()]
+    assert [event["event"] for event in events].count("alone") == 1
+    assert events[-1]["contributors"] == " ".join(str(count) for count in means)
+    assert place.ok("replay", "r").stdout.startswith("identical: 60 updates")
+
+
 def test_a_fixed_lag_gives_the_same_bits_and_replays(place):
     first = place.train("a", *place.sets(**FIXED))
     simulated = place.train("b", *place.sets(**FIXED, run__driver="sim", sim__latency_ms=3))

@@ -76,8 +76,8 @@ def test_a_page_of_one_run_shows_its_summary(runs, browser):
     assert math.isclose(float(tiles["busy"][0]), busy)
     share = summary["bytes_averaging"] / summary["bytes_allreduce"]
     assert math.isclose(float(tiles["traffic_share"][0]), share)
-    assert browser.value("document.getElementById('report').dataset.charts") == "10"
-    assert browser.value("document.querySelectorAll('canvas').length") == 10
+    assert browser.value("document.getElementById('report').dataset.charts") == "11"
+    assert browser.value("document.querySelectorAll('canvas').length") == 11
     assert browser.value(BLANK_CANVASES) == []
     assert browser.value("document.querySelectorAll('#timeline .boxes rect').length") > 50
     picture(browser, "one-light", 1280)
@@ -182,7 +182,7 @@ def test_every_card_gives_its_numbers_as_csv(runs, browser):
         })()"""
     )
     cards = browser.value("[...document.querySelectorAll('.card')].map((card) => card.id + '.csv')")
-    assert set(files) == set(cards) and len(cards) == 15
+    assert set(files) == set(cards) and len(cards) == 16
     for name, text in files.items():
         head, *rows = csv.reader(text.splitlines())
         assert rows and all(len(row) == len(head) for row in rows), name

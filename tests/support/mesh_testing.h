@@ -82,7 +82,7 @@ class HandDriver : public Outbox {
       worker->finish(work, std::move(outcome), *this, recorder);
     }
     for (const auto& worker : workers_) {
-      if (!worker->done()) return false;
+      if (!worker->done() && !worker->over()) return false;
     }
     return true;
   }

@@ -176,6 +176,11 @@ void Checker::received(const Message& message, Nanos now) {
   ++tracks_[mesh_.index(message.to)].unused(message.kind);
 }
 
+void Checker::asked_for(const Message& deadline, Nanos after, Nanos now) {
+  const std::string wrong = rounds_.asked_for(deadline, after, now);
+  LEEWAY_CHECK(wrong.empty(), wrong);
+}
+
 void Checker::ended() const {
   LEEWAY_CHECK(messages_on_way_ == 0 && bytes_on_way_ == 0, "every message sent was received");
   for (size_t worker = 0; worker < tracks_.size(); ++worker) {

@@ -32,6 +32,7 @@ class Checker {
 
   void sent(const Message& message);
   void received(const Message& message, Nanos now = {});
+  void asked_for(const Message& deadline, Nanos after, Nanos now);
   void lost(const Message& message);
   // The replica has lost a worker for good: what it leaves unfinished is not an error.
   void stranded(ReplicaId replica) { stranded_[static_cast<size_t>(replica.value)] = true; }

@@ -34,19 +34,24 @@ std::vector<Departure> departures_of(const Mesh& mesh, ReplicaId replica, Nanos 
 
 Faults::Faults(const Mesh& mesh, const std::vector<LinkOutage>& outages,
                const std::vector<Departure>& departures)
-    : outages_(outages), gone_at_(mesh.count()), stranded_at_(static_cast<size_t>(mesh.replicas)) {
+    : mesh_(mesh),
+      outages_(outages),
+      gone_at_(mesh.count()),
+      stranded_at_(static_cast<size_t>(mesh.replicas)) {
   for (const LinkOutage& outage : outages) {
     LEEWAY_CHECK(mesh.contains(outage.from), "an outage is between workers of this mesh");
     LEEWAY_CHECK(mesh.contains(outage.to), "an outage is between workers of this mesh");
     LEEWAY_CHECK(outage.from.replica != outage.to.replica,
                  "a pipeline cannot continue after losing a message");
   }
-  for (const Departure& departure : departures) {
-    LEEWAY_CHECK(mesh.contains(departure.worker), "only workers of this mesh leave");
-    const WorkerId id = departure.worker;
-    keep_earliest(gone_at_[mesh.index(id)], departure.at);
-    keep_earliest(stranded_at_[static_cast<size_t>(id.replica.value)], departure.at);
-  }
+  for (const Departure& departure : departures) depart(departure);
+}
+
+void Faults::depart(const Departure& departure) {
+  LEEWAY_CHECK(mesh_.contains(departure.worker), "only workers of this mesh leave");
+  const WorkerId id = departure.worker;
+  keep_earliest(gone_at_[mesh_.index(id)], departure.at);
+  keep_earliest(stranded_at_[static_cast<size_t>(id.replica.value)], departure.at);
 }
 
 bool Faults::is_lost(WorkerId from, WorkerId to, Nanos sent_at) const {

@@ -46,12 +46,14 @@ class Faults {
   Faults(const Mesh& mesh, const std::vector<LinkOutage>& outages,
          const std::vector<Departure>& departures);
 
+  void depart(const Departure& departure);
   bool is_lost(WorkerId from, WorkerId to, Nanos sent_at) const;
   bool is_gone(size_t worker, Nanos now) const;
   // At least one worker of the replica is gone.
   bool is_stranded(ReplicaId replica, Nanos now) const;
 
  private:
+  Mesh mesh_;
   std::vector<LinkOutage> outages_;
   std::vector<std::optional<Nanos>> gone_at_;      // by worker
   std::vector<std::optional<Nanos>> stranded_at_;  // by replica: its first departure

@@ -84,7 +84,6 @@ std::string RoundChecker::began(size_t worker, const Work& work, const Moment& m
     case WorkKind::kMerge:
       return merge(worker, work, moment);
     case WorkKind::kAwait:
-      chunk_of(id, work.lane, {work.index, work.chunk}).awaited_at = moment.now;
       return "";
     default:
       return chunk_of(id, work.lane, {work.index, work.chunk}).mean_of
@@ -116,12 +115,21 @@ std::string RoundChecker::duties(size_t worker, Nanos now) const {
     const auto lane = static_cast<size_t>(plan.lane);
     for (const ChunkId& id : seats_[worker].diaries[lane].open) {
       const Chunk& chunk = chunks_[stage][lane].at({id, mesh_.id(worker).replica});
-      const bool expired = chunk.awaited_at && *chunk.awaited_at + *plan.deadline < now;
-      if (chunk.awaited_at && !expired) continue;
+      if (chunk.open_until && *chunk.open_until >= now) continue;
       return fmt::format("it keeps round {} chunk {} of lane {} open; its first part came at {}",
                          id.first, id.second, lane_word(plan.lane), chunk.first_part_at.count);
     }
   }
+  return "";
+}
+
+std::string RoundChecker::asked_for(const Message& deadline, Nanos after, Nanos now) {
+  const LanePlan* const plan = plan_of(deadline.lane);
+  if (plan == nullptr || !plan->deadline) return "a deadline of a lane that has none";
+  const bool planned = plan->deadline_follows ? after >= *plan->deadline : after == *plan->deadline;
+  if (!planned) return fmt::format("a deadline of {} ns is not the planned one", after.count);
+  const ChunkId id = {deadline.index, deadline.chunk};
+  chunk_of(deadline.from, deadline.lane, id).open_until = now + after;
   return "";
 }
 

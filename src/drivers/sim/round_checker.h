@@ -36,6 +36,9 @@ class RoundChecker {
   // it has received, and that it never lets a deadline pass while it does other work.
   std::string began(size_t worker, const Work& work, const Moment& moment);
 
+  // Checks that an owner asks for the planned deadline, or a longer one where that is the plan.
+  std::string asked_for(const Message& deadline, Nanos after, Nanos now);
+
   // Checks that a chunk has one answer, from its owner, with one set of contributors.
   std::string received(const Message& message, Nanos now);
 
@@ -46,7 +49,7 @@ class RoundChecker {
   struct Chunk {
     ReplicaSet parts;  // replicas whose weighted part the owner has
     Nanos first_part_at;
-    std::optional<Nanos> awaited_at = {};
+    std::optional<Nanos> open_until = {};    // the deadline that its owner asked for
     std::optional<ReplicaSet> mean_of = {};  // set once the mean is made
   };
   // What one worker did in one lane.

@@ -58,10 +58,6 @@ void Simulation::prepare(const Workers& workers) {
     if (!options_.cores.empty()) seats_[at].host = options_.links.places.machine_of[at];
     touch(at);
   }
-  const auto later = [&](Nanos at, Happening what, size_t subject) {
-    ++reminders_;
-    agenda_.enter(at, what, subject);
-  };
   for (const Departure& departure : options_.departures) {
     later(departure.at + options_.notice, Happening::kMissed, mesh_.index(departure.worker));
   }
@@ -156,15 +152,21 @@ void Simulation::happen(const Agenda::Entry& entry, Recorder& recorder) {
       return touch(entry.subject);
     case Happening::kMissed:
       --reminders_;
+      --planned_;
+      quiet_ = 0;
       missed_.push_back(entry.subject);
       return tell_coordinator(
           {.kind = MessageKind::kLost, .from = mesh_.id(entry.subject), .to = kCoordinator});
     case Happening::kCoordinatorGone:
       --reminders_;
+      --planned_;
+      quiet_ = 0;
       coordinator_.reset();
       return;
     case Happening::kCoordinatorBack:
       --reminders_;
+      --planned_;
+      quiet_ = 0;
       coordinator_.emplace(seats_.front().worker->plan(), recorder, Coordinator::Start::kAgain);
       for (const size_t at : missed_) {
         tell_coordinator({.kind = MessageKind::kLost, .from = mesh_.id(at), .to = kCoordinator});
@@ -185,7 +187,33 @@ void Simulation::finish(size_t at, Recorder& recorder) {
   }
   seat.outcome.times = {.begin = seat.begin, .end = clock_.now()};
   seat.worker->finish(work, std::exchange(seat.outcome, {}), *this, recorder);
+  const WorkerId worker = mesh_.id(at);
+  if (work.kind == WorkKind::kUpdate && worker.stage.value == 0) {
+    lose_as_planned(worker, work.update);
+  }
   touch(at);
+}
+
+void Simulation::later(Nanos at, Happening what, size_t subject) {
+  ++reminders_;
+  ++planned_;
+  agenda_.enter(at, what, subject);
+}
+
+// Faults that are planned by update, not by time.
+void Simulation::lose_as_planned(WorkerId worker, int64_t update) {
+  const Nanos noticed = clock_.now() + options_.notice;
+  if (update == options_.lost_at && worker.replica == options_.lost_replica) {
+    for (int64_t s = 0; s < mesh_.stages; ++s) {
+      const WorkerId lost = {.replica = worker.replica, .stage = {s}};
+      faults_->depart({.worker = lost, .at = clock_.now()});
+      later(noticed, Happening::kMissed, mesh_.index(lost));
+    }
+  }
+  if (update == options_.coordinator_lost_at && coordinator_ && !std::exchange(replaced_, true)) {
+    later(clock_.now(), Happening::kCoordinatorGone, 0);
+    later(noticed, Happening::kCoordinatorBack, 0);
+  }
 }
 
 void Simulation::send(Message message) {
@@ -258,6 +286,7 @@ int64_t Simulation::bytes_on_link(const Message& message) const {
 
 void Simulation::remind(Message message, Nanos after) {
   ++reminders_;
+  if (message.kind == MessageKind::kDeadline) checker_->asked_for(message, after, clock_.now());
   agenda_.enter(clock_.now() + after, Happening::kArrived, messages_.put(std::move(message)));
 }
 
@@ -310,7 +339,9 @@ void Simulation::coordinate() {
 }
 
 // Reminders alone, over and over: nobody can go on.
-bool Simulation::stands_still() const { return quiet_ > 100 * (seats_.size() + 1); }
+bool Simulation::stands_still() const {
+  return planned_ == 0 && quiet_ > 100 * (seats_.size() + 1);
+}
 
 void Simulation::touch(size_t at) {
   if (std::exchange(seats_[at].touched, true)) return;

@@ -44,6 +44,11 @@ struct SimulationOptions {
   std::vector<LinkOutage> outages = {};
   std::vector<Departure> departures = {};
   Nanos notice = {};  // from a departure until the coordinator hears of it
+  // A replica that leaves, and a coordinator, that is replaced, after this update of stage 0; 0:
+  // never.
+  ReplicaId lost_replica = {};
+  int64_t lost_at = 0;
+  int64_t coordinator_lost_at = 0;
   MessageFaults messages = {};
   std::vector<Window> coordinator_outages = {};  // it is gone, and then another one takes over
   // By machine of links.places: how many workers can be busy at once; 0: all. Empty: no limits.
@@ -127,6 +132,8 @@ class Simulation final : public Driver, private Outbox {
   void finish(size_t at, Recorder& recorder);
   void arrive(size_t slot, bool again);
   void tell_coordinator(Message message);
+  void lose_as_planned(WorkerId worker, int64_t update);
+  void later(Nanos after, Happening what, size_t subject);
   void touch(size_t at);
   void coordinate();
   bool stands_still() const;
@@ -146,12 +153,14 @@ class Simulation final : public Driver, private Outbox {
   std::vector<Host> hosts_;      // by machine; empty: every worker has its own core
   std::vector<size_t> touched_;  // workers, in the order they were touched
   size_t reminders_ = 0;         // on the agenda: they alone keep nothing going
+  size_t planned_ = 0;           // on the agenda: losses, and who takes over
   size_t quiet_ = 0;             // reminders since something else happened
   std::optional<Coordinator> coordinator_;
   std::shared_ptr<Wishes> wishes_ = std::make_shared<Wishes>();
   std::vector<size_t> missed_;  // workers that the coordinator was told are gone
   std::map<std::tuple<WorkerId, WorkerId, TrafficClass>, Nanos> last_arrivals_;
   uint64_t rolls_ = 0;
+  bool replaced_ = false;  // the coordinator, as planned
   uint64_t digest_ = 0;
 };
 

@@ -60,8 +60,9 @@ class LockedRecorder final : public Recorder {
 // One thread for each worker, and one for the coordinator.
 class Session final : public Outbox {
  public:
-  Session(const Workers& workers, Recorder& recorder, const Clock& clock)
+  Session(const Workers& workers, Recorder& recorder, const Clock& clock, bool as_bytes)
       : workers_(workers),
+        as_bytes_(as_bytes),
         plan_(workers.front()->plan()),
         recorder_(recorder),
         clock_(clock),
@@ -74,7 +75,10 @@ class Session final : public Outbox {
     });
   }
 
-  void send(Message message) override { mailboxes_.at(message.to)->put(std::move(message)); }
+  void send(Message message) override {
+    if (as_bytes_) message = from_bytes(to_bytes(message)).value();
+    mailboxes_.at(message.to)->put(std::move(message));
+  }
   void remind(Message message, Nanos after) override {
     mailboxes_.at(message.to)->put_after(after, std::move(message));
   }
@@ -150,6 +154,7 @@ class Session final : public Outbox {
   }
 
   const Workers& workers_;
+  bool as_bytes_;
   const RunPlan& plan_;
   LockedRecorder recorder_;
   const Clock& clock_;
@@ -162,7 +167,8 @@ class Session final : public Outbox {
 }  // namespace
 
 Status Threads::run(const Workers& workers, Recorder& recorder) {
-  Session(workers, recorder, clock_).run(threads_per_worker_);
+  const bool as_bytes = letters_ == Letters::kBytes;
+  Session(workers, recorder, clock_, as_bytes).run(threads_per_worker_);
   return {};
 }
 

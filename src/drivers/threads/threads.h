@@ -9,8 +9,11 @@ namespace leeway::threads {
 
 class Threads final : public Driver {
  public:
+  // kBytes: what crosses threads is what would cross a network, for tests.
+  enum class Letters { kMessages, kBytes };
   // `threads_per_worker`: for the numeric kernels of one worker.
-  explicit Threads(int threads_per_worker) : threads_per_worker_(threads_per_worker) {}
+  explicit Threads(int threads_per_worker, Letters letters = Letters::kMessages)
+      : threads_per_worker_(threads_per_worker), letters_(letters) {}
 
   // Rethrows an exception from a worker's compute after all threads have ended.
   Status run(const Workers& workers, Recorder& recorder) override;
@@ -18,6 +21,7 @@ class Threads final : public Driver {
 
  private:
   int threads_per_worker_;
+  Letters letters_;
   WallClock clock_;
 };
 

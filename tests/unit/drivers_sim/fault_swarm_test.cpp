@@ -39,7 +39,8 @@ RunPlan random_plan(Dice& dice) {
              .replicas = plan.replicas,
              .cycle = dice(1, 10),
              .lag = {},
-             .deadline = kDeadline},
+             .deadline = kDeadline,
+             .follows = dice.one_in(2)},
             plan);
   return plan;
 }

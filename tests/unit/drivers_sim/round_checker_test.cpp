@@ -46,6 +46,14 @@ class RoundRules : public testing::Test {
     EXPECT_EQ(began(0, with(work(WorkKind::kReduce, 0), {0, 1})), "");
   }
 
+  // An owner gives its chunk a deadline.
+  void await(int64_t owner, int64_t round, int64_t chunk) {
+    EXPECT_EQ(began(static_cast<size_t>(owner), work(WorkKind::kAwait, round, chunk)), "");
+    Message deadline = message(MessageKind::kDeadline, owner, owner, chunk, {});
+    deadline.index = round;
+    EXPECT_EQ(rules_.asked_for(deadline, *plan().lanes[0].deadline, {}), "");
+  }
+
   static constexpr Mesh kMesh = {.stages = 1, .replicas = 2};
   RoundChecker rules_{kMesh, plan()};
 };
@@ -54,7 +62,7 @@ TEST_F(RoundRules, AGoodRoundPasses) {
   hold_round();
   EXPECT_EQ(rules_.received(message(MessageKind::kAnswer, 0, 1, 0, {0, 1}), {}), "");
   EXPECT_EQ(began(0, with(work(WorkKind::kMerge, 0), {0})), "");
-  EXPECT_EQ(began(1, work(WorkKind::kAwait, 0, 1)), "");
+  await(1, 0, 1);
   EXPECT_EQ(began(1, with(work(WorkKind::kMerge, 0), {1})), "");
 }
 
@@ -87,7 +95,7 @@ TEST_F(RoundRules, AnOwnerAveragesOnlyPartsItHas) {
 
 TEST_F(RoundRules, AReplicaContributesForItselfInAscendingRounds) {
   EXPECT_EQ(began(0, with(work(WorkKind::kContribute, 3), {0})), "");
-  EXPECT_EQ(began(0, work(WorkKind::kAwait, 3, 1)), "");
+  await(0, 3, 1);
   EXPECT_THAT(began(0, with(work(WorkKind::kContribute, 3), {0})), HasSubstr("ascending"));
   EXPECT_THAT(began(1, with(work(WorkKind::kContribute, 3), {0})), HasSubstr("another's name"));
 }
@@ -106,9 +114,25 @@ TEST_F(RoundRules, AnOwnerLooksAfterItsChunksFirst) {
   const Work forward = {.kind = WorkKind::kForward};
   EXPECT_EQ(began(0, with(work(WorkKind::kContribute, 0), {0})), "");
   EXPECT_THAT(began(0, forward), HasSubstr("keeps round 0 chunk 0 of lane main open"));
-  EXPECT_EQ(began(0, work(WorkKind::kAwait, 0)), "");
+  await(0, 0, 0);
   EXPECT_EQ(began(0, forward, 1, deadline), "");
   EXPECT_THAT(began(0, forward, 1, deadline + Nanos{1}), HasSubstr("keeps round 0"));
+}
+
+TEST_F(RoundRules, ADeadlineIsThePlannedOneOrALongerOneThatFollowsTime) {
+  const Message wish = message(MessageKind::kDeadline, 0, 0, 0, {});
+  const Nanos planned = *plan().lanes[0].deadline;
+  for (const Nanos after : {planned + Nanos{1}, planned - Nanos{1}}) {
+    EXPECT_THAT(rules_.asked_for(wish, after, {}), HasSubstr("not the planned one"));
+  }
+  EXPECT_EQ(rules_.asked_for(wish, planned, {}), "");
+  RunPlan following = plan();
+  following.lanes[0].deadline_follows = true;
+  rules_ = RoundChecker(kMesh, following);
+  EXPECT_THAT(rules_.asked_for(wish, planned - Nanos{1}, {}), HasSubstr("not the planned one"));
+  EXPECT_EQ(rules_.asked_for(wish, planned + Nanos{1}, {}), "");
+  rules_ = RoundChecker(kMesh, plan(/*lag=*/1));
+  EXPECT_THAT(rules_.asked_for(wish, planned, {}), HasSubstr("a lane that has none"));
 }
 
 TEST_F(RoundRules, TheLagIsThePlannedOne) {
@@ -132,7 +156,7 @@ TEST_F(RoundRules, OldRoundsAreGivenUp) {
   EXPECT_EQ(began(0, with(work(WorkKind::kContribute, 64), {0})), "");
   Work merge = with(work(WorkKind::kMerge, 0), {0});
   // It attends to its own chunk of round 64 first.
-  EXPECT_EQ(began(0, work(WorkKind::kAwait, 64)), "");
+  await(0, 64, 0);
   EXPECT_THAT(began(0, merge), HasSubstr("should have been given up"));
 }
 

@@ -20,6 +20,8 @@ struct RoundOptions {
   std::optional<int64_t> lag = {};  // none: on arrival
   Nanos deadline = 20 * kMillisecond;
   int64_t repair_every = 3;
+  bool follows = false;  // deadlines follow the time between updates
+  double lag_limit = 0;  // guard
 };
 
 // Gives the plan its lanes.
@@ -29,9 +31,13 @@ inline void add_lanes(const RoundOptions& options, RunPlan& plan) {
   plan.evaluation = {.lane = Lane::kEvaluation};
   if (options.replicas == 1) return;
   LanePlan common = {.replicas = options.replicas, .lag = options.lag};
-  if (!options.lag) common.deadline = options.deadline;
+  if (!options.lag) {
+    common.deadline = options.deadline;
+    common.deadline_follows = options.follows;
+  }
   common.sizes.assign(static_cast<size_t>(plan.shape.stages), {.cut = {.parameters = 2000}});
   LanePlan main = common;
+  main.lag_limit = options.lag ? 0 : options.lag_limit;
   std::vector<LanePlan>& lanes = plan.lanes;
   switch (options.method) {
     case Method::kNone:

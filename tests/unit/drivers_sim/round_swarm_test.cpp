@@ -25,6 +25,8 @@ RoundOptions random_rounds(Dice& dice) {
                          .repair_every = dice(1, 5)};
   if (dice.one_in(2)) rounds.lag = lags[static_cast<size_t>(dice(0, 2))];
   if (rounds.method == Method::kAllreduce) rounds.lag = 0;
+  rounds.follows = dice.one_in(2);
+  if (dice.one_in(3)) rounds.lag_limit = static_cast<double>(dice(1, 8)) / 4;
   return rounds;
 }
 

@@ -14,7 +14,8 @@ WorkRecord record_of(WorkKind kind) {
   WorkRecord record;
   record.worker = {.replica = {2}, .stage = {1}};
   record.work = {.kind = kind, .index = 12, .update = 4, .version = 2, .delay = 1};
-  if (kind == WorkKind::kUpdate || kind == WorkKind::kSave) record.work.index = 4;
+  const bool of_update = kind == WorkKind::kUpdate || kind == WorkKind::kSave;
+  if (of_update || kind == WorkKind::kReport) record.work.index = 4;
   if (is_of_round(kind)) {
     record.work.lane = Lane::kRepair;
     record.work.chunk = 3;

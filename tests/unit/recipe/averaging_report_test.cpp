@@ -52,7 +52,10 @@ TEST(AveragingReport, SaysWhatARoundIsAndWhatItSends) {
 }
 
 TEST(AveragingReport, KnowsEveryMethodMergeAndWire) {
-  EXPECT_THAT(report_of({}), HasSubstr("on arrival, leaving out replicas more than 1000 ms late"));
+  EXPECT_THAT(report_of({}),
+              HasSubstr("on arrival, leaving out replicas more than two rounds late"));
+  EXPECT_THAT(report_of({"averaging.deadline_ms=250"}),
+              HasSubstr("on arrival, leaving out replicas more than 250 ms late"));
   EXPECT_THAT(report_of({}), Not(HasSubstr("in flight")));  // the lag is unknown
   EXPECT_THAT(report_of({"averaging.merge=fixed_lag", "averaging.lag=1", "averaging.fraction=1"}),
               HasSubstr("in flight  1 round of each weight"));

@@ -176,6 +176,14 @@ TEST(RunFollower, AResumedSessionReplacesWhatItRepeats) {
   EXPECT_THAT(losses(run.read()), ElementsAre(5, 3));  // the same when read at once
 }
 
+TEST(RunFollower, TellsThatMostMeansHadOneContributor) {
+  const RunFolder run;
+  run.append(Event("alone").add("update", 30).add("contributors", "41 9"));
+  EXPECT_THAT(
+      run.read().happened,
+      ElementsAre("update 30: most means had one contributor (means by contributors: 41 9)"));
+}
+
 TEST(RunFollower, ARestartedRunIsReadFromItsStart) {
   const RunFolder run;
   run.append(update_line(1, 5) + update_line(2, 4));
@@ -195,12 +203,14 @@ TEST(RunFollower, CountsWorkersDelaysLagsAndBytes) {
   Event merge = event_of(
       {.kind = WorkKind::kMerge, .begin = 40, .end = 41, .delay = 3, .bytes = 9, .replicas = {0}});
   run.append(merge.add("drift", 3.0).add("correction", 4.0));
+  run.append(event_of({.kind = WorkKind::kReduce, .begin = 41, .end = 41, .replicas = {0, 2}}));
   run.append(update_line(1, 5));
   const RunData data = run.read();
   ASSERT_EQ(data.workers.size(), 1u);
   EXPECT_DOUBLE_EQ(data.workers[0].busy.share().value(), 25.0 / 40);
   EXPECT_THAT(data.workers[0].delays.counts(), ElementsAre(Pair(2, 1)));
   EXPECT_THAT(data.lags.counts(), ElementsAre(Pair(3, 1)));
+  EXPECT_THAT(data.contributors.counts(), ElementsAre(Pair(2, 1)));
   EXPECT_THAT(data.headline.bytes, ElementsAre(100, 50, 9, 0));
   EXPECT_EQ(data.curve(Curve::kDrift).points().front().value, 3.0);
   EXPECT_EQ(data.curve(Curve::kCorrection).points().front().value, 4.0);

@@ -159,7 +159,7 @@ TEST_F(MeshTest, LeavesTheWeightsAloneIfTheLossIsNotFinite) {
                               .replicas = {{.weights = nowhere, .optimizer = {}}}};
     ASSERT_TRUE(restore(workers, state).ok());
     MemoryRecorder recorder;
-    EXPECT_FALSE(HandDriver(workers).run(recorder));
+    EXPECT_TRUE(HandDriver(workers).run(recorder)) << "no replica is left";
     ASSERT_FALSE(recorder.updates.empty());
     for (const StageUpdate& update : recorder.updates) EXPECT_FALSE(update.applied);
     for (const auto& worker : workers) EXPECT_EQ(worker->counts().updates, 0);

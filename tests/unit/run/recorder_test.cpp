@@ -95,5 +95,32 @@ TEST_F(RunRecorderTest, LogsTheWorkOfSomeUpdatesAndTheBytesOfAll) {
   EXPECT_EQ(sent, 2 * 150);
 }
 
+TEST_F(RunRecorderTest, WarnsOnceAndLogsItIfMostMeansHaveOneContributor) {
+  std::vector<std::string> warnings;
+  observer_.warned = [&](const std::string& warning) { warnings.push_back(warning); };
+  for (int64_t number = 1; number <= 80; ++number) {
+    for (const int64_t replica : {0, 1}) {
+      WorkRecord part;
+      part.work = {.kind = WorkKind::kContribute, .index = number, .update = number};
+      recorder_.worked(part);
+      WorkRecord mean;
+      mean.work = {.kind = WorkKind::kReduce, .index = number, .update = number};
+      mean.work.replicas = ReplicaSet::of({replica});
+      recorder_.worked(mean);
+      update(replica, number);
+    }
+  }
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(warnings[0].find("50 of 50 means have one contributor"), 0U) << warnings[0];
+  recorder_.flush_log();
+  const auto history = read_events(folder_ / "events.jsonl");
+  ASSERT_TRUE(history.ok());
+  std::vector<std::string> logged;
+  for (const Event& event : history->events) {
+    if (event.kind() == "alone") logged.push_back(event.text("contributors").value_or(""));
+  }
+  EXPECT_EQ(logged, std::vector<std::string>{"50 0"});
+}
+
 }  // namespace
 }  // namespace leeway

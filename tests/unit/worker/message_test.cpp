@@ -26,7 +26,10 @@ Message answer() {
                      .payload = at::arange(5, at::kByte),
                      .payload_bytes = 5,
                      .lane = Lane::kRepair,
-                     .chunk = 7};
+                     .chunk = 7,
+                     .replicas = {},
+                     .update_time = {4'500'000'000},
+                     .stretch = 3};
   for (const int64_t replica : {0, 63, 64, 255}) message.replicas.add({replica});
   return message;
 }
@@ -41,6 +44,8 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.lane, b.lane);
   EXPECT_EQ(a.chunk, b.chunk);
   EXPECT_EQ(a.replicas, b.replicas);
+  EXPECT_EQ(a.update_time, b.update_time);
+  EXPECT_EQ(a.stretch, b.stretch);
   ASSERT_EQ(a.payload.defined(), b.payload.defined());
   if (!a.payload.defined()) return;
   EXPECT_EQ(a.payload.sizes(), b.payload.sizes());
@@ -81,6 +86,7 @@ TEST(Message, RoundFieldsSurviveARoundTrip) {
 TEST(Message, ATensorThatIsAViewArrivesWhole) {
   Message message = activation();
   message.payload = at::arange(24, at::kFloat).view({4, 6}).t();
+  message.payload_bytes = 96;
   const auto back = from_bytes(to_bytes(message));
   ASSERT_TRUE(back.ok());
   EXPECT_TRUE(at::equal(back->payload, message.payload));
@@ -110,6 +116,8 @@ TEST(Message, ADamagedByteNeverCrashes) {
         const auto result = from_bytes(damaged);
         if (!result.ok()) continue;
         EXPECT_GE(result->chunk, 0);
+        EXPECT_GE(result->update_time.count, 0);
+        EXPECT_GE(result->stretch, 0);
         EXPECT_LT(static_cast<int>(result->lane), kLanes);
         EXPECT_LT(static_cast<int>(result->kind), kMessageKinds);
         if (!result->payload.defined()) continue;

@@ -247,10 +247,19 @@ TEST(RoundMember, AFlushDropsWhatIsInFlight) {
   EXPECT_EQ(member.rounds_begun(), 2);
 }
 
-TEST(RoundMember, ALongLagStretchesTheInterval) {
+LanePlan guarded() {
   LanePlan plan = on_arrival();
   plan.lag_limit = 4;
-  RoundMember member(plan, 0, 0);
+  return plan;
+}
+Message stretching(int64_t round, int64_t chunk, int64_t stretch) {
+  Message message = answer(round, chunk);
+  message.stretch = stretch;
+  return message;
+}
+
+TEST(RoundMember, ALongLagWantsALongerInterval) {
+  RoundMember member(guarded(), 0, 0);
   for (int64_t round = 0; round < 60; ++round) {
     member.contributed(round, round + 1, true);
     answer_all(member, round);
@@ -258,8 +267,32 @@ TEST(RoundMember, ALongLagStretchesTheInterval) {
       member.merged(due->round, due->chunk, due->lag);
     }
   }
+  EXPECT_EQ(member.stretch_wanted(), 2) << "a lag of eight where four are allowed: every second";
+  EXPECT_TRUE(member.contributes_at(61)) << "no answer says so yet";
+  member.deliver(stretching(60, 0, 2));
   EXPECT_FALSE(member.contributes_at(61));
-  EXPECT_TRUE(member.contributes_at(62)) << "a lag of eight where four are allowed: every second";
+  EXPECT_TRUE(member.contributes_at(62));
+}
+
+// Whatever a worker's own lag: all replicas hear the same answers.
+TEST(RoundMember, StretchesTheIntervalAsTheNewestAnswerSays) {
+  RoundMember member(guarded(), 0, 0);
+  member.deliver(stretching(5, 0, 3));
+  EXPECT_EQ(member.stretch(), 3);
+  member.deliver(stretching(4, 1, 7));
+  EXPECT_EQ(member.stretch(), 3) << "an older round";
+  member.deliver(stretching(5, 1, 2));
+  EXPECT_EQ(member.stretch(), 3) << "the largest of a round's chunks";
+  member.deliver(stretching(6, 0, 1));
+  EXPECT_EQ(member.stretch(), 1);
+  for (const int64_t wrong : {int64_t{0}, int64_t{-5}, INT64_MAX}) {
+    member.deliver(stretching(7, 0, wrong));
+    EXPECT_GE(member.stretch(), 1);
+    EXPECT_LE(member.stretch(), 1000) << "messages are not trusted";
+  }
+  RoundMember free(on_arrival(), 0, 0);
+  free.deliver(stretching(5, 0, 3));
+  EXPECT_EQ(free.stretch(), 1) << "without a guard";
 }
 
 // In the simulator messages arrive between the two ends of a merge: a worker that has stood still

@@ -92,6 +92,58 @@ TEST(RoundOwner, ClosesAtItsDeadlineWithThePartsThatArrived) {
   EXPECT_FALSE(owner.to_reduce().has_value());
 }
 
+// A dead replica costs one deadline, and one that returns is waited for again.
+TEST(RoundOwner, DoesNotWaitAgainForAReplicaThatADeadlinePassedWithout) {
+  RoundOwner owner(plan_of(3, true), {0});
+  for (const ChunkId& id : {ChunkId{0, 0}, ChunkId{1, 0}}) {
+    owner.deliver(part(0, id));
+    owner.deliver(part(1, id));
+  }
+  EXPECT_FALSE(owner.to_reduce().has_value());
+  owner.deliver(message(MessageKind::kDeadline, 0, {0, 0}));
+  EXPECT_EQ(owner.absent(), set_of({2}));
+  close(owner, {0, 0});
+  ASSERT_EQ(owner.to_reduce(), (ChunkId{1, 0})) << "open when the deadline passed";
+  close(owner, {1, 0});
+  owner.deliver(part(0, {2, 0}));
+  EXPECT_FALSE(owner.to_reduce().has_value()) << "replica 1 is not absent";
+  owner.deliver(part(1, {2, 0}));
+  ASSERT_EQ(owner.to_reduce(), (ChunkId{2, 0}));
+  close(owner, {2, 0});
+
+  owner.deliver(part(2, {2, 0}));
+  EXPECT_EQ(owner.late(), 1);
+  EXPECT_EQ(owner.absent(), ReplicaSet());
+  owner.deliver(part(0, {3, 0}));
+  owner.deliver(part(1, {3, 0}));
+  EXPECT_FALSE(owner.to_reduce().has_value());
+  owner.deliver(part(2, {3, 0}));
+  EXPECT_EQ(owner.contributors({3, 0}), set_of({0, 1, 2}));
+}
+
+TEST(RoundOwner, AReplicaThatIsBehindIsNotAbsent) {
+  RoundOwner owner(plan_of(2, true), {0});
+  owner.deliver(part(0, {5, 0}));
+  owner.deliver(part(1, {4, 0}));
+  owner.deliver(message(MessageKind::kDeadline, 0, {5, 0}));
+  EXPECT_EQ(owner.absent(), ReplicaSet()) << "it sent something while the chunk was open";
+}
+
+TEST(RoundOwner, AnswersWithTheLongestStretchThatAContributorWants) {
+  RoundOwner owner(plan_of(4, true), {0});
+  for (const int64_t replica : {0, 1, 2}) {
+    Message wants = part(replica, {0, 0});
+    wants.stretch = replica == 1 ? 3 : 1;
+    owner.deliver(wants);
+  }
+  Message follower = weightless(3, {0, 0});
+  follower.stretch = 9;
+  owner.deliver(follower);
+  EXPECT_EQ(owner.stretch({0, 0}), 3);
+  close(owner, {0, 0});
+  EXPECT_EQ(owner.answer({0, 0})->stretch, 3) << "also when it is asked for again";
+}
+
 TEST(RoundOwner, WithoutADeadlineItWaitsForAllReplicas) {
   RoundOwner owner(plan_of(2, false), {0});
   owner.deliver(part(0, {0, 0}));
