@@ -31,6 +31,7 @@ std::string counters_text(const SavedRun& run) {
   json["bytes_gradients"] = run.counters.bytes_gradients;
   json["bytes_evaluation"] = run.counters.bytes_evaluation;
   json["bytes_averaging"] = run.counters.bytes_averaging;
+  json["tokens_missed"] = run.counters.tokens_missed;
   json["replicas"] = Json::array();
   for (const ReplicaState& replica : run.state.replicas) {
     json["replicas"].push_back({{"updates", replica.optimizer.updates},
@@ -48,7 +49,7 @@ bool plausible(const SavedRun& run) {
   const bool sound = counts(counters.update) && counters.seconds >= 0 &&
                      counters.seconds_updating >= 0 && counters.bytes_activations >= 0 &&
                      counters.bytes_gradients >= 0 && counters.bytes_evaluation >= 0 &&
-                     counters.bytes_averaging >= 0 && !run.state.replicas.empty();
+                     counters.bytes_averaging >= 0 && counters.tokens_missed >= 0 && !run.state.replicas.empty();
   return sound && std::ranges::all_of(run.state.replicas, [&](const ReplicaState& replica) {
            const bool rounds = std::ranges::all_of(replica.rounds, [&](const auto& lanes) {
              return std::ranges::all_of(lanes, counts);
@@ -77,6 +78,7 @@ Status parse_counters(const Path& path, SavedRun& run) {
     run.counters.bytes_gradients = json.at("bytes_gradients").get<int64_t>();
     run.counters.bytes_evaluation = json.at("bytes_evaluation").get<int64_t>();
     run.counters.bytes_averaging = json.at("bytes_averaging").get<int64_t>();
+    run.counters.tokens_missed = json.value("tokens_missed", int64_t{0});
     for (const Json& replica : json.at("replicas")) {
       ReplicaState& state = run.state.replicas.emplace_back();
       state.optimizer.updates = replica.at("updates").get<int64_t>();

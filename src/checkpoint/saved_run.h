@@ -29,6 +29,7 @@ struct RunCounters {
   int64_t bytes_gradients = 0;
   int64_t bytes_evaluation = 0;
   int64_t bytes_averaging = 0;
+  int64_t tokens_missed = 0;  // of replicas that had left, in updates that the others made
 };
 
 // What one replica resumes from: its own weights, and flat buffers of the model's size.

@@ -28,16 +28,21 @@ namespace {
 // Compares each replayed update with the recorded one.
 class ReplayRecorder final : public Recorder {
  public:
-  ReplayRecorder(const Recording& recording, int64_t replicas, Progress& progress)
-      : recording_(recording), replicas_(replicas), progress_(progress) {}
+  ReplayRecorder(const Recording& recording, Progress& progress)
+      : recording_(recording), progress_(progress) {}
 
   void worked(const WorkRecord&) override {}
   void updated(const StageUpdate& update) override {
     if (!update.loss) return;
     auto& losses = losses_[update.update];
     losses[update.worker.replica] = *update.loss;
-    if (std::ssize(losses) < replicas_) return;
-    const double loss = mean_loss(losses);
+    std::map<ReplicaId, double> counted;
+    for (const ReplicaId replica : recording_.members_at(update.update).members()) {
+      const auto own = losses.find(replica);
+      if (own == losses.end()) return;
+      counted.insert(*own);
+    }
+    const double loss = mean_loss(counted);
     losses_.erase(update.update);
     const auto found = recording_.losses.find(update.update);
     // Replicas that were stopped apart have made some updates in different sessions: these have no
@@ -54,14 +59,13 @@ class ReplayRecorder final : public Recorder {
 
  private:
   const Recording& recording_;
-  int64_t replicas_;
   std::map<int64_t, std::map<ReplicaId, double>> losses_;  // by update; incomplete updates only
   Progress& progress_;
   std::optional<int64_t> first_difference_;
 };
 
 Status compare(const Recording& recording, const ReplayRecorder& recorder, const Workers& workers) {
-  const at::Tensor weights = weights_of(workers);
+  const at::Tensor weights = weights_of(workers, sim::newest_table(workers).members());
   const std::string hash = hash_hex(hash_bytes(
       {static_cast<const std::byte*>(weights.data_ptr()), static_cast<size_t>(weights.nbytes())}));
   if (recorder.first_difference()) {
@@ -106,7 +110,7 @@ Status run(const Path& folder) {
   const Workers workers = make_workers(recipe, mesh, plan);
 
   Progress progress(clock, "replaying", static_cast<uint64_t>(recording.updates));
-  ReplayRecorder recorder(recording, recipe.mesh.replicas, progress);
+  ReplayRecorder recorder(recording, progress);
   const bool loose = recording.resumed && recipe.mesh.replicas > 1 &&
                      recipe.averaging.merge == MergePolicy::kOnArrival;
   if (Status done = sim::replay(workers, recording.work, recorder,

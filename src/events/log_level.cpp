@@ -14,7 +14,9 @@ constexpr int64_t kFrom = 131;
 constexpr int64_t kLength = 10;
 
 // Kept by every level: what weights depend on besides the recipe, and what is rare.
-bool is_always_logged(WorkKind kind) { return is_of_round(kind) || kind == WorkKind::kSave; }
+bool is_always_logged(WorkKind kind) {
+  return is_of_round(kind) || kind == WorkKind::kSave || kind == WorkKind::kAdopt;
+}
 
 // The update that a session of this replica resumed from; 0: it started there.
 int64_t update_before(const Event& start, ReplicaId replica) {

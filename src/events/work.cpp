@@ -52,6 +52,8 @@ std::optional<Enum> enum_of(const std::array<std::string_view, kCount>& words,
   return std::nullopt;
 }
 
+}  // namespace
+
 std::string text_of(const ReplicaSet& replicas) {
   std::string text;
   for (const ReplicaId replica : replicas.members()) {
@@ -73,8 +75,6 @@ std::optional<ReplicaSet> replicas_of(std::string_view text) {
   }
   return replicas;
 }
-
-}  // namespace
 
 std::string_view work_kind_word(WorkKind kind) { return kKindWords[static_cast<size_t>(kind)]; }
 std::string_view lane_word(Lane lane) { return kLaneWords[static_cast<size_t>(lane)]; }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/ids.h"
@@ -91,6 +92,9 @@ struct WorkRecord {
 // have "batch" instead; pieces of a round have "round", "lane", "chunk", "replicas":"0 2 3" and,
 // with arithmetic, "drift", "correction", "spread" and "scale" as root mean squares.
 inline constexpr std::string_view kWorkEvent = "work";
+// Replicas as a log names them: "0 2 3".
+std::string text_of(const ReplicaSet& replicas);
+std::optional<ReplicaSet> replicas_of(std::string_view text);
 Event to_event(const WorkRecord& record);
 Result<WorkRecord> work_of(const Event& event);
 

@@ -67,8 +67,13 @@ int64_t parameters_of(const Workers& workers) {
 }
 
 at::Tensor weights_of(const Workers& workers) {
+  return weights_of(workers, Membership(workers.back()->id().replica.value + 1).members());
+}
+
+at::Tensor weights_of(const Workers& workers, const ReplicaSet& members) {
   std::map<int64_t, std::vector<at::Tensor>> copies;  // by stage
   for (const auto& worker : workers) {
+    if (!members.contains(worker->id().replica)) continue;
     copies[worker->id().stage.value].push_back(worker->compute()->stage().weights());
   }
   std::vector<at::Tensor> parts;

@@ -17,8 +17,9 @@ namespace leeway {
 Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& plan);
 
 int64_t parameters_of(const Workers& workers);  // in the whole model
-// The whole model's weights, on the CPU: the mean of the replicas.
-at::Tensor weights_of(const Workers& workers);
+// The whole model's weights, on the CPU: the mean of these replicas.
+at::Tensor weights_of(const Workers& workers, const ReplicaSet& members);
+at::Tensor weights_of(const Workers& workers);  // of all
 
 // The whole model's state from those of all workers, replica after replica, stage after stage.
 ModelState join(const std::vector<StageState>& states, int64_t stages);

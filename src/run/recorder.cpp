@@ -19,14 +19,6 @@ namespace {
 constexpr size_t kRecentLosses = 20;
 constexpr double kSmoothing = 0.9;  // for the speed on display
 
-std::string names_of(const ReplicaSet& replicas) {
-  std::string names;
-  for (const ReplicaId replica : replicas.members()) {
-    names += fmt::format("{}{}", names.empty() ? "" : " ", replica.value);
-  }
-  return names;
-}
-
 // A run resumes with all its replicas: one that was lost begins as a copy of another.
 void fill_in_lost(ModelState& state, const ReplicaSet& members, int64_t replicas) {
   if (members.size() == replicas) return;
@@ -140,7 +132,7 @@ void RunRecorder::members(const Membership& table) {
   log(Event("members")
           .add("update", counters_.update)
           .add("table", table.number())
-          .add("replicas", names_of(members_)));
+          .add("replicas", text_of(members_)));
   flush_log();
   if (members_.empty()) return;
   if (members_.size() < before) {
@@ -203,7 +195,10 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
   const double loss = mean_loss(losses);
   counters_.recent_losses.push_back(loss);
   if (counters_.recent_losses.size() > kRecentLosses) counters_.recent_losses.pop_front();
-  const int64_t tokens = tokens_per_update(options_.recipe);
+  const int64_t missing = options_.plan.replicas - members_.size();
+  const int64_t planned = tokens_per_update(options_.recipe);
+  const int64_t tokens = planned - planned / options_.plan.replicas * missing;
+  counters_.tokens_missed += planned - tokens;
   double squared_norm = 0;
   for (const auto& [worker, squared] : pending.squared_norms) {
     const auto replicas = static_cast<double>(members_.size());
@@ -218,13 +213,13 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
       .add("loss", report.loss)
       .add("gradient_norm", report.gradient_norm)
       .add("rate_factor", report.rate_factor)
-      .add("tokens", update * tokens)
+      .add("tokens", update * planned - counters_.tokens_missed)
       .add("seconds", now)
       .add("bytes_activations", counters_.bytes_activations)
       .add("bytes_gradients", counters_.bytes_gradients)
       .add("bytes_averaging", counters_.bytes_averaging)
       .add("bytes_evaluation", counters_.bytes_evaluation);
-  if (members_.size() < options_.plan.replicas) event.add("replicas", names_of(members_));
+  if (members_.size() < options_.plan.replicas) event.add("replicas", text_of(members_));
   log(event);
   flush_log();  // followers see the update now, and a crash loses at most one
   if (options_.observer.updated) {

@@ -28,9 +28,21 @@ Status note(const Event& event, const Path& run, Recording& recording) {
   const std::string& kind = event.kind();
   const int64_t update = event.integer("update").value_or(0);
   if (kind == "started" || kind == "resumed") LEEWAY_TRY(check_version(event, run));
+  if (kind == "members") recording.lost = true;
+  if (kind == "resumed" && recording.lost) {
+    return Error{fmt::format(
+        "{} lost a replica and was resumed with a copy of another at update {}; such a run cannot "
+        "be replayed",
+        run.string(), update)};
+  }
   recording.coverage.note(event);
   if (kind == "started") recording.data_hash = event.text("data_hash").value_or("");
   if (kind == "update") recording.losses[update] = event.number("loss").value_or(0);
+  if (kind == "update" && event.text("replicas")) {
+    const auto replicas = replicas_of(*event.text("replicas"));
+    if (!replicas) return Error{"an update has no valid \"replicas\""};
+    recording.made_by[update] = *replicas;
+  }
   if (kind == "ended") recording.updates = update;
   const std::string change = event.text("change").value_or("");
   const bool only_flushes = change.starts_with("run.checkpoint_every ");  // which are recorded
@@ -126,6 +138,11 @@ Result<Recording> read_recording(const Path& run) {
                     path.string())};
   }
   return recording;
+}
+
+ReplicaSet Recording::members_at(int64_t update) const {
+  const auto found = made_by.find(update);
+  return found != made_by.end() ? found->second : Membership(std::ssize(ends)).members();
 }
 
 Result<RunPlan> plan_to_repeat(const Recording& recording, const Recipe& recipe,

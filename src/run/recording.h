@@ -16,13 +16,17 @@ namespace leeway {
 
 struct Recording {
   std::vector<WorkRecord> work;
-  LogCoverage coverage;              // which work the log has
-  std::map<int64_t, double> losses;  // by update
+  LogCoverage coverage;                   // which work the log has
+  std::map<int64_t, double> losses;       // by update
+  std::map<int64_t, ReplicaSet> made_by;  // updates that not all replicas have made
   // Updates at which a replica's pipeline was empty for a checkpoint, written or not; ascending.
   std::vector<std::vector<int64_t>> flushes;
   std::vector<int64_t> ends;  // updates that each replica made: they may have been stopped apart
   int64_t updates = 0;
+  // The replicas that an update's loss is the mean of.
+  ReplicaSet members_at(int64_t update) const;
   bool resumed = false;
+  bool lost = false;  // a replica left before the end
   std::string data_hash;
   std::string weights_hash;
 };

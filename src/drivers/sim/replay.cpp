@@ -113,6 +113,12 @@ class Repetition {
 
 }  // namespace
 
+const Membership& newest_table(const Workers& workers) {
+  return (*std::ranges::max_element(workers, {},
+                                    [](const auto& worker) { return worker->table().number(); }))
+      ->table();
+}
+
 Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Recorder& recorder,
               const ReplayOptions& options) {
   Repetition again(workers, recorder, options);
@@ -136,10 +142,14 @@ Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, R
     again.repeat(worker, record.work, record.times);
     if (!again.goes_on()) return {};
   }
-  for (const auto& worker : workers) again.catch_up_to_the_end(*worker);
+  for (const auto& worker : workers) {
+    if (newest_table(workers).has(worker->id().replica)) again.catch_up_to_the_end(*worker);
+  }
   if (!again.goes_on()) return {};
-  const auto behind =
-      std::find_if(workers.begin(), workers.end(), [](const auto& w) { return !w->done(); });
+  const Membership& left = newest_table(workers);
+  const auto behind = std::find_if(workers.begin(), workers.end(), [&](const auto& worker) {
+    return left.has(worker->id().replica) && !worker->done();
+  });
   if (behind == workers.end()) return {};
   return Error{fmt::format(
       "the event log is cut off: its {} records end before the run does, with replica {} stage {} "

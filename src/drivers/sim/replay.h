@@ -25,6 +25,9 @@ struct ReplayOptions {
   LogCoverage coverage = {};
   std::function<bool()> stop_wanted = {};  // asked after every piece: ends the replay
 };
+// The replicas that are left at the end.
+const Membership& newest_table(const Workers& workers);
+
 Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Recorder& recorder,
               const ReplayOptions& options = {});
 

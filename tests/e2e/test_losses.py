@@ -1,0 +1,78 @@
+"""A run that loses a replica or its coordinator goes on, and says so; stops can be replayed."""
+
+import json
+import signal
+
+import pytest
+from test_nothing_lost import begin, events, read_until
+
+MESH = {
+    "mesh__stages": 2,
+    "mesh__replicas": 3,
+    "run__driver": "sim",
+    "run__updates": 40,
+    "run__evaluate_every": 5,
+    "run__checkpoint_every": 10,
+    "sim__flops": 1e7,
+    "sim__notice_ms": 50,
+}
+
+
+@pytest.mark.parametrize("merge", ["fixed_lag", "on_arrival"])
+@pytest.mark.parametrize("lost", [0, 2])
+def test_the_others_go_on_without_a_lost_replica(place, merge, lost):
+    lost_at = {"sim__lost_replica": lost, "sim__lost_at": 20, "averaging__merge": merge}
+    summary = place.train("r", *place.sets(**MESH, **lost_at))
+    run = place.folder / "r"
+    assert summary["updates"] == 40 and summary["finished"]
+    updates = events(run, "update")
+    assert [event["update"] for event in updates] == list(range(1, 41))
+    left = " ".join(str(r) for r in range(3) if r != lost)
+    assert updates[-1]["replicas"] == left and "replicas" not in updates[0]
+    assert summary["tokens"] == updates[-1]["tokens"] < 40 * updates[0]["tokens"]
+    assert [event["replicas"] for event in events(run, "members")] == [left]
+    evaluated = [event["update"] for event in events(run, "evaluated")]
+    assert evaluated[-1] == 40 and len(evaluated) >= 7, "one may be lost with its replica"
+    assert (run / "checkpoints/update-00000040").exists()
+    assert "identical" in place.ok("replay", "r").stdout
+    more = place.ok("resume", "r", "--set", "run.updates=44", "--set", "sim.lost_at=0", "--json")
+    assert json.loads(more.stdout)["updates"] == 44, "resumed with all replicas"
+
+
+def test_the_run_is_the_same_without_its_coordinator_for_a_while(place):
+    averaging = {"averaging__merge": "fixed_lag"}
+    whole = place.train("whole", *place.sets(**MESH, **averaging))
+    replaced = place.train("r", *place.sets(**MESH, **averaging, sim__coordinator_lost_at=15))
+    assert replaced["weights_hash"] == whole["weights_hash"]
+    assert replaced["valid_loss"] == whole["valid_loss"]
+    updates = [[e["loss"] for e in events(place.folder / run, "update")] for run in ("whole", "r")]
+    assert len(updates[0]) == 40 and updates[0] == updates[1], "no report is lost"
+
+
+def test_losses_are_for_the_simulator(place):
+    sentence = place.refused(2, "train", "tiny.toml", *place.sets(sim__lost_at=3))
+    assert "is for the simulator" in sentence
+    sets = place.sets(**{**MESH, "sim__lost_at": 3, "sim__lost_replica": 3})
+    assert "counted from 0" in place.refused(2, "train", "tiny.toml", *sets)
+
+
+@pytest.mark.parametrize("updates", [3, 17, 31])
+def test_a_stopped_run_of_replicas_that_do_not_wait_is_replayed(place, updates):
+    sets = place.sets(
+        mesh__stages=2,
+        mesh__replicas=3,
+        averaging__merge="on_arrival",
+        run__updates=4000,
+        run__evaluate_every=20,
+        run__checkpoint_every=0,
+    )
+    process = begin(place, "train", "tiny.toml", "--out", "r", *sets)
+    read_until(process, "training")
+    while len(events(place.folder / "r", "update")) < updates and process.poll() is None:
+        pass
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    done = events(place.folder / "r", "ended")[-1]["update"]
+    place.ok("resume", "r", "--stop-at", done + 300)
+    assert "identical" in place.ok("replay", "r").stdout
