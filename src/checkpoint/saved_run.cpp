@@ -49,7 +49,8 @@ bool plausible(const SavedRun& run) {
   const bool sound = counts(counters.update) && counters.seconds >= 0 &&
                      counters.seconds_updating >= 0 && counters.bytes_activations >= 0 &&
                      counters.bytes_gradients >= 0 && counters.bytes_evaluation >= 0 &&
-                     counters.bytes_averaging >= 0 && counters.tokens_missed >= 0 && !run.state.replicas.empty();
+                     counters.bytes_averaging >= 0 && counters.tokens_missed >= 0 &&
+                     !run.state.replicas.empty();
   return sound && std::ranges::all_of(run.state.replicas, [&](const ReplicaState& replica) {
            const bool rounds = std::ranges::all_of(replica.rounds, [&](const auto& lanes) {
              return std::ranges::all_of(lanes, counts);

@@ -111,13 +111,13 @@ struct AveragingOptions {
 
 // The machines and links that the simulator simulates.
 struct SimOptions {
-  double flops = 1e12;         // operations per second of each worker
-  std::vector<double> speeds;  // factors on `flops`, one per stage; empty: all 1
-  double latency_ms = 0;       // each link, one way
-  double bandwidth_mbit = 0;   // each link and direction; 0: no limit
-  double jitter_ms = 0;        // most extra latency, drawn by seed and message
-  int64_t lost_replica = 0;    // leaves for good after update `lost_at`
-  int64_t lost_at = 0;         // 0: never
+  double flops = 1e12;              // operations per second of each worker
+  std::vector<double> speeds;       // factors on `flops`, one per stage; empty: all 1
+  double latency_ms = 0;            // each link, one way
+  double bandwidth_mbit = 0;        // each link and direction; 0: no limit
+  double jitter_ms = 0;             // most extra latency, drawn by seed and message
+  int64_t lost_replica = 0;         // leaves for good after update `lost_at`
+  int64_t lost_at = 0;              // 0: never
   int64_t coordinator_lost_at = 0;  // update after which another coordinator takes over; 0: never
   double notice_ms = 1000;          // until somebody who is lost is missed
   bool operator==(const SimOptions&) const = default;

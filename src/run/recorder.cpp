@@ -144,8 +144,9 @@ void RunRecorder::members(const Membership& table) {
 }
 
 void RunRecorder::updated(const StageUpdate& update) {
-  if (failure_ || update.update <= counters_.update) return;
+  if (failure_) return;
   if (!update.applied) return diverge(update);
+  if (update.update <= counters_.update) return;  // reported again
   newest_[update.worker] = std::max(newest_[update.worker], update.update);
   Pending& pending = pending_[update.update];
   pending.squared_norms[update.worker] = update.squared_norm;
