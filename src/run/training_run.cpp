@@ -15,6 +15,7 @@
 #include "recipe/stage_options.h"
 #include "run/drivers.h"
 #include "run/mesh_model.h"
+#include "run/recorder.h"
 #include "run/run_folder.h"
 #include "run/summary.h"
 
