@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "cli/commands.h"
 #include "config/nearest.h"
+#include "run/failure.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
 #include "terminal/say.h"
@@ -57,9 +59,7 @@ int report(const Error& error) {
   return error.kind == ErrorKind::kUsage ? 2 : 1;
 }
 
-}  // namespace
-
-int run(int argc, char** argv) {
+int run_command(int argc, char** argv) {
   CLI::App app(kDescription, "leeway");
   app.footer(kFooter);
   app.require_subcommand(1);
@@ -92,6 +92,16 @@ int run(int argc, char** argv) {
   }
   const Status status = chosen();
   return status.ok() ? 0 : report(status.error());
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  try {
+    return run_command(argc, argv);
+  } catch (...) {
+    return report(failure_of(std::current_exception()));
+  }
 }
 
 }  // namespace leeway::cli

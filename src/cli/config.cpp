@@ -12,6 +12,7 @@
 #include "config/print.h"
 #include "drivers/threads/wall_clock.h"
 #include "recipe/mesh_report.h"
+#include "run/device.h"
 
 namespace leeway::cli {
 namespace {

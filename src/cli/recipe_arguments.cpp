@@ -4,9 +4,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/process.h"
-#include "recipe/thread_check.h"
-#include "run/device.h"
 #include "terminal/say.h"
 
 namespace leeway::cli {
@@ -30,11 +27,6 @@ Result<LoadedRecipe> load_with_notes(const Path& recipe, const std::vector<std::
   LEEWAY_ASSIGN(LoadedRecipe loaded, load_recipe(recipe, sets));
   for (const std::string& note : loaded.notes) say(fmt::format("note: {}\n", note));
   return loaded;
-}
-
-Status check_machine(const LoadedRecipe& loaded) {
-  LEEWAY_TRY(check_device(loaded.recipe.run.device));
-  return check_threads(loaded, core_count());
 }
 
 }  // namespace leeway::cli

@@ -25,7 +25,4 @@ void add_set_option(CLI::App& command, RecipeArguments& arguments);  // --set al
 // load_recipe(), and prints its notes to standard error.
 Result<LoadedRecipe> load_with_notes(const Path& recipe, const std::vector<std::string>& sets);
 
-// A usage error unless this machine has the device and the cores that the recipe asks for.
-Status check_machine(const LoadedRecipe& loaded);
-
 }  // namespace leeway::cli

@@ -1,8 +1,5 @@
 #include "cli/recipe_data.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -10,53 +7,13 @@
 
 #include "base/atomic_folder.h"
 #include "base/human.h"
-#include "base/names.h"
-#include "data/sampler.h"
+#include "run/recipe_data.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
 #include "terminal/say.h"
 
 namespace leeway::cli {
 namespace {
-
-Status check_parts(const TokenFile& train, const Recipe& recipe) {
-  const uint64_t windows = window_count_of(train.info().count, recipe.model.context);
-  if (windows >= static_cast<uint64_t>(recipe.mesh.replicas)) return {};
-  return Error{
-      fmt::format("{} has {} windows of model.context {}, fewer than the {} replicas that "
-                  "data.own_parts splits them among; add text, or set data.own_parts to false",
-                  train.path().string(), windows, recipe.model.context, recipe.mesh.replicas)};
-}
-
-bool can_write_in(Path folder) {
-  std::error_code code;
-  while (!folder.empty() && !std::filesystem::exists(folder, code)) folder = folder.parent_path();
-  return ::access(folder.empty() ? "." : folder.c_str(), W_OK) == 0;
-}
-
-Path user_cache() {
-  for (const auto& [variable, rest] : {std::pair{"XDG_CACHE_HOME", ""}, {"HOME", ".cache"}}) {
-    const char* const value = std::getenv(variable);
-    if (value != nullptr && *value != '\0') return Path(value) / rest / "leeway";
-  }
-  return "/tmp/leeway";
-}
-
-DataSpec data_spec(const Recipe& recipe) {
-  return {.train = recipe.data.train,
-          .valid = recipe.data.valid,
-          .tokenizer = recipe.data.tokenizer,
-          .valid_share = recipe.data.valid_share,
-          .context = recipe.model.context};
-}
-
-// Null: not known yet, or none.
-Status check_enough(const TokenFile* train, const TokenFile* valid, const Recipe& recipe) {
-  if (train != nullptr) LEEWAY_TRY(check_windows(*train, recipe.model.context));
-  if (train != nullptr && recipe.data.own_parts) LEEWAY_TRY(check_parts(*train, recipe));
-  if (valid != nullptr) LEEWAY_TRY(check_windows(*valid, recipe.model.context));
-  return {};
-}
 
 const TokenFile* pointer(const std::optional<TokenFile>& file) { return file ? &*file : nullptr; }
 
@@ -81,9 +38,16 @@ std::optional<AtomicFolder> scratch_folder() {
 
 }  // namespace
 
+Path user_text_cache() {
+  for (const auto& [variable, rest] : {std::pair{"XDG_CACHE_HOME", ""}, {"HOME", ".cache"}}) {
+    const char* const value = std::getenv(variable);
+    if (value != nullptr && *value != '\0') return Path(value) / rest / "leeway/text";
+  }
+  return "/tmp/leeway/text";
+}
+
 Path text_cache(const Path& run_folder) {
-  const Path beside = without_slash(run_folder).parent_path() / ".text";
-  return can_write_in(beside) ? beside : user_cache() / "text";
+  return leeway::text_cache(run_folder, user_text_cache());
 }
 
 Result<Dataset> read_data(const Recipe& recipe, const Path& folder, const Clock& clock) {
@@ -97,7 +61,7 @@ Result<Dataset> read_data(const Recipe& recipe, const Path& folder, const Clock&
 Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock& clock) {
   LEEWAY_ASSIGN(Dataset data, read_data(recipe, folder, clock));
   for (const std::string& note : data.notes) say(note + "\n");
-  LEEWAY_TRY(check_enough(&data.train, pointer(data.valid), recipe));
+  LEEWAY_TRY(check_enough(data, recipe));
   return data;
 }
 

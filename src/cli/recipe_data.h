@@ -16,10 +16,10 @@ Result<Dataset> read_data(const Recipe& recipe, const Path& folder, const Clock&
 // know about it on standard error.
 Result<Dataset> open_data(const Recipe& recipe, const Path& folder, const Clock& clock);
 
-// Where a recipe's text is prepared: next to the runs, so that runs on the same text share it, or
-// in the user's cache if nothing can be written there. It is safe to remove; the text is then
-// prepared again.
+// Where a recipe's text is prepared: next to the runs, or in the user's cache if nothing can be
+// written there.
 Path text_cache(const Path& run_folder);
+Path user_text_cache();
 
 // What `config check` can tell of the data.
 struct DataLook {

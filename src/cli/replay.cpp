@@ -14,8 +14,8 @@
 #include "drivers/sim/replay.h"
 #include "drivers/threads/wall_clock.h"
 #include "run/device.h"
-#include "run/drivers.h"
 #include "run/mesh_model.h"
+#include "run/recorder.h"
 #include "run/recording.h"
 #include "run/run_folder.h"
 #include "run/training_run.h"
@@ -97,8 +97,7 @@ Status run(const Path& folder) {
   LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(folder / "config.toml", {}));
   const Recipe& recipe = loaded.recipe;
   LEEWAY_TRY(check_device(recipe.run.device));
-  const bool flash = recipe.run.precision == Precision::kBf16;
-  set_up_compute(threads_per_worker(recipe), flash ? Repeatable::kInsist : Repeatable::kPrefer);
+  set_up_compute(recipe);
   watch_for_interrupt();
   LEEWAY_ASSIGN(const Dataset data, open_data(with_data_found(recipe, folder), folder, clock));
   if (hash_hex(data.train.info().content_hash) != recording.data_hash) {

@@ -1,6 +1,5 @@
 // leeway train RECIPE
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,23 +11,15 @@
 
 #include "base/human.h"
 #include "base/names.h"
-#include "base/process.h"
 #include "cli/commands.h"
 #include "cli/dashboard_arguments.h"
 #include "cli/print_result.h"
 #include "cli/recipe_arguments.h"
 #include "cli/recipe_data.h"
 #include "cli/validators.h"
-#include "config/differences.h"
 #include "config/load.h"
-#include "config/print.h"
 #include "drivers/threads/wall_clock.h"
-#include "recipe/averaging_report.h"
-#include "recipe/memory_check.h"
-#include "run/device.h"
-#include "run/drivers.h"
-#include "run/run_folder.h"
-#include "run/training_run.h"
+#include "run/train.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
 #include "terminal/say.h"
@@ -53,35 +44,52 @@ struct TrainArguments {
   }
 };
 
-// A resumed run keeps its model, data and optimizer; its rates may change. Returns the changes in
-// words.
-Result<std::vector<std::string>> check_same_run(const Recipe& recipe, const Path& folder) {
-  LEEWAY_ASSIGN(const LoadedRecipe begun, load_recipe(folder / "config.toml", {}));
-  std::vector<std::string> changes;
-  for (const Difference& change : differences(begun.recipe, recipe)) {
-    if (!change.may_change) {
-      return usage_error(fmt::format(
-          "{} was {} when {} began and is {} now{}; resume with the old value, or start a new run "
-          "in another --out",
-          change.key, change.first, folder.string(), change.second,
-          change.reason.empty() ? "" : fmt::format(" ({})", change.reason)));
-    }
-    changes.push_back(
-        fmt::format("{} was {} and is now {}", change.key, change.first, change.second));
+// What the user sees of a run: text that is read, then training.
+class Display {
+ public:
+  Display(const Clock& clock, int64_t updates)
+      : clock_(clock), updates_(static_cast<uint64_t>(updates)) {}
+
+  void read(uint64_t done) {
+    if (!progress_) progress_.emplace(clock_, "reading text", 0);
+    progress_->show(done, human_bytes(done));
   }
-  return changes;
-}
+  void begin() {
+    progress_.emplace(clock_, "training", updates_);
+    training_ = true;
+  }
+  void show(const UpdateReport& report, double tokens_per_second) {
+    progress_->show(static_cast<uint64_t>(report.update),
+                    fmt::format("loss {:.4f}  {} tokens/s", report.loss,
+                                human_count(static_cast<uint64_t>(tokens_per_second))));
+  }
+  void note(const std::string& line) {
+    if (training_) return progress_->note(line);
+    progress_.reset();  // the text has been read
+    say(line + "\n");
+  }
+  void warn(const std::string& warning) { note("warning: " + warning); }
+  void finish(int64_t updates) {
+    progress_->finish(fmt::format("{} of {} updates", updates, updates_));
+  }
+
+ private:
+  const Clock& clock_;
+  uint64_t updates_;
+  bool training_ = false;
+  std::optional<Progress> progress_;
+};
 
 // Between two attempts at the last checkpoint. Ctrl-C gives up; if the run ends because of one, the
 // next ends the program.
 class WaitForSpace {
  public:
-  explicit WaitForSpace(Progress& progress) : progress_(progress) {}
+  explicit WaitForSpace(Display& display) : display_(display) {}
   bool operator()(const Error& error) {
     if (tries_ == 0) {
       stopped_before_ = interrupted();
-      progress_.note(fmt::format("warning: {}; tries again for {} minutes, Ctrl-C gives up",
-                                 error.message, kTriesMax / 60));
+      display_.warn(fmt::format("{}; tries again for {} minutes, Ctrl-C gives up", error.message,
+                                kTriesMax / 60));
     }
     wait_for_signal(Nanos{1'000'000'000});
     return ++tries_ < kTriesMax && (stopped_before_ || !interrupted());
@@ -89,41 +97,32 @@ class WaitForSpace {
 
  private:
   static constexpr int kTriesMax = 300;  // one a second
-  Progress& progress_;
+  Display& display_;
   int tries_ = 0;
   bool stopped_before_ = false;
 };
 
-Result<TrainingSummary> train_watched(const TrainingRequest& request, const Dataset& data,
-                                      const Clock& clock) {
-  const auto updates = static_cast<uint64_t>(request.recipe.run.updates);
-  const std::unique_ptr<Driver> driver = make_driver(request.recipe, data.vocabulary);
-  Progress progress(clock, "training", updates);
+TrainingObserver observer_for(Display& display, std::optional<SignalWatch>& signals) {
   TrainingObserver observer;
   observer.updated = [&](const UpdateReport& report, double tokens_per_second) {
-    progress.show(static_cast<uint64_t>(report.update),
-                  fmt::format("loss {:.4f}  {} tokens/s", report.loss,
-                              human_count(static_cast<uint64_t>(tokens_per_second))));
+    display.show(report, tokens_per_second);
   };
   observer.evaluated = [&](const Evaluated& at) {
-    progress.note(fmt::format("update {}: validation loss {:.4f}", at.update, at.loss));
+    display.note(fmt::format("update {}: validation loss {:.4f}", at.update, at.loss));
   };
   observer.saved = [&](const Path& checkpoint) {
-    progress.note(fmt::format("saved {}", checkpoint.string()));
+    display.note(fmt::format("saved {}", checkpoint.string()));
   };
-  observer.warned = [&](const std::string& warning) { progress.note("warning: " + warning); };
-  observer.noted = [&](const std::string& note) { progress.note(note); };
-  std::optional<SignalWatch> signals;
-  observer.begun = [&](const Recorder::AskRun& ask) {
+  observer.warned = [&](const std::string& warning) { display.warn(warning); };
+  observer.noted = [&](const std::string& note) { display.note(note); };
+  observer.begun = [&](const std::function<void(Ask)>& ask) {
     signals.emplace([ask, told = int64_t{0}]() mutable {
       if (interrupted()) ask(Ask::kStop);
       if (save_requests() > std::exchange(told, save_requests())) ask(Ask::kSave);
     });
   };
-  observer.wait_to_save = WaitForSpace(progress);
-  LEEWAY_ASSIGN(TrainingSummary summary, train(request, data, *driver, observer));
-  progress.finish(fmt::format("{} of {} updates", summary.updates, updates));
-  return summary;
+  observer.wait_to_save = WaitForSpace(display);
+  return observer;
 }
 
 // What the replicas sent each other, what all-reduce would have sent, and how rounds went.
@@ -174,77 +173,41 @@ std::string summary_lines(const TrainingSummary& summary, const Path& folder) {
   return lines + fmt::format("run folder {}\n", folder.string());
 }
 
-// The summary of a finished run that has all its updates: resumed, as schedulers do, it has nothing
-// left to do.
-std::optional<TrainingSummary> finished_summary(const Recipe& recipe, const Path& folder) {
-  const Result<RunFolderState> state = run_folder_state(folder);
-  if (!state.ok() || *state != RunFolderState::kFinished) return std::nullopt;
-  const Result<std::string> text = read_text(folder / "summary.json");
-  if (!text.ok()) return std::nullopt;
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  const bool all = json.is_object() && json.contains("updates") && json["updates"].is_number() &&
-                   json["updates"] == recipe.run.updates;
-  if (!all) return std::nullopt;
-  return TrainingSummary{*text, /*finished=*/true, recipe.run.updates};
-}
-
-// The folder of the run: held from before, or an empty one.
-Result<HeldFolder> take_folder(const TrainArguments& arguments,
-                               std::optional<HeldFolder> existing) {
-  if (arguments.resume) return std::move(*existing);
-  LEEWAY_ASSIGN(NewRun begun, begin_run(arguments.folder(), std::move(existing)));
-  if (begun.aside) {
-    say(fmt::format("moved the earlier run in {} to {}\n", arguments.folder().string(),
-                    begun.aside->string()));
-  }
-  return std::move(begun.folder);
+Result<TrainingSummary> train_watched(const TrainArguments& arguments, const LoadedRecipe& loaded,
+                                      const Clock& clock, std::unique_ptr<Dashboard>& dashboard) {
+  const Path folder = arguments.folder();
+  Display display(clock, loaded.recipe.run.updates);
+  std::optional<SignalWatch> signals;
+  TrainOptions options = {.folder = folder,
+                          .existing = arguments.existing(),
+                          .stop_at = arguments.stop_at,
+                          .text_cache = user_text_cache(),
+                          .observer = observer_for(display, signals)};
+  options.reading = [&](uint64_t done, uint64_t) {
+    display.read(done);
+    return !interrupted();
+  };
+  options.checked = [&]() -> Status {
+    LEEWAY_ASSIGN(dashboard, open_dashboard(arguments.dashboard, clock));
+    return {};
+  };
+  options.folder_taken = [&] {
+    if (dashboard) dashboard->follow(folder, RunWriter::kThisProgram);
+    display.begin();
+  };
+  LEEWAY_ASSIGN(TrainingSummary summary, train(loaded, options));
+  if (!summary.nothing_to_do) display.finish(summary.updates);
+  return summary;
 }
 
 Status run_in(const TrainArguments& arguments, const LoadedRecipe& loaded, const Clock& clock) {
-  const Recipe& recipe = loaded.recipe;
   const Path folder = arguments.folder();
-  LEEWAY_TRY(check_machine(loaded));
-  LEEWAY_ASSIGN(auto existing, hold_existing_run(folder, arguments.existing()));
-  std::vector<std::string> changes;
-  if (arguments.resume) {
-    LEEWAY_ASSIGN(changes, check_same_run(recipe, folder));
-    if (const auto summary = finished_summary(recipe, folder)) {
-      if (!changes.empty()) {
-        return usage_error(fmt::format(
-            "{} is finished, so this has no effect: {}; to train further: leeway resume {} --set "
-            "run.updates=N",
-            folder.string(), fmt::join(changes, ", "), shell_word(folder.string())));
-      }
-      say(fmt::format("{} is finished; to train further: leeway resume {} --set run.updates=N\n",
-                      folder.string(), shell_word(folder.string())));
-      print_result(arguments.json ? summary->json : summary_lines(*summary, folder));
-      return {};
-    }
+  std::unique_ptr<Dashboard> dashboard;  // until the summary is printed
+  LEEWAY_ASSIGN(const TrainingSummary summary, train_watched(arguments, loaded, clock, dashboard));
+  if (summary.nothing_to_do) {
+    say(fmt::format("{} is finished; to train further: leeway resume {} --set run.updates=N\n",
+                    folder.string(), shell_word(folder.string())));
   }
-  LEEWAY_ASSIGN(const auto dashboard, open_dashboard(arguments.dashboard, clock));
-  const bool flash = recipe.run.precision == Precision::kBf16;
-  set_up_compute(threads_per_worker(recipe), flash ? Repeatable::kInsist : Repeatable::kPrefer);
-  keep_freed_memory();
-  const Recipe found = arguments.resume ? with_data_found(recipe, folder) : recipe;
-  LEEWAY_ASSIGN(const Dataset data, open_data(found, folder, clock));
-  LEEWAY_TRY(check_memory(recipe, data.vocabulary));
-  for (const std::string& note : averaging_notes(loaded, data.vocabulary)) say(note + "\n");
-  // Only now, when little can keep the new run from starting.
-  LEEWAY_ASSIGN(const HeldFolder held, take_folder(arguments, std::move(existing)));
-  if (!held.locked()) {
-    say(
-        fmt::format("warning: the file system of {} has no locks: make sure that no other process "
-                    "trains there\n",
-                    folder.string()));
-  }
-  if (dashboard) dashboard->follow(folder, RunWriter::kThisProgram);
-  LEEWAY_ASSIGN(const TrainingSummary summary, train_watched({.recipe = recipe,
-                                                              .recipe_text = print_recipe(loaded),
-                                                              .folder = held,
-                                                              .resume = arguments.resume,
-                                                              .changes = changes,
-                                                              .stop_at = arguments.stop_at},
-                                                             data, clock));
   print_result(arguments.json ? summary.json : summary_lines(summary, folder));
   if (interrupted() && !summary.finished) {
     return stopped_error(

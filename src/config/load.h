@@ -64,4 +64,8 @@ enum class IdleKeys { kRefused, kDropped };
 Result<LoadedRecipe> join_recipe(const std::vector<RecipeLayer>& layers,
                                  const std::vector<std::string>& sets, IdleKeys idle);
 
+// A recipe made in code, completed and checked like one from a file: fields that still have the
+// value that recipe.h gives them count as not given.
+Result<LoadedRecipe> check_recipe(const Recipe& recipe);
+
 }  // namespace leeway

@@ -1,4 +1,5 @@
 // Does work on many threads and returns the results in the order in which the work was pushed.
+// What the work throws is thrown where its result is popped.
 //
 // Everywhere else in this project only drivers use threads. Preparing text is the one job outside a
 // run that needs all cores, and this file has all of its threading: only the queue below is shared,
@@ -7,6 +8,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -51,7 +53,7 @@ class OrderedPool {
   void push(In in) {
     {
       const std::lock_guard guard(mutex_);
-      jobs_.push_back(std::make_unique<Job>(Job{std::move(in), std::nullopt}));
+      jobs_.push_back(std::make_unique<Job>(Job{std::move(in)}));
       waiting_.push_back(jobs_.back().get());
     }
     work_came_.notify_one();
@@ -62,27 +64,30 @@ class OrderedPool {
   // The oldest result, if it is ready.
   std::optional<Out> try_pop() {
     std::unique_lock lock(mutex_);
-    if (jobs_.empty() || !jobs_.front()->out) return std::nullopt;
+    if (jobs_.empty() || !jobs_.front()->done()) return std::nullopt;
     return take_front();
   }
   // The oldest result; waits for it.
   Out pop() {
     std::unique_lock lock(mutex_);
     LEEWAY_CHECK(!jobs_.empty(), "nothing was pushed");
-    result_came_.wait(lock, [this] { return jobs_.front()->out.has_value(); });
+    result_came_.wait(lock, [this] { return jobs_.front()->done(); });
     return take_front();
   }
 
  private:
   struct Job {
     In in;
-    std::optional<Out> out;
+    std::optional<Out> out = {};
+    std::exception_ptr failure = {};  // what the work has thrown
+    bool done() const { return out || failure; }
   };
 
   Out take_front() {
-    Out out = std::move(*jobs_.front()->out);
+    const std::unique_ptr<Job> job = std::move(jobs_.front());
     jobs_.pop_front();
-    return out;
+    if (job->failure) std::rethrow_exception(job->failure);
+    return *std::move(job->out);
   }
 
   void serve() {
@@ -93,10 +98,17 @@ class OrderedPool {
       Job* job = waiting_.front();
       waiting_.pop_front();
       lock.unlock();
-      Out out = work_(job->in);  // The job stays in jobs_ until it has a result.
-      job->in = In();            // Waiting results need not keep their input.
+      std::optional<Out> out;  // The job stays in jobs_ until it has a result.
+      std::exception_ptr failure;
+      try {
+        out.emplace(work_(job->in));
+        job->in = In();  // Waiting results need not keep their input.
+      } catch (...) {
+        failure = std::current_exception();
+      }
       lock.lock();
-      job->out.emplace(std::move(out));
+      job->out = std::move(out);
+      job->failure = failure;
       if (job == jobs_.front().get()) result_came_.notify_one();
     }
   }

@@ -8,6 +8,8 @@
 #include <cstdlib>
 
 #include "base/process.h"
+#include "recipe/thread_check.h"
+#include "run/drivers.h"
 
 namespace leeway {
 
@@ -28,6 +30,11 @@ Status check_device(const std::string& device) {
   return {};
 }
 
+Status check_machine(const LoadedRecipe& loaded) {
+  LEEWAY_TRY(check_device(loaded.recipe.run.device));
+  return check_threads(loaded, core_count());
+}
+
 void set_up_compute(int64_t threads, Repeatable repeatable) {
   at::set_num_threads(static_cast<int>(threads == 0 ? core_count() : threads));
   // cuBLAS is repeatable only with a fixed workspace configuration. Keep the user's, if set.
@@ -38,6 +45,11 @@ void set_up_compute(int64_t threads, Repeatable repeatable) {
   // Deterministic mode would also fill every new tensor with NaN, to expose reads of unwritten
   // memory.
   context.setDeterministicFillUninitializedMemory(false);
+}
+
+void set_up_compute(const Recipe& recipe) {
+  const bool flash = recipe.run.precision == Precision::kBf16;
+  set_up_compute(threads_per_worker(recipe), flash ? Repeatable::kInsist : Repeatable::kPrefer);
 }
 
 }  // namespace leeway

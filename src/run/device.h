@@ -4,11 +4,15 @@
 #include <string>
 
 #include "base/result.h"
+#include "config/load.h"
 
 namespace leeway {
 
 // A usage error unless this machine has `device`: "cpu", "cuda" or "cuda:N".
 Status check_device(const std::string& device);
+
+// A usage error unless this machine has the device and the cores that the recipe asks for.
+Status check_machine(const LoadedRecipe& loaded);
 
 // How strictly a GPU picks kernels that give the same bits every time. kPrefer: where one exists.
 // kInsist: also in flash attention's backward, which is not repeatable otherwise; but kernels
@@ -17,5 +21,7 @@ enum class Repeatable { kPrefer, kInsist };
 
 // Sets the number of threads (0: all cores this process may use) and the choice of kernels.
 void set_up_compute(int64_t threads, Repeatable repeatable = Repeatable::kPrefer);
+// As the recipe's workers need it.
+void set_up_compute(const Recipe& recipe);
 
 }  // namespace leeway

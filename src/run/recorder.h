@@ -2,7 +2,6 @@
 // checkpoints, and what the user sees.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,39 +18,14 @@
 #include "run/round_statistics.h"
 #include "run/saved_states.h"
 #include "run/stage_statistics.h"
+#include "run/training_observer.h"
 #include "worker/outbox.h"
 #include "worker/run_plan.h"
 
 namespace leeway {
 
-// One update of the whole model.
-struct UpdateReport {
-  int64_t update = 0;  // updates done, this one included
-  double loss = 0;     // mean over the update's microbatches
-  double gradient_norm = 0;
-  double rate_factor = 0;
-};
-
 // Over the replicas, summed in order: always the same bits.
 double mean_loss(const std::map<ReplicaId, double>& losses);
-
-struct Evaluated {
-  int64_t update = 0;
-  double loss = 0;
-};
-
-// Callbacks to follow a run. Any may be empty.
-struct TrainingObserver {
-  std::function<void(const UpdateReport&, double tokens_per_second)> updated;
-  std::function<void(const Evaluated&)> evaluated;
-  std::function<void(const Path& checkpoint)> saved;
-  std::function<void(const std::string& warning)> warned;
-  std::function<void(const std::string& note)> noted;
-  // The run has begun: a way to ask it to stop or to save, from any thread.
-  std::function<void(const Recorder::AskRun&)> begun;
-  // The last checkpoint cannot be written: waits a moment, and says whether to try again.
-  std::function<bool(const Error&)> wait_to_save;
-};
 
 struct RunRecorderOptions {
   const Recipe& recipe;

@@ -14,7 +14,9 @@
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
 #include "run/drivers.h"
+#include "run/finished_workers.h"
 #include "run/mesh_model.h"
+#include "run/recorder.h"
 #include "run/run_folder.h"
 #include "run/summary.h"
 
@@ -215,34 +217,6 @@ void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Sta
   }
 }
 
-// What the workers have said when they ended, by stage.
-std::vector<StageSummary> stage_summaries(const RunRecorder& recorder) {
-  std::vector<StageSummary> stages;
-  for (const auto& [worker, finished] : recorder.finished()) {
-    const auto at = static_cast<size_t>(worker.stage.value);
-    if (at == stages.size()) {  // of the first replica
-      stages.push_back({.statistics = recorder.statistics(worker.stage),
-                        .parameters = finished.parameters,
-                        .versions_peak = 0,
-                        .version_bytes = finished.version_bytes});
-    }
-    if (at >= stages.size()) continue;
-    stages[at].versions_peak = std::max(stages[at].versions_peak, finished.versions_peak);
-  }
-  return stages;
-}
-
-RoundCounts round_counts(const RunRecorder& recorder) {
-  RoundCounts all;
-  for (const auto& [worker, finished] : recorder.finished()) {
-    all.late += finished.rounds.late;
-    all.missing += finished.rounds.missing;
-    all.missed += finished.rounds.missed;
-    all.dropped += finished.rounds.dropped;
-  }
-  return all;
-}
-
 // Where the replicas of a checkpoint resume.
 std::vector<ReplicaStart> starts_of(const SavedRun& saved) {
   std::vector<ReplicaStart> starts;
@@ -250,16 +224,6 @@ std::vector<ReplicaStart> starts_of(const SavedRun& saved) {
     starts.push_back({.update = replica.optimizer.updates, .rounds = replica.rounds});
   }
   return starts;
-}
-
-// Replicas that were stopped may have made different numbers of updates.
-double usual_bytes(const Recipe& recipe, int64_t parameters, const RunRecorder& recorder) {
-  int64_t updates = 0;
-  for (const auto& [worker, finished] : recorder.finished()) {
-    if (worker.stage.value == 0) updates += finished.updates;
-  }
-  const int64_t replicas = recipe.mesh.replicas;
-  return allreduce_bytes(parameters, replicas, updates) / static_cast<double>(replicas);
 }
 
 Status write_log_at_last(RunRecorder& recorder, const TrainingObserver& observer,

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "config/recipe.h"
 #include "data/dataset.h"
-#include "run/recorder.h"
+#include "run/training_observer.h"
 #include "worker/driver.h"
 
 namespace leeway {
@@ -21,12 +21,6 @@ struct TrainingRequest {
   bool resume = false;
   std::vector<std::string> changes = {};  // to the recipe since the run began
   int64_t stop_at = 0;  // updates after which this session ends; 0: at the end of the run
-};
-
-struct TrainingSummary {
-  std::string json;       // summary.json, as written
-  bool finished = false;  // false: stopped before the last update
-  int64_t updates = 0;
 };
 
 // The program's version and LibTorch's: both must match to get the same bits.

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "events/work.h"
+#include "worker/ask.h"
 #include "worker/report.h"
 
 namespace leeway {
@@ -53,8 +54,6 @@ enum class MessageKind : uint8_t {
   kTick,    // from the driver: the time that the coordinator asked for has passed
 };
 inline constexpr int kMessageKinds = 26;
-
-enum class Ask : uint8_t { kStop, kSave, kAbandon };
 
 // Messages of one class, on one link, arrive in the order they were sent. Classes may overtake each
 // other: nothing may depend on it.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <new>
 
 namespace leeway {
 namespace {
@@ -26,6 +27,17 @@ TEST(OrderedPool, GivesResultsInTheOrderOfTheWork) {
 TEST(OrderedPool, DropsResultsThatAreNotTaken) {
   OrderedPool<int, int> pool(2, twice);
   for (int i = 0; i < 100; ++i) pool.push(i);
+}
+
+TEST(OrderedPool, ThrowsWhatTheWorkHasThrownWhereItsResultIsTaken) {
+  OrderedPool<int, int> pool(2, [](const int& number) {
+    if (number == 1) throw std::bad_alloc();
+    return twice(number);
+  });
+  for (int i = 0; i < 3; ++i) pool.push(i);
+  EXPECT_EQ(pool.pop(), 0);
+  EXPECT_THROW(pool.pop(), std::bad_alloc);
+  EXPECT_EQ(pool.pop(), 4);
 }
 
 // Limits how much more address space this process gets while it lives.
