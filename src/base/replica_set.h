@@ -1,7 +1,9 @@
 // A set of replicas, for example those that took part in a round.
 #pragma once
 
-#include <bitset>
+#include <array>
+#include <bit>
+#include <cstdint>
 #include <vector>
 
 #include "base/check.h"
@@ -19,25 +21,60 @@ class ReplicaSet {
     set.add(replica);
     return set;
   }
-  void add(ReplicaId replica) { bits_.set(at(replica)); }
-  void remove(ReplicaId replica) { bits_.reset(at(replica)); }
-  bool contains(ReplicaId replica) const { return bits_.test(at(replica)); }
-  bool empty() const { return bits_.none(); }
-  int64_t size() const { return static_cast<int64_t>(bits_.count()); }
+  // Replicas 0 to `count` - 1.
+  static ReplicaSet first(int64_t count) {
+    ReplicaSet set;
+    for (int64_t r = 0; r < count; ++r) set.add({r});
+    return set;
+  }
+  void add(ReplicaId replica) { word_of(replica) |= bit_of(replica); }
+  void remove(ReplicaId replica) { word_of(replica) &= ~bit_of(replica); }
+  bool contains(ReplicaId replica) const {
+    return (words_[at(replica) / 64] & bit_of(replica)) != 0;
+  }
+  bool empty() const { return *this == ReplicaSet(); }
+  int64_t size() const {
+    int64_t size = 0;
+    for (const uint64_t word : words_) size += std::popcount(word);
+    return size;
+  }
   // The member at this place in ascending order; `place` is below size().
   ReplicaId member(int64_t place) const {
-    LEEWAY_CHECK(place >= 0 && place < size(), "a place among the members");
-    int64_t replica = 0;
-    while (!contains({replica}) || place-- > 0) ++replica;
-    return {replica};
+    for (size_t i = 0; i < words_.size(); ++i) {
+      const int64_t here = std::popcount(words_[i]);
+      if (place >= here) {
+        place -= here;
+        continue;
+      }
+      uint64_t rest = words_[i];
+      while (place-- > 0) rest &= rest - 1;
+      return {static_cast<int64_t>(i) * 64 + std::countr_zero(rest)};
+    }
+    LEEWAY_UNREACHABLE("a place among the members");
   }
   // Ascending.
   std::vector<ReplicaId> members() const {
     std::vector<ReplicaId> members;
-    for (int64_t r = 0; r < kReplicasMax; ++r) {
-      if (contains({r})) members.push_back({r});
+    for (size_t i = 0; i < words_.size(); ++i) {
+      for (uint64_t rest = words_[i]; rest != 0; rest &= rest - 1) {
+        members.push_back({static_cast<int64_t>(i) * 64 + std::countr_zero(rest)});
+      }
     }
     return members;
+  }
+  bool has_all(const ReplicaSet& others) const {
+    for (size_t i = 0; i < words_.size(); ++i) {
+      if ((others.words_[i] & ~words_[i]) != 0) return false;
+    }
+    return true;
+  }
+  // For links between processes: one bit per replica.
+  using Words = std::array<uint64_t, kReplicasMax / 64>;
+  const Words& words() const { return words_; }
+  static ReplicaSet of_words(const Words& words) {
+    ReplicaSet set;
+    set.words_ = words;
+    return set;
   }
   bool operator==(const ReplicaSet&) const = default;
 
@@ -46,7 +83,10 @@ class ReplicaSet {
     LEEWAY_CHECK(replica.value >= 0 && replica.value < kReplicasMax, "replica id out of range");
     return static_cast<size_t>(replica.value);
   }
-  std::bitset<kReplicasMax> bits_;
+  static uint64_t bit_of(ReplicaId replica) { return uint64_t{1} << (at(replica) % 64); }
+  uint64_t& word_of(ReplicaId replica) { return words_[at(replica) / 64]; }
+
+  Words words_ = {};
 };
 
 }  // namespace leeway

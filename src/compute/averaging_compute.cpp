@@ -106,7 +106,8 @@ std::vector<size_t> AveragingCompute::leave_out_infinite(std::vector<at::Tensor>
 }
 
 AveragingCompute::Reduced AveragingCompute::reduce(Lane which, int64_t round, int64_t chunk,
-                                                   const std::vector<at::Tensor>& parts) {
+                                                   const std::vector<at::Tensor>& parts,
+                                                   bool awaited) {
   LaneState& lane = at(which);
   const Subset subset = chunk_of(lane, round, chunk);
   const at::ScalarType type = stage_.weights().scalar_type();
@@ -119,10 +120,16 @@ AveragingCompute::Reduced AveragingCompute::reduce(Lane which, int64_t round, in
   Reduced reduced = {};
   reduced.norms = {.count = subset.count(), .scale = at::dot(mean, mean).item<double>()};
   if (!std::isfinite(reduced.norms.scale)) {
-    reduced.refused = leave_out_infinite(values);
-    if (values.empty()) return reduced;
-    mean = mean_of(values);
-    reduced.norms.scale = at::dot(mean, mean).item<double>();
+    std::vector<at::Tensor> finite = values;
+    reduced.refused = leave_out_infinite(finite);
+    if (finite.empty() && !awaited) return reduced;
+    if (finite.empty()) {
+      reduced.refused.clear();
+    } else {
+      values = std::move(finite);
+      mean = mean_of(values);
+      reduced.norms.scale = at::dot(mean, mean).item<double>();
+    }
   }
   reduced.norms.spread = spread_of(values, mean);
   reduced.answer = lane.options.payload == RoundPayload::kSteps

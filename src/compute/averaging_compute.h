@@ -48,8 +48,10 @@ class AveragingCompute {
     RoundNorms norms;
     std::vector<size_t> refused = {};  // indices of parts with values that are not finite
   };
-  // Leaves out parts that are not finite; no answer if none is left.
-  Reduced reduce(Lane lane, int64_t round, int64_t chunk, const std::vector<at::Tensor>& parts);
+  // Leaves out parts that are not finite. If none is left, there is no answer, or with `awaited`,
+  // for members that wait for one, an answer that is not finite either: each of them then sees it.
+  Reduced reduce(Lane lane, int64_t round, int64_t chunk, const std::vector<at::Tensor>& parts,
+                 bool awaited = false);
   // `contributed`: this worker's contribution is in the mean.
   RoundNorms merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer,
                    bool contributed);

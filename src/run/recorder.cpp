@@ -134,25 +134,35 @@ void RunRecorder::members(const Membership& table) {
           .add("table", table.number())
           .add("replicas", text_of(members_)));
   flush_log();
-  if (members_.empty()) return;
+  if (members_.empty()) {
+    const auto kept = writer_.newest();
+    failure_ = Error{fmt::format(
+        "no replica is left after update {}; {}", counters_.update,
+        kept ? "the run can be resumed from " + kept->string() : "nothing is kept of this run")};
+    return;
+  }
   if (members_.size() < before) {
     warn(fmt::format("{} of {} replicas are left, from update {} on", members_.size(),
                      options_.plan.replicas, counters_.update + 1));
   }
-  complete_pending();
-  if (auto whole = saved_.wait_for(members_)) write_checkpoint(*whole);
+  // The counters of a checkpoint are those of its update.
+  if (const auto whole = saved_.wait_for(members_)) {
+    complete_pending(std::ranges::min(*whole, {}, &StageState::update).update);
+    write_checkpoint(*whole);
+  }
+  complete_pending(INT64_MAX);
 }
 
 void RunRecorder::updated(const StageUpdate& update) {
-  if (failure_) return;
   if (!update.applied) return diverge(update);
+  if (failure_) return;
   if (update.update <= counters_.update) return;  // reported again
   newest_[update.worker] = std::max(newest_[update.worker], update.update);
   Pending& pending = pending_[update.update];
   pending.squared_norms[update.worker] = update.squared_norm;
   if (update.worker.stage.value == 0) pending.rate_factor = update.rate_factor;
   if (update.loss) pending.losses[update.worker.replica] = *update.loss;
-  complete_pending();
+  complete_pending(INT64_MAX);
 }
 
 bool RunRecorder::is_complete(const Pending& pending) const {
@@ -171,8 +181,9 @@ bool RunRecorder::all_have_made(int64_t update) const {
 }
 
 // In order: an update is logged when all replicas that are left have made it.
-void RunRecorder::complete_pending() {
-  while (!pending_.empty() && all_have_made(pending_.begin()->first)) {
+void RunRecorder::complete_pending(int64_t last) {
+  while (!pending_.empty() && pending_.begin()->first <= last &&
+         all_have_made(pending_.begin()->first)) {
     const auto first = pending_.extract(pending_.begin());
     if (is_complete(first.mapped())) complete(first.key(), first.mapped());
   }
@@ -286,9 +297,7 @@ void RunRecorder::evaluated(const StageEvaluation& evaluation) {
           .add("valid_loss", evaluation.loss)
           .add("windows", evaluation.windows)
           .add("seconds", seconds_now()));
-  if (options_.observer.evaluated) {
-    options_.observer.evaluated(*valid_);
-  }
+  if (options_.observer.evaluated) options_.observer.evaluated(*valid_);
 }
 
 void RunRecorder::saved(StageState state) {
@@ -341,6 +350,8 @@ void RunRecorder::note_saved(int64_t update, const Path& checkpoint) {
 }
 
 void RunRecorder::diverge(const StageUpdate& update) {
+  if (diverged_.contains(update.worker.replica)) return;  // as another stage has said
+  diverged_.add(update.worker.replica);
   const double norm = std::sqrt(update.total_squared_norm.value_or(update.squared_norm));
   Event event("diverged");
   event.add("update", update.update)

@@ -89,7 +89,7 @@ class RunRecorder final : public Recorder {
   RunCounters counters(int64_t update) const;  // counts bytes sent up to this update
   bool is_complete(const Pending& pending) const;
   bool all_have_made(int64_t update) const;
-  void complete_pending();
+  void complete_pending(int64_t last);  // up to this update
   void complete(int64_t update, const Pending& pending);
   void count_bytes(const WorkRecord& record);
   void watch_stability();
@@ -112,6 +112,7 @@ class RunRecorder final : public Recorder {
   double evaluating_seconds_ = 0;  // since then, averaged over the workers
   double update_seconds_ = 0;      // time per update, smoothed
   ReplicaSet members_;
+  ReplicaSet diverged_;
   std::map<int64_t, Pending> pending_;  // by update
   std::map<WorkerId, int64_t> newest_;  // update that each worker has reported
   std::map<WorkerId, Finished> finished_;

@@ -145,7 +145,15 @@ std::optional<Coordinator::Errand> Coordinator::next() const {
 void Coordinator::run(Errand errand) {
   for (const RefusedMessage& refusal : refusals_.take(kCoordinator)) recorder_.refused(refusal);
   if (errand == Errand::kRecord) record(filed_.front());
-  for (const ReplicaId replica : std::exchange(lost_, {})) leave(replica);
+  if (!still_learns()) {
+    for (const ReplicaId replica : std::exchange(lost_, {})) leave(replica);
+  }
+}
+
+// Until every worker that is left has said which table it goes by, no other one is made.
+bool Coordinator::still_learns() const {
+  return learns_ &&
+         std::ranges::any_of(seats_, [](const Seat& seat) { return !seat.known && !seat.lost; });
 }
 
 void Coordinator::record(const Filed& filed) {
@@ -272,7 +280,10 @@ void Coordinator::order_save(Outbox& outbox) {
   if (!who) save_ = {};
   if (!who || save_.asked == who) return;
   save_.asked = who;
-  if (save_.number == 0) save_.number = 1 + std::ranges::max(seats_, {}, &Seat::updates).updates;
+  if (save_.number == 0) {
+    const int64_t newest = std::ranges::max(seats_, {}, &Seat::updates).updates;
+    save_.number = newest_question_ = std::max(newest, newest_question_) + 1;
+  }
   send({.replica = *who, .stage = {0}}, MessageKind::kNameSave, save_.number, outbox);
 }
 

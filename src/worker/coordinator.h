@@ -94,6 +94,7 @@ class Coordinator {
   void leave(ReplicaId replica);
   void adopt(const Membership& table);
   std::optional<ReplicaId> namer() const;
+  bool still_learns() const;
   bool all_finished() const;
   bool all_confirmed() const;
 
@@ -110,6 +111,7 @@ class Coordinator {
   Membership table_;
   Question end_;
   Question save_;
+  int64_t newest_question_ = 0;
   int64_t newest_save_ = 0;   // update that was named for all
   int64_t save_to_tell_ = 0;  // one that stage 0 of the others has not been told yet
   bool learns_ = false;       // it has to ask every worker where the run is

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 
 #include "base/ids.h"
 #include "base/replica_set.h"
@@ -15,9 +14,7 @@ class Membership {
  public:
   Membership() = default;
   // The table that a session begins with: number 0, all replicas.
-  explicit Membership(int64_t replicas) {
-    for (int64_t r = 0; r < replicas; ++r) members_.add({r});
-  }
+  explicit Membership(int64_t replicas) : members_(ReplicaSet::first(replicas)) {}
   // A table as it came in a message or from a log.
   Membership(int64_t number, const ReplicaSet& members) : number_(number), members_(members) {}
 

@@ -1,6 +1,5 @@
 #include "worker/message.h"
 
-#include <array>
 #include <utility>
 
 namespace leeway {
@@ -22,7 +21,7 @@ struct Header {
   int64_t chunk = 0;
   int64_t update_time = 0;
   int64_t stretch = 1;
-  std::array<uint64_t, ReplicaSet::kReplicasMax / 64> replicas = {};  // one bit per replica
+  ReplicaSet::Words replicas = {};
   Envelope envelope;
 };
 static_assert(std::is_trivially_copyable_v<Header>);
@@ -69,11 +68,8 @@ std::vector<std::byte> to_bytes(const Message& message) {
                    .chunk = message.chunk,
                    .update_time = message.update_time.count,
                    .stretch = message.stretch,
+                   .replicas = message.replicas.words(),
                    .envelope = message.envelope};
-  for (const ReplicaId replica : message.replicas.members()) {
-    const auto bit = static_cast<uint64_t>(replica.value);
-    header.replicas[bit / 64] |= uint64_t{1} << (bit % 64);
-  }
   ByteWriter writer;
   writer.put(header);
   write_tensor(writer, message.payload);
@@ -98,10 +94,7 @@ Result<Message> from_bytes(std::span<const std::byte> bytes) {
                      .update_time = {header.update_time},
                      .stretch = header.stretch,
                      .envelope = header.envelope};
-  for (int64_t r = 0; r < ReplicaSet::kReplicasMax; ++r) {
-    const auto bit = static_cast<uint64_t>(r);
-    if ((header.replicas[bit / 64] >> (bit % 64) & 1) != 0) message.replicas.add({r});
-  }
+  message.replicas = ReplicaSet::of_words(header.replicas);
   LEEWAY_ASSIGN(message.payload, read_tensor(reader));
   // What does not count as traffic has no size: clipping sends a few numbers per update.
   const bool fits = !message.payload.defined() || header.payload_bytes == 0 ||

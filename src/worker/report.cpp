@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <array>
-#include <bitset>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -167,24 +165,13 @@ Result<at::Tensor> read_tensor(ByteReader& from) {
 }
 
 void write_membership(ByteWriter& to, const Membership& table) {
-  std::array<uint64_t, ReplicaSet::kReplicasMax / 64> bits = {};
-  for (const ReplicaId replica : table.members().members()) {
-    const auto bit = static_cast<uint64_t>(replica.value);
-    bits[bit / 64] |= uint64_t{1} << (bit % 64);
-  }
   to.put(table.number());
-  to.put(bits);
+  to.put(table.members().words());
 }
 
 Membership read_membership(ByteReader& from) {
   const auto number = from.take<int64_t>();
-  const auto bits = from.take<std::array<uint64_t, ReplicaSet::kReplicasMax / 64>>();
-  ReplicaSet members;
-  for (int64_t r = 0; r < ReplicaSet::kReplicasMax; ++r) {
-    const auto bit = static_cast<uint64_t>(r);
-    if ((bits[bit / 64] >> (bit % 64) & 1) != 0) members.add({r});
-  }
-  return {number, members};
+  return {number, ReplicaSet::of_words(from.take<ReplicaSet::Words>())};
 }
 
 void write_report(ByteWriter& to, const Report& report) {

@@ -86,10 +86,11 @@ void RoundOwner::expire(const ChunkId& id) {
 }
 
 bool RoundOwner::closable(const ChunkId& id, const Chunk& chunk) const {
-  if (chunk.expired) return true;
+  if (chunk.expired || chunk.arrived.has_all(members_)) return true;
+  if (!plan_.deadline) return false;
   for (const ReplicaId replica : members_.members()) {
     const bool moved_on = newest_from_[static_cast<size_t>(replica.value)] > id.round;
-    const bool excused = plan_.deadline && (moved_on || absent_.contains(replica));
+    const bool excused = moved_on || absent_.contains(replica);
     if (!chunk.arrived.contains(replica) && !excused) return false;
   }
   return true;

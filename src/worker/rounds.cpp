@@ -143,7 +143,8 @@ void Rounds::run_reduction(const Work& work, const Seat& lane, Outcome& outcome)
   const std::vector<at::Tensor> parts =
       lane.owner.contributions({work.index, work.chunk}, work.replicas);
   if (work.lane == Lane::kEvaluation) return compute_->hold_for_evaluation(work.index, parts);
-  auto reduced = compute_->averaging().reduce(work.lane, work.index, work.chunk, parts);
+  auto reduced = compute_->averaging().reduce(work.lane, work.index, work.chunk, parts,
+                                              /*awaited=*/lane.plan.lag.has_value());
   outcome.payload = std::move(reduced.answer);
   outcome.round_norms = reduced.norms;
   const std::vector<ReplicaId> replicas = work.replicas.members();

@@ -37,13 +37,17 @@ std::string_view Rounds::check(const Message& message) const {
       message.replicas != ReplicaSet::of(message.from.replica)) {
     return "in the name of another replica";
   }
-  for (const ReplicaId replica : message.replicas.members()) {
-    if (replica.value >= plan_.replicas) return "a replica that there is not";
+  if (!ReplicaSet::first(plan_.replicas).has_all(message.replicas)) {
+    return "a replica that there is not";
   }
   // Where the tables differ, the sender may be right about the owner.
+  // A sender that has an older one will hear of the new owner, and tell it not to wait.
   const bool same_table = message.envelope.table == table_;
+  const bool older_table = message.envelope.table < table_;
   const ReplicaId owner = lane->plan.owner(message.index, message.chunk, members_);
-  if (part && same_table && owner != id_.replica) return "a part for another owner";
+  if (part && (same_table || older_table) && owner != id_.replica) {
+    return "a part for another owner";
+  }
   const bool answer = message.kind == MessageKind::kAnswer;
   if (answer && same_table && owner != message.from.replica) return "an answer of no owner";
   if (is_far_ahead(*lane, message)) return "a round far ahead of all others";

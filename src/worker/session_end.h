@@ -26,7 +26,7 @@ class SessionEnd {
   void want_stop() { wanted_ = true; }
   void hear_of_stop(int64_t update) {
     wanted_ = true;
-    if (!decided_) named_ = named_ ? std::min(*named_, update) : update;
+    named_ = named_ ? std::min(*named_, update) : update;
   }
   void stop_at(int64_t update) {
     last_update_ = std::min(update, last_update_);

@@ -11,14 +11,17 @@ Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> c
     : id_(id),
       plan_(plan),
       schedule_(plan.shape, id.stage),
+      warmup_before_(Schedule(plan.shape, {std::max<int64_t>(0, id.stage.value - 1)}).warmup()),
       compute_(std::move(compute)),
       saved_update_(plan.first_update_of(id.replica)),
-      end_(std::max(plan.last_update_of(id.replica), saved_update_)),
+      end_(std::max(plan.last_update_of(id.replica), plan.first_update_of(id.replica))),
       clip_norms_(plan.shape, id.stage),
       evaluations_(plan.evaluation_batches),
       rounds_(id, plan, compute_.get()),
       table_(plan.replicas) {
   counts_.updates = saved_update_;
+  // A replica that is ahead of others takes part in their next checkpoint, with what it has.
+  if (counts_.updates > plan.first_update) saved_update_ = -1;
   counts_.forwards = counts_.backwards = counts_.updates * plan.shape.update_every;
 }
 

@@ -130,6 +130,7 @@ class Worker {
   WorkerId id_;
   const RunPlan& plan_;
   Schedule schedule_;
+  int64_t warmup_before_;  // of the stage before this one
   std::unique_ptr<StageCompute> compute_;
 
   Counts counts_;

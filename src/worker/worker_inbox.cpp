@@ -91,11 +91,9 @@ std::string_view Worker::check_pipeline(const Message& message) const {
   constexpr std::string_view kEarly = "too far ahead";
   const int64_t next_update = counts_.updates + 1;
   switch (message.kind) {
-    case MessageKind::kActivation: {
-      const Schedule before(plan_.shape, {id_.stage.value - 1});
-      if (message.index > counts_.backwards + before.warmup()) return kEarly;
+    case MessageKind::kActivation:
+      if (message.index > counts_.backwards + warmup_before_) return kEarly;
       break;
-    }
     case MessageKind::kGradient:
       if (message.index >= counts_.forwards) return kEarly;
       break;

@@ -76,3 +76,25 @@ def test_a_stopped_run_of_replicas_that_do_not_wait_is_replayed(place, updates):
     done = events(place.folder / "r", "ended")[-1]["update"]
     place.ok("resume", "r", "--stop-at", done + 300)
     assert "identical" in place.ok("replay", "r").stdout
+
+
+def test_a_run_that_loses_its_last_replica_says_so(place):
+    alone = {**MESH, "mesh__replicas": 1, "sim__lost_at": 12}
+    sentence = place.refused(1, "train", "tiny.toml", "--out", "r", *place.sets(**alone))
+    assert "no replica is left after update 1" in sentence and "resumed from" in sentence
+
+
+@pytest.mark.parametrize("driver", ["sim", "threads"])
+def test_replicas_that_all_diverge_end_the_run(place, driver):
+    sets = place.sets(
+        mesh__replicas=2,
+        run__driver=driver,
+        averaging__method="allreduce",
+        optimizer__name="sgd",
+        optimizer__rate=100,
+        optimizer__clip=0,
+        optimizer__warmup=0,
+        run__updates=20,
+    )
+    sentence = place.refused(1, "train", "tiny.toml", "--out", "r", *sets)
+    assert "training diverged at update" in sentence

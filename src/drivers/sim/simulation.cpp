@@ -168,6 +168,7 @@ void Simulation::happen(const Agenda::Entry& entry, Recorder& recorder) {
       --planned_;
       quiet_ = 0;
       coordinator_.emplace(seats_.front().worker->plan(), recorder, Coordinator::Start::kAgain);
+      wishes_->repeat();
       for (const size_t at : missed_) {
         tell_coordinator({.kind = MessageKind::kLost, .from = mesh_.id(at), .to = kCoordinator});
       }
@@ -295,6 +296,12 @@ bool Simulation::is_over(const Seat& seat) const {
 }
 
 bool Simulation::all_over() const {
+  // If everybody is lost, the coordinator has yet to hear of it.
+  const bool told = coordinator_ && coordinator_->over();
+  if (planned_ > 0 && !told &&
+      std::ranges::none_of(seats_, [](const Seat& seat) { return seat.worker->over(); })) {
+    return false;
+  }
   return std::ranges::all_of(seats_, [this](const Seat& seat) { return is_over(seat); });
 }
 
@@ -328,6 +335,7 @@ void Simulation::coordinate() {
   {
     const std::lock_guard lock(wishes_->mutex);
     for (const Ask wish : std::exchange(wishes_->wishes, {})) {
+      wishes_->stop = wishes_->stop || wish == Ask::kStop;
       tell_coordinator({.kind = MessageKind::kAsk,
                         .from = kCoordinator,
                         .to = kCoordinator,

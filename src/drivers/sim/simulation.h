@@ -94,6 +94,11 @@ class Simulation final : public Driver, private Outbox {
   struct Wishes {
     std::mutex mutex;
     std::vector<Ask> wishes;
+    bool stop = false;  // asked for before: a new coordinator has to hear of it
+    void repeat() {
+      const std::lock_guard lock(mutex);
+      if (stop) wishes.push_back(Ask::kStop);
+    }
   };
   // What the simulation knows about a worker.
   struct Seat {
