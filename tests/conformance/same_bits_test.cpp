@@ -162,6 +162,12 @@ TEST(SameBits, UnderThreadsAndInVirtualTime) {
     sim::Simulation simulation = simulation_of(recipe, seed);
     const Outcome real = train(recipe, tokens.file(), threads);
     const Outcome simulated = train(recipe, tokens.file(), simulation);
+    EXPECT_TRUE(at::equal(real.weights, simulated.weights));
+    EXPECT_EQ(real.losses, simulated.losses);
+    EXPECT_EQ(real.evaluations, simulated.evaluations);
+    EXPECT_EQ(std::ssize(real.losses), recipe.run.updates * recipe.mesh.replicas);
+    EXPECT_FALSE(real.evaluations.empty());
+    if (seed % 4 != 0) continue;  // the others cost as much again
     threads::Threads bytes(/*threads_per_worker=*/1, threads::Threads::Letters::kBytes);
     sim::Simulation network = simulation_of(
         recipe, seed, {.seed = seed, .twice = 0.2, .class_jitter = {900}, .through_bytes = true});
@@ -171,11 +177,6 @@ TEST(SameBits, UnderThreadsAndInVirtualTime) {
       EXPECT_EQ(real.losses, carried.losses);
       EXPECT_EQ(real.evaluations, carried.evaluations);
     }
-    EXPECT_TRUE(at::equal(real.weights, simulated.weights));
-    EXPECT_EQ(real.losses, simulated.losses);
-    EXPECT_EQ(real.evaluations, simulated.evaluations);
-    EXPECT_EQ(std::ssize(real.losses), recipe.run.updates * recipe.mesh.replicas);
-    EXPECT_FALSE(real.evaluations.empty());
   }
 }
 

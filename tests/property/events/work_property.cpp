@@ -19,8 +19,9 @@ WorkRecord any_record() {
   record.work.update = any();
   record.work.version = any();
   record.work.delay = any();
+  const WorkKind kind = record.work.kind;
   const bool counts_updates =
-      record.work.kind == WorkKind::kUpdate || record.work.kind == WorkKind::kSave;
+      kind == WorkKind::kUpdate || kind == WorkKind::kSave || kind == WorkKind::kReport;
   record.work.index = counts_updates ? record.work.update : any();
   record.times = {Nanos{any()}, Nanos{any()}};
   record.bytes_sent = any();
