@@ -102,6 +102,9 @@ class TimedRecorder final : public Recorder {
   void worked(const WorkRecord& record) override {
     timed([&] { recorder_.worked(record); });
   }
+  void tallied(WorkerId worker, const WorkTally& tally) override {
+    timed([&] { recorder_.tallied(worker, tally); });
+  }
   void updated(const StageUpdate& update) override {
     timed([&] { recorder_.updated(update); });
   }

@@ -66,8 +66,7 @@ class ReplayRecorder final : public Recorder {
 
 Status compare(const Recording& recording, const ReplayRecorder& recorder, const Workers& workers) {
   const at::Tensor weights = weights_of(workers, sim::newest_table(workers).members());
-  const std::string hash = hash_hex(hash_bytes(
-      {static_cast<const std::byte*>(weights.data_ptr()), static_cast<size_t>(weights.nbytes())}));
+  const std::string hash = hash_hex(hash_of(weights));
   if (recorder.first_difference()) {
     return Error{
         fmt::format("different: the loss of update {} differs from the recorded one; did the run "

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "events/traffic.h"
 #include "optim/optimizer.h"
 
 namespace leeway {
@@ -48,6 +49,7 @@ struct StageState {
   at::Tensor weights;
   Optimizer::State optimizer;        // including averaging's buffers
   std::vector<int64_t> rounds = {};  // the next one, by lane
+  PurposeBytes bytes = {};           // that this worker had sent in the session
 };
 
 }  // namespace leeway

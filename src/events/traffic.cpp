@@ -22,4 +22,12 @@ void PurposeBytes::add(const WorkRecord& record) {
   *by_purpose[static_cast<size_t>(purpose_of(record.work))] += record.bytes_sent;
 }
 
+PurposeBytes& PurposeBytes::operator+=(const PurposeBytes& other) {
+  activations += other.activations;
+  gradients += other.gradients;
+  averaging += other.averaging;
+  evaluation += other.evaluation;
+  return *this;
+}
+
 }  // namespace leeway

@@ -26,6 +26,8 @@ struct PurposeBytes {
   int64_t evaluation = 0;
 
   void add(const WorkRecord& record);
+  PurposeBytes& operator+=(const PurposeBytes& other);
+  bool operator==(const PurposeBytes&) const = default;
   int64_t total() const { return activations + gradients + averaging + evaluation; }
 };
 

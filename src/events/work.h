@@ -44,6 +44,7 @@ struct Work {
   WorkKind kind = WorkKind::kForward;
   int64_t index = 0;    // forward, backward: microbatch; update, save: updates done after it;
                         // evaluate: batch of the validation data; adopt: number of the table;
+                        // report: evaluations up to this update are given up, -1: none;
                         // the others: round
   int64_t update = 0;   // the update it belongs to, counted from 1, as for --resume
   int64_t version = 0;  // number of updates in the weights it uses

@@ -6,6 +6,7 @@
 
 #include "averaging/merge.h"
 #include "base/check.h"
+#include "base/hash.h"
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
 
@@ -102,6 +103,10 @@ ReplicaState join_replica(std::span<const StageState> stages) {
 }
 
 }  // namespace
+
+uint64_t hash_of(const at::Tensor& weights) {
+  return hash_bytes({static_cast<const std::byte*>(weights.const_data_ptr()), weights.nbytes()});
+}
 
 ModelState join(const std::vector<StageState>& states, int64_t stages) {
   ModelState model;

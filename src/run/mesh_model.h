@@ -21,6 +21,8 @@ int64_t parameters_of(const Workers& workers);  // in the whole model
 at::Tensor weights_of(const Workers& workers, const ReplicaSet& members);
 at::Tensor weights_of(const Workers& workers);  // of all
 
+uint64_t hash_of(const at::Tensor& weights);
+
 // The whole model's state from those of all workers, replica after replica, stage after stage.
 ModelState join(const std::vector<StageState>& states, int64_t stages);
 // The number of buffers per replica in a checkpoint of this run.

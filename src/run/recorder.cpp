@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/atomic_folder.h"
-#include "base/hash.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
@@ -41,88 +40,37 @@ double mean_loss(const std::map<ReplicaId, double>& losses) {
 RunRecorder::RunRecorder(const RunRecorderOptions& options, EventLog log, RunCounters counters,
                          std::optional<Evaluated> valid)
     : options_(options),
-      log_(std::move(log)),
-      filter_(options.recipe.run.log, options.plan),
+      log_({.level = options.recipe.run.log,
+            .plan = options.plan,
+            .clock = options.clock,
+            .seconds_before = counters.seconds,
+            .warned = [this](const std::string& message) { warn(message); }},
+           std::move(log)),
       counters_(std::move(counters)),
-      start_(options.clock.now()),
-      seconds_before_(counters_.seconds),
-      updating_since_(seconds_before_),
-      members_(Membership(options.plan.replicas).members()),
+      updating_since_(counters_.seconds),
+      members_(ReplicaSet::first(options.plan.replicas)),
       saved_(options.plan.shape.stages, members_),
       writer_(options.folder, options.recipe.run.keep, options.clock),
-      statistics_(options.plan),
-      rounds_(options.plan),
       valid_(valid) {}
 
-double RunRecorder::seconds_now() const {
-  return seconds_before_ + (options_.clock.now() - start_).seconds();
-}
-
-RunCounters RunRecorder::counters(int64_t update) const {
+RunCounters RunRecorder::counters(const PurposeBytes& sent) const {
   RunCounters now = counters_;
-  now.seconds = seconds_now();
-  for (const auto& [of, bytes] : bytes_) {
-    if (of <= update) add(now, bytes);
-  }
+  now.seconds = log_.seconds();
+  now.bytes_activations += sent.activations;
+  now.bytes_gradients += sent.gradients;
+  now.bytes_averaging += sent.averaging;
+  now.bytes_evaluation += sent.evaluation;
   return now;
 }
 
-void RunRecorder::add(RunCounters& counters, const PurposeBytes& bytes) {
-  counters.bytes_activations += bytes.activations;
-  counters.bytes_gradients += bytes.gradients;
-  counters.bytes_evaluation += bytes.evaluation;
-  counters.bytes_averaging += bytes.averaging;
+PurposeBytes RunRecorder::sent_by_now() const {
+  PurposeBytes sent;
+  for (const auto& [worker, tally] : tallies_) sent += tally.bytes;
+  return sent;
 }
-
-// By update: workers may already be ahead of a checkpoint, and a run resumed from it does that work
-// again.
-void RunRecorder::count_bytes(const WorkRecord& record) { bytes_[record.work.update].add(record); }
 
 void RunRecorder::warn(const std::string& message) const {
   if (options_.observer.warned) options_.observer.warned(message);
-}
-
-void RunRecorder::warn_of_log(const Error& error) const {
-  warn(error.message + "; training goes on, and the log is written when it can be");
-}
-
-// Lines that cannot be written wait in memory. One warning is enough.
-void RunRecorder::log(const Event& event) {
-  if (const Status status = log_.write(event); !status) warn_of_log(status.error());
-}
-
-void RunRecorder::flush_log() {
-  if (const Status status = log_.flush(); !status) warn_of_log(status.error());
-}
-
-void RunRecorder::worked(const WorkRecord& record) {
-  statistics_.worked(record);
-  rounds_.worked(record);
-  count_bytes(record);
-  if (is_evaluation(record.work)) {
-    const double seconds = (record.times.end - record.times.begin).seconds();
-    evaluating_seconds_ += seconds / static_cast<double>(worker_count());
-  }
-  if (!filter_.keeps(record)) return;
-  WorkRecord timed = record;  // in the run's time, which continues from session to session
-  const Nanos before = {static_cast<int64_t>(seconds_before_ * 1e9)};
-  timed.times.begin = record.times.begin - start_ + before;
-  timed.times.end = record.times.end - start_ + before;
-  log(to_event(timed));
-}
-
-void RunRecorder::refused(const RefusedMessage& refusal) {
-  const auto name = [](WorkerId id) {
-    return id == kCoordinator ? std::string("coordinator")
-                              : fmt::format("{} {}", id.replica.value, id.stage.value);
-  };
-  log(Event("refused")
-          .add("update", counters_.update)
-          .add("at", name(refusal.at))
-          .add("from", name(refusal.from))
-          .add("message", static_cast<int64_t>(refusal.kind))
-          .add("reason", refusal.reason)
-          .add("count", refusal.count));
 }
 
 // The others go on; what waited for a replica that has left waits no longer.
@@ -135,10 +83,8 @@ void RunRecorder::members(const Membership& table) {
           .add("replicas", text_of(members_)));
   flush_log();
   if (members_.empty()) {
-    const auto kept = writer_.newest();
-    failure_ = Error{fmt::format(
-        "no replica is left after update {}; {}", counters_.update,
-        kept ? "the run can be resumed from " + kept->string() : "nothing is kept of this run")};
+    failure_ = Error{
+        fmt::format("no replica is left after update {}; {}", counters_.update, what_is_kept())};
     return;
   }
   if (members_.size() < before) {
@@ -159,7 +105,9 @@ void RunRecorder::updated(const StageUpdate& update) {
   if (update.update <= counters_.update) return;  // reported again
   newest_[update.worker] = std::max(newest_[update.worker], update.update);
   Pending& pending = pending_[update.update];
-  pending.squared_norms[update.worker] = update.squared_norm;
+  const WorkTally& tally = tallies_[update.worker];
+  pending.parts[update.worker] = {
+      .squared_norm = update.squared_norm, .sent = tally.bytes, .evaluating = tally.evaluating};
   if (update.worker.stage.value == 0) pending.rate_factor = update.rate_factor;
   if (update.loss) pending.losses[update.worker.replica] = *update.loss;
   complete_pending(INT64_MAX);
@@ -167,7 +115,7 @@ void RunRecorder::updated(const StageUpdate& update) {
 
 bool RunRecorder::is_complete(const Pending& pending) const {
   const auto reported = std::ranges::count_if(
-      pending.squared_norms, [&](const auto& of) { return members_.contains(of.first.replica); });
+      pending.parts, [&](const auto& of) { return members_.contains(of.first.replica); });
   return reported == members_.size() * options_.plan.shape.stages;
 }
 
@@ -190,16 +138,21 @@ void RunRecorder::complete_pending(int64_t last) {
 }
 
 void RunRecorder::complete(int64_t update, const Pending& pending) {
-  const double now = seconds_now();
+  PurposeBytes sent;
+  double evaluating = 0;
+  for (const auto& [worker, tally] : tallies_) {
+    const auto part = pending.parts.find(worker);  // none: of a replica that has left
+    sent += part == pending.parts.end() ? tally.bytes : part->second.sent;
+    const Nanos time = part == pending.parts.end() ? tally.evaluating : part->second.evaluating;
+    evaluating += time.seconds() / static_cast<double>(tallies_.size());
+  }
+  const RunCounters counted = counters(sent);
   // Time spent evaluating does not count, though it may overlap with updating.
-  const double seconds = std::max(1e-9, now - updating_since_ - evaluating_seconds_);
-  updating_since_ = now;
-  evaluating_seconds_ = 0;
+  const double evaluated = evaluating - std::exchange(evaluating_seconds_, evaluating);
+  const double now = counted.seconds;
+  const double seconds = std::max(1e-9, now - std::exchange(updating_since_, now) - evaluated);
   counters_.update = update;
   counters_.seconds_updating += seconds;
-  const auto ahead = bytes_.upper_bound(update);
-  for (auto it = bytes_.begin(); it != ahead; ++it) add(counters_, it->second);
-  bytes_.erase(bytes_.begin(), ahead);
   update_seconds_ =
       update_seconds_ == 0 ? seconds : kSmoothing * update_seconds_ + (1 - kSmoothing) * seconds;
   std::map<ReplicaId, double> losses = pending.losses;
@@ -212,9 +165,9 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
   const int64_t tokens = planned - planned / options_.plan.replicas * missing;
   counters_.tokens_missed += planned - tokens;
   double squared_norm = 0;
-  for (const auto& [worker, squared] : pending.squared_norms) {
+  for (const auto& [worker, part] : pending.parts) {
     const auto replicas = static_cast<double>(members_.size());
-    if (members_.contains(worker.replica)) squared_norm += squared / replicas;
+    if (members_.contains(worker.replica)) squared_norm += part.squared_norm / replicas;
   }
   const UpdateReport report = {.update = update,
                                .loss = loss,
@@ -227,66 +180,54 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
       .add("rate_factor", report.rate_factor)
       .add("tokens", update * planned - counters_.tokens_missed)
       .add("seconds", now)
-      .add("bytes_activations", counters_.bytes_activations)
-      .add("bytes_gradients", counters_.bytes_gradients)
-      .add("bytes_averaging", counters_.bytes_averaging)
-      .add("bytes_evaluation", counters_.bytes_evaluation);
+      .add("bytes_activations", counted.bytes_activations)
+      .add("bytes_gradients", counted.bytes_gradients)
+      .add("bytes_averaging", counted.bytes_averaging)
+      .add("bytes_evaluation", counted.bytes_evaluation);
   if (members_.size() < options_.plan.replicas) event.add("replicas", text_of(members_));
   log(event);
   flush_log();  // followers see the update now, and a crash loses at most one
   if (options_.observer.updated) {
     options_.observer.updated(report, static_cast<double>(tokens) / update_seconds_);
   }
-  watch_stability();
-  watch_contributors();
+  watch_rounds();
   if (writer_.again_due()) static_cast<void>(save_again());
 }
 
-// The lag of a run that merges on arrival is not known in advance.
-void RunRecorder::watch_stability() {
-  constexpr int64_t kEnough = 200;  // merges
-  const Recipe& recipe = options_.recipe;
-  const RoundStatistics rounds = rounds_.statistics();
-  if (rounds.merges < kEnough || recipe.averaging.merge != MergePolicy::kOnArrival) return;
-  const bool asks = !recipe.averaging.guard && !warned_of_lag_;
-  const auto warning =
-      asks ? stability_warning(stability_options(recipe, rounds_.recent_lag())) : std::nullopt;
-  if (warning) {
-    warned_of_lag_ = true;
-    warn(*warning);
-    log(Event("unstable").add("update", counters_.update).add("lag", rounds_.recent_lag()));
-  }
-  if (rounds_.longest_interval() > recipe.averaging.interval &&
-      !std::exchange(told_of_guard_, true)) {
-    warn(
-        fmt::format("averaging.guard: at a lag of {:.1f} updates rounds are now {} updates apart "
-                    "to keep merging stable",
-                    rounds_.recent_lag(), rounds_.longest_interval()));
-    log(Event("guarded")
-            .add("update", counters_.update)
-            .add("lag", rounds_.recent_lag())
-            .add("interval", rounds_.longest_interval()));
-  }
-}
-
-void RunRecorder::watch_contributors() {
-  const auto warning = rounds_.take_warning(options_.recipe.averaging);
-  if (!warning) return;
+void RunRecorder::watch_rounds() {
+  const RoundStatistics rounds = round_statistics();
+  watch_stability(rounds);
+  const auto warning = contributors_warning(rounds, options_.recipe.averaging);
+  if (!warning || std::exchange(warned_of_alone_, true)) return;
   warn(*warning);
   log(Event("alone")
           .add("update", counters_.update)
-          .add("contributors", rounds_.statistics().contributors_text()));
+          .add("contributors", rounds.contributors_text()));
 }
 
-void RunRecorder::predicted(const Prediction& prediction) {
-  statistics_.predicted(prediction);
-  if (!filter_.keeps_predictions_of(prediction.update)) return;
-  log(Event("predicted")
-          .add("replica", prediction.worker.replica.value)
-          .add("stage", prediction.worker.stage.value)
-          .add("update", prediction.update)
-          .add("delay", prediction.delay)
-          .add("prediction_error", prediction.error));
+// The lag of a run that merges on arrival is not known in advance.
+void RunRecorder::watch_stability(const RoundStatistics& rounds) {
+  constexpr int64_t kEnough = 200;  // merges
+  const Recipe& recipe = options_.recipe;
+  if (rounds.merges < kEnough || recipe.averaging.merge != MergePolicy::kOnArrival) return;
+  const bool asks = !recipe.averaging.guard && !warned_of_lag_;
+  const auto warning =
+      asks ? stability_warning(stability_options(recipe, rounds.recent_lag)) : std::nullopt;
+  if (warning) {
+    warned_of_lag_ = true;
+    warn(*warning);
+    log(Event("unstable").add("update", counters_.update).add("lag", rounds.recent_lag));
+  }
+  if (rounds.longest_interval > recipe.averaging.interval && !std::exchange(told_of_guard_, true)) {
+    warn(
+        fmt::format("averaging.guard: at a lag of {:.1f} updates rounds are now {} updates apart "
+                    "to keep merging stable",
+                    rounds.recent_lag, rounds.longest_interval));
+    log(Event("guarded")
+            .add("update", counters_.update)
+            .add("lag", rounds.recent_lag)
+            .add("interval", rounds.longest_interval));
+  }
 }
 
 void RunRecorder::evaluated(const StageEvaluation& evaluation) {
@@ -296,7 +237,7 @@ void RunRecorder::evaluated(const StageEvaluation& evaluation) {
           .add("update", evaluation.update)
           .add("valid_loss", evaluation.loss)
           .add("windows", evaluation.windows)
-          .add("seconds", seconds_now()));
+          .add("seconds", log_.seconds()));
   if (options_.observer.evaluated) options_.observer.evaluated(*valid_);
 }
 
@@ -305,15 +246,19 @@ void RunRecorder::saved(StageState state) {
 }
 
 void RunRecorder::write_checkpoint(const std::vector<StageState>& states) {
-  const double before = seconds_now();
+  const double before = log_.seconds();
   flush_log();  // the log is written before the checkpoint that relies on it
-  // Replicas may be at different updates, and the slowest may have gone on since it saved.
-  const auto [oldest, newest] = std::ranges::minmax(states, {}, &StageState::update);
-  RunCounters counted = counters(newest.update);
-  counted.update = oldest.update;
+  // Replicas may be at different updates. What they did after they saved, a run resumed from here
+  // does again.
+  PurposeBytes sent;
+  for (const auto& [worker, tally] : tallies_) {
+    const auto saved = std::ranges::find(states, worker, &StageState::worker);
+    sent += saved == states.end() ? tally.bytes : saved->bytes;
+  }
+  RunCounters counted = counters(sent);
+  counted.update = std::ranges::min_element(states, {}, &StageState::update)->update;
   ModelState state = join(states, options_.plan.shape.stages);
-  weights_hash_ = hash_bytes({static_cast<const std::byte*>(state.weights.const_data_ptr()),
-                              static_cast<size_t>(state.weights.nbytes())});
+  weights_hash_ = hash_of(state.weights);
   fill_in_lost(state, members_, options_.plan.replicas);
   const Result<Path> written =
       writer_.write({.counters = counted, .shape = options_.shape, .state = std::move(state)});
@@ -327,15 +272,20 @@ void RunRecorder::write_checkpoint(const std::vector<StageState>& states) {
                           : std::string("there is no checkpoint yet")));
     log(Event("save_failed").add("update", counted.update).add("reason", written.error().message));
   }
-  updating_since_ += seconds_now() - before;  // time spent writing does not count
+  updating_since_ += log_.seconds() - before;  // time spent writing does not count
+}
+
+std::string RunRecorder::what_is_kept() const {
+  const auto kept = writer_.newest();
+  return kept ? "the run can be resumed from " + kept->string() : "nothing is kept of this run";
 }
 
 Status RunRecorder::save_again() {
   if (!has_unsaved()) return Error{"no checkpoint waits to be written"};
-  const double before = seconds_now();
+  const double before = log_.seconds();
   const int64_t update = writer_.waiting()->counters.update;
   const Result<Path> written = writer_.try_again();
-  updating_since_ += seconds_now() - before;
+  updating_since_ += log_.seconds() - before;
   if (!written.ok()) return written.error();
   note_saved(update, *written);
   return {};

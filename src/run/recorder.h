@@ -1,5 +1,6 @@
-// The recorder of one session: turns every report of every worker into lines of the event log,
-// checkpoints, and what the user sees.
+// The recorder of one session: turns the reports of all workers into lines of the event log,
+// checkpoints, and what the user sees. What it knows of workers is what they report; as the journal
+// of the coordinator's process it only passes lines on to the log.
 #pragma once
 
 #include <map>
@@ -14,7 +15,7 @@
 #include "events/event_log.h"
 #include "events/traffic.h"
 #include "run/checkpoint_writer.h"
-#include "run/log_filter.h"
+#include "run/process_log.h"
 #include "run/round_statistics.h"
 #include "run/saved_states.h"
 #include "run/stage_statistics.h"
@@ -42,13 +43,16 @@ class RunRecorder final : public Recorder {
   RunRecorder(const RunRecorderOptions& options, EventLog log, RunCounters counters,
               std::optional<Evaluated> valid);
 
-  void worked(const WorkRecord& record) override;
-  void predicted(const Prediction& prediction) override;
-  void refused(const RefusedMessage& refusal) override;
+  void worked(const WorkRecord& record) override { log_.worked(record); }
+  void predicted(const Prediction& prediction) override { log_.predicted(prediction); }
+  void refused(const RefusedMessage& refusal) override { log_.refused(refusal); }
+  int64_t tick() const override { return log_.tick(); }
+  void move_tick_to(int64_t tick) override { log_.move_tick_to(tick); }
   void begun(const AskRun& ask) override {
     if (options_.observer.begun) options_.observer.begun(ask);
   }
   void members(const Membership& table) override;
+  void tallied(WorkerId worker, const WorkTally& tally) override { tallies_[worker] = tally; }
   void updated(const StageUpdate& update) override;
   void evaluated(const StageEvaluation& evaluation) override;
   void saved(StageState state) override;
@@ -56,8 +60,8 @@ class RunRecorder final : public Recorder {
     finished_[worker] = finished;
   }
 
-  void log(const Event& event);
-  void flush_log();
+  void log(Event event) { log_.write(std::move(event)); }
+  void flush_log() { log_.flush(); }
 
   // What every worker that was there to the end has said about itself.
   const std::map<WorkerId, Finished>& finished() const { return finished_; }
@@ -66,50 +70,55 @@ class RunRecorder final : public Recorder {
   // Why the run was abandoned.
   const std::optional<Error>& failure() const { return failure_; }
   // As of now, with the whole run's time so far and everything sent.
-  RunCounters counters() const { return counters(INT64_MAX); }
+  RunCounters counters() const { return counters(sent_by_now()); }
   // The newest evaluation, of this session or the previous one.
   const std::optional<Evaluated>& valid() const { return valid_; }
-  StageStatistics statistics(StageId stage) const { return statistics_.of(stage); }
-  RoundStatistics round_statistics() const { return rounds_.statistics(); }
+  StageStatistics statistics(StageId stage) const {
+    return stage_statistics(options_.plan, tallies_, stage);
+  }
+  RoundStatistics round_statistics() const {
+    return leeway::round_statistics(options_.plan, tallies_);
+  }
   // Tries a checkpoint again that could not be written; an error if it still cannot, or none waits.
   Status save_again();
-  std::optional<Path> newest_checkpoint() const { return writer_.newest(); }
+  // Half a sentence: which checkpoint a run that failed leaves behind.
+  std::string what_is_kept() const;
   bool has_unsaved() const { return writer_.waiting().has_value(); }
   bool log_is_written() const { return log_.is_written(); }
 
  private:
+  // One worker's part of an update, and what it had done when it had made it.
+  struct Part {
+    double squared_norm = 0;
+    PurposeBytes sent;
+    Nanos evaluating;
+  };
   // An update that not all stages have made yet.
   struct Pending {
-    std::map<WorkerId, double> squared_norms;  // added in the order of workers, not of arrival
+    std::map<WorkerId, Part> parts;  // added up in the order of workers, not of arrival
     std::map<ReplicaId, double> losses;
     double rate_factor = 0;
   };
-  static void add(RunCounters& counters, const PurposeBytes& bytes);
-  double seconds_now() const;
-  RunCounters counters(int64_t update) const;  // counts bytes sent up to this update
+  // As of now, with these bytes sent in this session.
+  RunCounters counters(const PurposeBytes& sent) const;
+  PurposeBytes sent_by_now() const;
   bool is_complete(const Pending& pending) const;
   bool all_have_made(int64_t update) const;
   void complete_pending(int64_t last);  // up to this update
   void complete(int64_t update, const Pending& pending);
-  void count_bytes(const WorkRecord& record);
-  void watch_stability();
-  void watch_contributors();
-  int64_t worker_count() const { return options_.plan.shape.stages * options_.plan.replicas; }
+  void watch_rounds();
+  void watch_stability(const RoundStatistics& rounds);
   void diverge(const StageUpdate& update);
   void drop_bad_checkpoint();
   void write_checkpoint(const std::vector<StageState>& states);
   void note_saved(int64_t update, const Path& checkpoint);
   void warn(const std::string& message) const;
-  void warn_of_log(const Error& error) const;
 
   RunRecorderOptions options_;
-  EventLog log_;
-  LogFilter filter_;
-  RunCounters counters_;
-  Nanos start_;
-  double seconds_before_;
+  ProcessLog log_;
+  RunCounters counters_;           // bytes: those of earlier sessions
   double updating_since_;          // run time at which the last update was complete
-  double evaluating_seconds_ = 0;  // since then, averaged over the workers
+  double evaluating_seconds_ = 0;  // up to then, averaged over the workers
   double update_seconds_ = 0;      // time per update, smoothed
   ReplicaSet members_;
   ReplicaSet diverged_;
@@ -119,11 +128,10 @@ class RunRecorder final : public Recorder {
   std::optional<uint64_t> weights_hash_;
   SavedStates saved_;
   CheckpointWriter writer_;
-  StatisticsKeeper statistics_;
-  RoundKeeper rounds_;
+  Tallies tallies_;
   bool warned_of_lag_ = false;
   bool told_of_guard_ = false;
-  std::map<int64_t, PurposeBytes> bytes_;  // by update, for updates not yet complete
+  bool warned_of_alone_ = false;
   std::optional<Evaluated> valid_;
   int64_t saved_update_ = -1;  // this session's last checkpoint
   Path checkpoint_;

@@ -142,7 +142,7 @@ Result<Recording> read_recording(const Path& run) {
 
 ReplicaSet Recording::members_at(int64_t update) const {
   const auto found = made_by.find(update);
-  return found != made_by.end() ? found->second : Membership(std::ssize(ends)).members();
+  return found != made_by.end() ? found->second : ReplicaSet::first(std::ssize(ends));
 }
 
 Result<RunPlan> plan_to_repeat(const Recording& recording, const Recipe& recipe,

@@ -2,24 +2,24 @@
 // far apart the replicas were.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "config/recipe.h"
-#include "events/work.h"
-#include "worker/run_plan.h"
+#include "worker/work_tally.h"
 
 namespace leeway {
 
 struct RoundStatistics {
-  int64_t rounds = 0;  // in the run, over all sessions
-  int64_t merges = 0;  // chunks merged by a worker that had contributed to them
+  int64_t rounds = 0;          // in the run, over all sessions
+  int64_t session_rounds = 0;  // in this one
+  int64_t merges = 0;          // chunks merged by a worker that had contributed to them
   std::optional<double> lag_mean;
+  double recent_lag = 0;  // averaged over the workers
   int64_t lag_max = 0;
+  int64_t longest_interval = 0;  // updates between two contributions of a worker
   // RMS distance of the replicas from their mean, relative to the RMS of the weights, over recently
   // exchanged subsets.
   std::optional<double> consensus;
@@ -30,29 +30,10 @@ struct RoundStatistics {
   std::string contributors_text() const;  // "12 3 480"
 };
 
-class RoundKeeper {
- public:
-  explicit RoundKeeper(const RunPlan& plan);
+RoundStatistics round_statistics(const RunPlan& plan, const Tallies& tallies);
 
-  void worked(const WorkRecord& record);
-  RoundStatistics statistics() const;
-  double recent_lag() const { return recent_lag_; }
-  // The most updates between two contributions of a worker.
-  int64_t longest_interval() const { return longest_interval_; }
-  // Once, when most means have turned out to have one contributor.
-  std::optional<std::string> take_warning(const AveragingOptions& averaging);
-
- private:
-  std::optional<Lane> weights_lane_;  // the lane whose rounds carry weights
-  RoundStatistics statistics_;
-  int64_t lag_sum_ = 0;
-  double recent_lag_ = 0;
-  double spread_ = 0;
-  double scale_ = 0;
-  std::map<WorkerId, int64_t> contributed_at_;
-  int64_t longest_interval_ = 0;
-  std::optional<int64_t> first_round_;  // of this session
-  bool warned_ = false;
-};
+// If most means have turned out to have one contributor: that, and what to do about it.
+std::optional<std::string> contributors_warning(const RoundStatistics& rounds,
+                                                const AveragingOptions& averaging);
 
 }  // namespace leeway

@@ -159,10 +159,8 @@ Status save_at_last(RunRecorder& recorder, const TrainingObserver& observer,
          observer.wait_to_save(Error{"the last checkpoint is not saved: " + saved.error().message}))
     saved = recorder.save_again();
   if (saved.ok()) return {};
-  const auto kept = recorder.newest_checkpoint();
   return Error{fmt::format("the last checkpoint is not saved: {}; {}", saved.error().message,
-                           kept ? "the run can be resumed from " + kept->string()
-                                : std::string("nothing is kept of this run"))};
+                           recorder.what_is_kept())};
 }
 
 RunCounters fresh_counters(const Dataset& data) {
@@ -184,9 +182,11 @@ Event with_cores(Event event, const Recipe& recipe) {
 }
 
 void log_start(RunRecorder& recorder, const Recipe& recipe, const Dataset& data,
-               const RunCounters& counters, int64_t parameters, const Path& folder) {
+               const RunCounters& counters, int64_t parameters, const RunPlan& plan,
+               const Path& folder) {
   Event started("started");
   started.add("version", program_version())
+      .add("run", hash_hex(plan.run))
       .add("start", way_to_start(folder))
       .add("parameters", parameters)
       .add("train_tokens", data.train.info().count)
@@ -198,7 +198,7 @@ void log_start(RunRecorder& recorder, const Recipe& recipe, const Dataset& data,
 }
 
 void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Start& start,
-                const TrainingObserver& observer) {
+                const RunPlan& plan, const TrainingObserver& observer) {
   const int64_t update = start.saved.counters.update;
   Event resumed("resumed");
   resumed.add("update", update);
@@ -208,6 +208,7 @@ void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Sta
     if (own > update) resumed.add(fmt::format("update_{}", r), own);
   }
   resumed.add("version", program_version())
+      .add("run", hash_hex(plan.run))
       .add("checkpoint", start.checkpoint.string())
       .add("log", log_level_word(request.recipe.run.log));
   recorder.log(with_cores(std::move(resumed), request.recipe));
@@ -240,12 +241,6 @@ Status write_log_at_last(RunRecorder& recorder, const TrainingObserver& observer
   return {};
 }
 
-// What a session ends with if it has saved nothing: the weights that it began with.
-uint64_t hash_of(const at::Tensor& weights) {
-  return hash_bytes({static_cast<const std::byte*>(weights.const_data_ptr()),
-                     static_cast<size_t>(weights.nbytes())});
-}
-
 Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
                             const std::optional<Start>& start, RunRecorder& recorder,
                             const TrainingObserver& observer) {
@@ -254,6 +249,7 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
   const std::vector<StageSummary> stages = stage_summaries(recorder);
   int64_t parameters = 0;
   for (const StageSummary& stage : stages) parameters += stage.parameters;
+  // A session that has saved nothing ends with the weights that it began with.
   const uint64_t weights_hash =
       recorder.weights_hash().value_or(start ? hash_of(start->saved.state.weights) : 0);
   const std::optional<Evaluated>& valid = recorder.valid();
@@ -358,9 +354,9 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
                         .observer = observer},
                        std::move(log), counters, start ? start->valid : std::nullopt);
   if (start) {
-    log_resume(recorder, request, *start, observer);
+    log_resume(recorder, request, *start, plan, observer);
   } else {
-    log_start(recorder, recipe, data, counters, parameters_of(workers), folder.path());
+    log_start(recorder, recipe, data, counters, parameters_of(workers), plan, folder.path());
   }
   LEEWAY_TRY(driver.run(workers, recorder));
   if (recorder.failure()) return *recorder.failure();

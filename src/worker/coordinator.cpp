@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/check.h"
+#include "worker/check_envelope.h"
 
 namespace leeway {
 namespace {
@@ -59,7 +60,7 @@ void Coordinator::deliver(Message message) {
     }
     case MessageKind::kLost:
       seat(message.from).lost = true;
-      lost_.push_back(message.from.replica);
+      leaving_.push_back(message.from.replica);
       orders_due_ = true;
       return;
     default:  // kTick: what is not confirmed is said again
@@ -77,32 +78,25 @@ void Coordinator::deliver(Message message) {
 
 std::string_view Coordinator::check(const Message& message) const {
   if (message.to != kCoordinator) return "for another worker";
-  const bool from_worker =
-      message.from.replica.value >= 0 && message.from.replica.value < plan_.replicas &&
-      message.from.stage.value >= 0 && message.from.stage.value < plan_.shape.stages;
   switch (message.kind) {
-    case MessageKind::kReport:
-      break;
-    case MessageKind::kLost:
-      return from_worker ? "" : "a worker that there is not";
+    case MessageKind::kLost:  // of the worker, not from it
+      return has_worker(plan_, message.from) ? "" : "a worker that there is not";
     case MessageKind::kAsk:
-      return message.index <= static_cast<int64_t>(Ask::kAbandon) ? "" : "not a wish that it knows";
+      if (message.index > static_cast<int64_t>(Ask::kAbandon)) return "not a wish that it knows";
+      return check_envelope(message, plan_, table_);
     case MessageKind::kTick:
       return "";
+    case MessageKind::kReport:
+      break;
     default:
       return "a kind that a coordinator does not take";
   }
-  if (!from_worker) return "from a worker that there is not";
-  if (message.envelope.run != plan_.run) return "of another run";
-  if (message.envelope.recipe != plan_.recipe) return "of another recipe";
-  if (message.envelope.incarnation < table_.incarnation(message.from)) {
-    return "of an earlier incarnation";
+  if (message.from == kCoordinator) return "from a worker that there is not";
+  if (const std::string_view reason = check_envelope(message, plan_, table_); !reason.empty()) {
+    return reason;
   }
-  if (message.envelope.epoch < table_.epoch(message.from.replica)) return "of an earlier epoch";
-  if (message.report == nullptr || !speaks_for(*message.report, message.from)) {
-    return "not its sender's report";
-  }
-  return "";
+  const bool own = message.report != nullptr && speaks_for(*message.report, message.from);
+  return own ? "" : "not its sender's report";
 }
 
 // What every message tells, whether its report is new or not.
@@ -110,8 +104,7 @@ void Coordinator::hear(const Message& message) {
   Seat& seat = this->seat(message.from);
   seat.table = std::max(seat.table, message.envelope.table);
   seat.ends = std::max(seat.ends, message.envelope.ends);
-  const int64_t updates = std::max(plan_.run_updates, plan_.last_update);
-  if (end_.named == 0 && message.envelope.ends > 0 && message.envelope.ends <= updates) {
+  if (end_.named == 0 && message.envelope.ends > 0) {
     end_.named = message.envelope.ends;  // as another coordinator was told
     orders_due_ = true;
   }
@@ -146,8 +139,26 @@ void Coordinator::run(Errand errand) {
   for (const RefusedMessage& refusal : refusals_.take(kCoordinator)) recorder_.refused(refusal);
   if (errand == Errand::kRecord) record(filed_.front());
   if (!still_learns()) {
-    for (const ReplicaId replica : std::exchange(lost_, {})) leave(replica);
+    for (const ReplicaId replica : std::exchange(leaving_, {})) leave(replica);
   }
+}
+
+// With a fixed lag replicas wait for each other, so all must end together. If the one that named
+// the end was lost while only some had heard of it, another one names a later end: who has ended
+// by then is waited for no longer.
+std::vector<ReplicaId> Coordinator::ended_before_others() const {
+  const bool together =
+      std::ranges::any_of(plan_.lanes, [](const LanePlan& lane) { return lane.lag.has_value(); });
+  if (!together || end_.named == 0) return {};
+  int64_t latest = 0;
+  std::vector<ReplicaId> before;
+  const std::vector<ReplicaId> members = table_.members().members();
+  for (const ReplicaId replica : members) latest = std::max(latest, first_of(replica).decided_end);
+  for (const ReplicaId replica : members) {
+    const Seat& first = first_of(replica);
+    if (first.finished && first.updates < latest) before.push_back(replica);
+  }
+  return before;
 }
 
 // Until every worker that is left has said which table it goes by, no other one is made.
@@ -159,6 +170,7 @@ bool Coordinator::still_learns() const {
 void Coordinator::record(const Filed& filed) {
   const Report& report = *filed.report;
   if (has_diverged(report)) leave(filed.from.replica);
+  if (const WorkTally* tally = tally_in(report)) recorder_.tallied(filed.from, *tally);
   if (const auto* done = std::get_if<UpdateDone>(&report); done != nullptr && done->stage) {
     recorder_.updated(*done->stage);
   } else if (const auto* evaluation = std::get_if<StageEvaluation>(&report)) {
@@ -187,8 +199,11 @@ void Coordinator::finish(Errand errand, Outbox& outbox) {
   if (errand == Errand::kRecord) {
     count(filed_.front(), outbox);
     filed_.pop_front();
+    const std::vector<ReplicaId> ended = ended_before_others();
+    leaving_.insert(leaving_.end(), ended.begin(), ended.end());
   }
-  if (orders_due_) send_orders(outbox);
+  const bool records_first = !leaving_.empty() && !still_learns();
+  if (orders_due_ && !records_first) send_orders(outbox);
 }
 
 void Coordinator::count(const Filed& filed, Outbox& outbox) {
@@ -198,7 +213,8 @@ void Coordinator::count(const Filed& filed, Outbox& outbox) {
     seat.updates = std::max(seat.updates, done->update);
   } else if (const auto* named = std::get_if<FlushNamed>(&report)) {
     if (named->ends) {
-      end_.named = named->update;
+      seat.decided_end = named->update;
+      if (named->for_all) end_.named = named->update;
     } else {
       save_ = {};
       save_to_tell_ = named->update;
@@ -207,9 +223,11 @@ void Coordinator::count(const Filed& filed, Outbox& outbox) {
     orders_due_ = true;
   } else if (const auto* present = std::get_if<Present>(&report)) {
     seat.updates = std::max(seat.updates, present->updates);
-    if (present->done) seat.finished = orders_due_ = true;
-  } else if (std::holds_alternative<Finished>(report)) {
-    seat.finished = orders_due_ = true;
+    seat.decided_end = std::max(seat.decided_end, present->ends);
+    if (present->done) finish_seat(seat);
+  } else if (const auto* finished = std::get_if<Finished>(&report)) {
+    seat.updates = std::max(seat.updates, finished->updates);
+    finish_seat(seat);
   }
   const bool often = std::holds_alternative<UpdateDone>(report);
   if (!often || filed.number % kHeardEvery == 0) {
@@ -217,11 +235,16 @@ void Coordinator::count(const Filed& filed, Outbox& outbox) {
   }
 }
 
+// Nobody is told unless it changes something: of ten thousand workers each one finishes.
+void Coordinator::finish_seat(Seat& seat) {
+  seat.finished = true;
+  orders_due_ = orders_due_ || end_.wanted || end_.named > 0 || save_.wanted || all_finished();
+}
+
 // A replica that can still name an update.
 std::optional<ReplicaId> Coordinator::namer() const {
   for (const ReplicaId replica : table_.members().members()) {
-    const Seat& first = seat({.replica = replica, .stage = {0}});
-    if (!first.finished && !first.lost) return replica;
+    if (!first_of(replica).finished && !first_of(replica).lost) return replica;
   }
   return std::nullopt;
 }

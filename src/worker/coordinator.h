@@ -54,9 +54,10 @@ class Coordinator {
     int64_t updates = 0;
     bool finished = false;
     bool lost = false;
-    bool gap = false;   // reports are missing
-    int64_t table = 0;  // the newest that it is known to go by
-    int64_t ends = 0;   // the stop that it is known to have heard of
+    bool gap = false;         // reports are missing
+    int64_t table = 0;        // the newest that it is known to go by
+    int64_t ends = 0;         // the stop that it is known to have heard of
+    int64_t decided_end = 0;  // stage 0: where its replica stops; 0: not known
     // What it was told, though that may have been lost:
     int64_t told_table = 0;
     bool told_end = false;
@@ -77,6 +78,7 @@ class Coordinator {
   };
 
   Seat& seat(WorkerId id) { return seats_[index(id)]; }
+  const Seat& first_of(ReplicaId replica) const { return seat({.replica = replica, .stage = {0}}); }
   const Seat& seat(WorkerId id) const { return seats_[index(id)]; }
   size_t index(WorkerId id) const {
     return static_cast<size_t>(id.replica.value * plan_.shape.stages + id.stage.value);
@@ -93,6 +95,8 @@ class Coordinator {
   void count(const Filed& filed, Outbox& outbox);
   void leave(ReplicaId replica);
   void adopt(const Membership& table);
+  void finish_seat(Seat& seat);
+  std::vector<ReplicaId> ended_before_others() const;
   std::optional<ReplicaId> namer() const;
   bool still_learns() const;
   bool all_finished() const;
@@ -119,7 +123,7 @@ class Coordinator {
   bool over_ = false;
   bool orders_due_ = false;
   bool ticking_ = false;
-  std::vector<ReplicaId> lost_;  // heard from the driver, not decided yet
+  std::vector<ReplicaId> leaving_;  // as soon as there is a turn to record it
   RefusedMessages refusals_;
 };
 

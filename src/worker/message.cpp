@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-constexpr uint32_t kMagic = 0x4c774d33;  // "3MwL" in memory: header format, version 3
+constexpr uint32_t kMagic = 0x4c774d34;  // "4MwL" in memory: header format, version 4
 
 struct Header {
   uint32_t magic = kMagic;
@@ -41,9 +41,12 @@ Status check(const Header& header) {
   for (const int64_t counter :
        {header.index, header.update, header.payload_bytes, header.chunk, header.update_time,
         header.stretch, envelope.table, envelope.incarnation, envelope.epoch, envelope.ends,
-        envelope.saves}) {
+        envelope.saves, envelope.tick}) {
     if (counter < 0) return Error{"a message has a negative counter"};
   }
+  // No log has so many lines; a clock that stood there could not go on.
+  constexpr int64_t kTickMax = int64_t{1} << 53;
+  if (envelope.tick > kTickMax) return Error{"a message comes from after the end of time"};
   return {};
 }
 
@@ -53,6 +56,15 @@ TrafficClass class_of(MessageKind kind) {
   if (kind <= MessageKind::kSaveAt) return TrafficClass::kPipeline;
   if (kind <= MessageKind::kAskAgain) return TrafficClass::kAveraging;
   return TrafficClass::kControl;
+}
+
+Message ask_message(const RunPlan& plan, Ask wish) {
+  Message message = {.kind = MessageKind::kAsk,
+                     .from = kCoordinator,
+                     .to = kCoordinator,
+                     .index = static_cast<int64_t>(wish)};
+  message.envelope = {.run = plan.run, .recipe = plan.recipe};
+  return message;
 }
 
 std::vector<std::byte> to_bytes(const Message& message) {

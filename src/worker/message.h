@@ -15,6 +15,7 @@
 #include "events/work.h"
 #include "worker/ask.h"
 #include "worker/report.h"
+#include "worker/run_plan.h"
 
 namespace leeway {
 
@@ -70,6 +71,7 @@ struct Envelope {
   int64_t epoch = 0;        // of the sender's replica
   int64_t ends = 0;         // the user wants to stop: the update that was named for all; 0: none
   int64_t saves = 0;        // the newest checkpoint that the user asked for, likewise
+  int64_t tick = 0;         // between processes: of the sender's journal when it was sent
   bool operator==(const Envelope&) const = default;
 };
 
@@ -92,6 +94,9 @@ struct Message {
   std::shared_ptr<const Report> report = {};     // kReport
   std::shared_ptr<const Membership> table = {};  // kTable
 };
+
+// What the user of a run wants of it, for the coordinator.
+Message ask_message(const RunPlan& plan, Ask wish);
 
 // For links between processes: a fixed header, then payload, report or table. Every field read back
 // is checked: a message from the network is untrusted input.

@@ -27,6 +27,12 @@ class Journal {
   virtual void worked(const WorkRecord& record) = 0;
   virtual void predicted(const Prediction& prediction) = 0;
   virtual void refused(const RefusedMessage&) {}
+
+  // A clock that counts lines, so that the journals of several processes can be merged in a causal
+  // order. Each line advances it; what another process sends moves it to the sender's, if that is
+  // later.
+  virtual int64_t tick() const { return 0; }
+  virtual void move_tick_to(int64_t) {}
 };
 
 // What the coordinator makes of the workers' reports: the run's log, checkpoints, progress. Here it
@@ -38,6 +44,8 @@ class Recorder : public Journal {
   virtual void begun(const AskRun&) {}
   // From now on these replicas count.
   virtual void members(const Membership&) {}
+  // Comes before whatever else the same report says.
+  virtual void tallied(WorkerId, const WorkTally&) {}
   virtual void updated(const StageUpdate& update) = 0;
   virtual void evaluated(const StageEvaluation& evaluation) = 0;
   virtual void saved(StageState state) = 0;

@@ -43,6 +43,29 @@ std::optional<Value> take_optional(ByteReader& from) {
   return there ? std::optional(value) : std::nullopt;
 }
 
+void put(ByteWriter& to, const WorkTally& tally) {
+  each_number(tally, [&to](const auto& number) { to.put(number); });
+  to.put(uint64_t{tally.contributors.size()});
+  for (const int64_t count : tally.contributors) to.put(count);
+}
+
+Result<WorkTally> take_tally(ByteReader& from) {
+  WorkTally tally;
+  bool negative = false;
+  each_number(tally, [&]<class Number>(Number& number) {
+    number = from.take<Number>();
+    if constexpr (std::is_same_v<Number, int64_t>) negative = negative || number < -1;
+  });
+  const auto sizes = from.take<uint64_t>();
+  if (sizes > ReplicaSet::kReplicasMax) return Error{"a report has too many contributors"};
+  for (uint64_t i = 0; i < sizes; ++i) {
+    tally.contributors.push_back(from.take<int64_t>());
+    negative = negative || tally.contributors.back() < 0;
+  }
+  if (negative) return Error{"a report has a negative count"};
+  return tally;
+}
+
 void put(ByteWriter& to, const StageUpdate& update) {
   to.put(update.worker);
   to.put(update.update);
@@ -79,6 +102,7 @@ void put(ByteWriter& to, const StageState& state) {
   }
   to.put(uint64_t{state.rounds.size()});
   for (const int64_t round : state.rounds) to.put(round);
+  to.put(state.bytes);
 }
 
 Result<Report> take_state(ByteReader& from) {
@@ -99,7 +123,36 @@ Result<Report> take_state(ByteReader& from) {
   const auto rounds = from.take<uint64_t>();
   if (rounds > kPartsMax) return Error{"a saved state has too many kinds of rounds"};
   for (uint64_t i = 0; i < rounds; ++i) state.rounds.push_back(from.take<int64_t>());
+  state.bytes = from.take<PurposeBytes>();
   return Report(std::move(state));
+}
+
+Result<Report> take_update_done(ByteReader& from) {
+  UpdateDone done = {.update = from.take<int64_t>()};
+  if (from.take<uint8_t>() != 0) done.stage = take_update(from);
+  LEEWAY_ASSIGN(done.tally, take_tally(from));
+  return Report(std::move(done));
+}
+
+Result<Report> take_finished(ByteReader& from) {
+  Finished finished;
+  for (int64_t* number : {&finished.updates, &finished.parameters, &finished.versions_peak,
+                          &finished.version_bytes}) {
+    *number = from.take<int64_t>();
+  }
+  finished.rounds = from.take<RoundCounts>();
+  LEEWAY_ASSIGN(finished.tally, take_tally(from));
+  return Report(std::move(finished));
+}
+
+Result<Report> take_present(ByteReader& from) {
+  Present present;
+  present.updates = from.take<int64_t>();
+  present.done = from.take<uint8_t>() != 0;
+  present.table = read_membership(from);
+  present.ends = from.take<int64_t>();
+  LEEWAY_ASSIGN(present.tally, take_tally(from));
+  return Report(std::move(present));
 }
 
 struct Writer {
@@ -108,22 +161,31 @@ struct Writer {
     to.put(done.update);
     to.put(done.stage.has_value());
     if (done.stage) put(to, *done.stage);
+    put(to, done.tally);
   }
   void operator()(const StageState& state) const { put(to, state); }
   void operator()(const Present& present) const {
     to.put(present.updates);
     to.put(present.done);
     write_membership(to, present.table);
+    to.put(present.ends);
+    put(to, present.tally);
   }
   void operator()(const FlushNamed& named) const {
     to.put(named.ends);
     to.put(named.update);
+    to.put(named.for_all);
   }
+  void operator()(const Finished& finished) const {
+    for (const int64_t number :
+         {finished.updates, finished.parameters, finished.versions_peak, finished.version_bytes}) {
+      to.put(number);
+    }
+    to.put(finished.rounds);
+    put(to, finished.tally);
+  }
+  void operator()(const StageEvaluation& evaluation) const { to.put(evaluation); }
   void operator()(const std::monostate&) const {}
-  template <class Plain>
-  void operator()(const Plain& plain) const {
-    to.put(plain);
-  }
 };
 
 }  // namespace
@@ -174,6 +236,13 @@ Membership read_membership(ByteReader& from) {
   return {number, ReplicaSet::of_words(from.take<ReplicaSet::Words>())};
 }
 
+const WorkTally* tally_in(const Report& report) {
+  if (const auto* done = std::get_if<UpdateDone>(&report)) return &done->tally;
+  if (const auto* finished = std::get_if<Finished>(&report)) return &finished->tally;
+  const auto* const present = std::get_if<Present>(&report);
+  return present == nullptr ? nullptr : &present->tally;
+}
+
 void write_report(ByteWriter& to, const Report& report) {
   to.put(static_cast<uint8_t>(report.index()));
   std::visit(Writer{to}, report);
@@ -181,28 +250,23 @@ void write_report(ByteWriter& to, const Report& report) {
 
 Result<Report> read_report(ByteReader& from) {
   switch (from.take<uint8_t>()) {
-    case 0: {
-      UpdateDone done = {.update = from.take<int64_t>()};
-      if (from.take<uint8_t>() != 0) done.stage = take_update(from);
-      return Report(done);
-    }
+    case 0:
+      return take_update_done(from);
     case 1:
       return Report(from.take<StageEvaluation>());
     case 2:
       return take_state(from);
     case 3: {
-      const bool ends = from.take<uint8_t>() != 0;
-      return Report(FlushNamed{.ends = ends, .update = from.take<int64_t>()});
+      FlushNamed named;
+      named.ends = from.take<uint8_t>() != 0;
+      named.update = from.take<int64_t>();
+      named.for_all = from.take<uint8_t>() != 0;
+      return Report(named);
     }
     case 4:
-      return Report(from.take<Finished>());
-    case 5: {
-      Present present;
-      present.updates = from.take<int64_t>();
-      present.done = from.take<uint8_t>() != 0;
-      present.table = read_membership(from);
-      return Report(present);
-    }
+      return take_finished(from);
+    case 5:
+      return take_present(from);
     case 6:
       return Report(std::monostate{});
     default:

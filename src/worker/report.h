@@ -11,18 +11,21 @@
 #include "base/result.h"
 #include "compute/stage_reports.h"
 #include "worker/membership.h"
+#include "worker/work_tally.h"
 
 namespace leeway {
 
 struct UpdateDone {
   int64_t update = 0;                     // updates done, this one included
   std::optional<StageUpdate> stage = {};  // none: a worker without compute
+  WorkTally tally = {};                   // up to this update
 };
 
-// Stage 0 of one replica was asked for a flush point that none can have passed.
+// A flush point that stage 0 of a replica has decided on.
 struct FlushNamed {
-  bool ends = false;  // the session ends there; false: a checkpoint is saved there
-  int64_t update = 0;
+  bool ends = false;    // the session ends there; false: a checkpoint is saved there
+  int64_t update = 0;   // 0: no flush point is needed
+  bool for_all = true;  // it was asked for one that no replica can have passed
 };
 
 // Parts of rounds, summed over a session.
@@ -40,18 +43,25 @@ struct Finished {
   int64_t versions_peak = 0;
   int64_t version_bytes = 0;
   RoundCounts rounds = {};
+  WorkTally tally = {};
 };
 
-// For a coordinator that begins in the middle of a run.
+// Where a worker is: for a coordinator that begins in the middle of a run, and when a worker that
+// has finished has done something for others.
 struct Present {
   int64_t updates = 0;
   bool done = false;
   Membership table;
+  int64_t ends = 0;  // where it stops; 0: that is not decided
+  WorkTally tally = {};
 };
 
 // The last is what is left of a report that a newer one has replaced.
 using Report = std::variant<UpdateDone, StageEvaluation, StageState, FlushNamed, Finished, Present,
                             std::monostate>;
+
+// The numbers that come with a report; null: none.
+const WorkTally* tally_in(const Report& report);
 
 void write_report(ByteWriter& to, const Report& report);
 Result<Report> read_report(ByteReader& from);

@@ -188,7 +188,7 @@ std::vector<int64_t> RoundMember::orphaned(const ReplicaSet& before,
   std::vector<int64_t> rounds;
   for (const auto& [round, flight] : flights_) {
     for (int64_t chunk = 0; chunk < plan_.chunks(); ++chunk) {
-      if (flight.merged[static_cast<size_t>(chunk)] || answers_.contains({round, chunk})) continue;
+      if (flight.merged[static_cast<size_t>(chunk)]) continue;
       if (plan_.owner(round, chunk, before) == plan_.owner(round, chunk, after)) continue;
       rounds.push_back(round);
       break;

@@ -63,8 +63,9 @@ class RoundMember {
   // The rounds to give up because they are too old when `next_round` begins; all rounds in flight.
   std::vector<int64_t> stale(int64_t next_round) const;
   std::vector<int64_t> in_flight() const;
-  // Rounds in flight with a chunk that has not been answered, and that has another owner among
-  // `after` than among `before`: their answers may never come.
+  // Rounds in flight with a chunk that is not merged, and that has another owner among `after` than
+  // among `before`: its answer may never come. Whether it has arrived must not matter, because a
+  // replay hears of it earlier.
   std::vector<int64_t> orphaned(const ReplicaSet& before, const ReplicaSet& after) const;
   void forget(int64_t round);
   void forget_orphan(int64_t round);  // and an answer that comes all the same is dropped

@@ -19,22 +19,26 @@ void RoundOwner::adopt(const ReplicaSet& members, int64_t copied) {
   const bool evaluation = plan_.lane == Lane::kEvaluation;
   const bool mine = members.contains(replica_) && plan_.owner(0, 0, members) == replica_;
   if (evaluation && mine && newest_from_[static_cast<size_t>(replica_.value)] < copied) {
-    copied_elsewhere_ = copied;
+    give_up(copied);
   }
   std::erase_if(chunks_, [&](const auto& open) {
     const ChunkId& id = open.first;
-    if (evaluation && id.round <= copied_elsewhere_) return true;
     if (plan_.owner(id.round, id.chunk, members) == replica_) return false;
     answers_[id] = {};  // closed without a mean
     return true;
   });
 }
 
+void RoundOwner::give_up(int64_t update) {
+  over_ = std::max(over_, update);
+  chunks_.erase(chunks_.begin(), chunks_.lower_bound({over_ + 1, 0}));
+}
+
 // Rounds up to this one can be forgotten: their parts are no longer accepted. Evaluations are
 // numbered by updates and may be far apart: they are over once their only owner has passed them.
 int64_t RoundOwner::newest_over() const {
   if (plan_.lane == Lane::kEvaluation) {
-    return std::max(newest_from_[static_cast<size_t>(replica_.value)] - 1, copied_elsewhere_);
+    return std::max(newest_from_[static_cast<size_t>(replica_.value)] - 1, over_);
   }
   return newest_closed_ - kRememberedRounds;
 }

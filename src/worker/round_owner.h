@@ -51,6 +51,9 @@ class RoundOwner {
   // evaluations up to `copied`, this worker's newest copy, if that went elsewhere.
   void adopt(const ReplicaSet& members, int64_t copied);
 
+  // For evaluations: copies up to this update are not wanted any more.
+  void give_up(int64_t update);
+
   void awaits(const ChunkId& id) { chunks_.at(id).awaited = true; }
   // `answer` is the mean over `replicas`; it is kept in case a replica asks again.
   void reduced(const ChunkId& id, const ReplicaSet& replicas, const at::Tensor& answer);
@@ -90,7 +93,7 @@ class RoundOwner {
   LanePlan plan_;
   ReplicaId replica_;
   ReplicaSet members_;
-  int64_t copied_elsewhere_ = -1;  // evaluations up to this update are over
+  int64_t over_ = -1;  // evaluations up to this update are over
   std::map<ChunkId, Chunk> chunks_;
   std::vector<int64_t> newest_from_;  // round, by replica; -1: nothing yet
   std::vector<int64_t> heard_at_;     // by replica: parts received, up to its newest

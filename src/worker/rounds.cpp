@@ -25,7 +25,7 @@ Rounds::Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute)
     : id_(id),
       plan_(plan),
       compute_(compute),
-      members_(Membership(plan.replicas).members()),
+      members_(ReplicaSet::first(plan.replicas)),
       update_times_(static_cast<size_t>(plan.replicas)) {
   const int64_t updates = plan.first_update_of(id.replica);
   for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {

@@ -68,6 +68,8 @@ class Rounds {
   void finish_adoption(const Membership& table, std::optional<int64_t> copied_elsewhere,
                        std::vector<Message>& sent);
   ReplicaId evaluator() const;  // where copies for evaluation go
+  // Evaluations up to this update are not made here.
+  void give_up_evaluations(int64_t update) { seat(Lane::kEvaluation).owner.give_up(update); }
 
   // Whether this merge is the last of a round of gradients.
   bool completes_gradients(const Work& work) const;

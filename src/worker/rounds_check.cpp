@@ -8,7 +8,7 @@ namespace leeway {
 
 // A contribution makes at most one new round, and each replica contributes once per interval.
 int64_t Rounds::rounds_max(const LanePlan& plan) const {
-  const int64_t updates = std::max(plan_.run_updates, plan_.last_update);
+  const int64_t updates = plan_.updates_max();
   if (plan.lane == Lane::kEvaluation) return updates + 1;
   return plan_.replicas * (updates / plan.interval + 2);
 }

@@ -41,6 +41,8 @@ struct RunPlan {
   // Updates each replica has done when a recorded run ended, if that differs; empty: last_update.
   std::vector<int64_t> ends = {};
 
+  // No update comes after this one, in this session or in a later one.
+  int64_t updates_max() const { return std::max(run_updates, last_update); }
   int64_t last_update_of(ReplicaId replica) const {
     return ends.empty() ? last_update : ends[static_cast<size_t>(replica.value)];
   }

@@ -18,7 +18,8 @@ Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> c
       clip_norms_(plan.shape, id.stage),
       evaluations_(plan.evaluation_batches),
       rounds_(id, plan, compute_.get()),
-      table_(plan.replicas) {
+      table_(plan.replicas),
+      tally_(id, plan) {
   counts_.updates = saved_update_;
   // A replica that is ahead of others takes part in their next checkpoint, with what it has.
   if (counts_.updates > plan.first_update) saved_update_ = -1;
@@ -38,7 +39,7 @@ std::optional<Work> Worker::next() const {
   const CheckScope scope({id_, counts_.updates, plan_.seed});
   if (over_) return std::nullopt;
   if (next_table_) return adoption();
-  if (report_due()) return boundary(WorkKind::kReport, counts_.updates);
+  if (report_due()) return reporting();
   if (const auto duty = rounds_.duty(counts_.updates)) return duty;
   if (!takes_part() || has_said_done_) return std::nullopt;
   if (const Turn turn = boundary_turn(); turn.due) return turn.work;
@@ -166,6 +167,12 @@ Work Worker::adoption() const {
   adopt.index = next_table_->number();
   adopt.replicas = next_table_->members();
   return adopt;
+}
+
+Work Worker::reporting() const {
+  Work report = boundary(WorkKind::kReport, counts_.updates);
+  report.index = std::max(give_up_wanted_.value_or(-1), impossible_evaluation().value_or(-1));
+  return report;
 }
 
 bool Worker::can_repeat(const Work& work) const {

@@ -99,6 +99,7 @@ class Worker {
   Work boundary(WorkKind kind, int64_t update) const;
   Work evaluation() const;
   Work adoption() const;
+  Work reporting() const;
 
   void run_backward(const Work& work, Outcome& outcome);
   void run_update(const Work& work, Outcome& outcome);
@@ -114,12 +115,15 @@ class Worker {
   void finish_evaluation(const Work& work, const Outcome& outcome);
   void finish_round(const Work& work, Outcome& outcome, Outbox& outbox);
   void finish_adoption(const Work& work, Outcome& outcome);
-  void finish_report(Outbox& outbox);
+  void finish_report(const Work& work, Outbox& outbox);
+  void give_up_evaluations(int64_t update);
   void send_norms_if_complete(Outcome& outcome);
   void stop_at_next_flush();
   void name_requested_saves();
   int64_t next_possible_flush(std::optional<int64_t> named) const;
-  void report(Report report);
+  void report(Report report) { to_report_.push_back(std::move(report)); }
+  Present presence() const;
+  void send_reports();
   void send_report(const ReportQueue::Numbered& numbered);
 
   Message message(MessageKind kind, int64_t to_stage, int64_t index) const;
@@ -148,6 +152,8 @@ class Worker {
   Membership table_;
   std::optional<Membership> next_table_;   // delivered, not adopted yet
   std::optional<int64_t> give_up_wanted_;  // evaluations up to this update
+  TallyKeeper tally_;
+  std::vector<Report> to_report_;  // from the work that is being finished
   ReportQueue reports_;
   bool told_done_ = false;      // since it was last reminded
   bool has_said_done_ = false;  // ever

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "worker/check_envelope.h"
 #include "worker/worker.h"
 
 namespace leeway {
@@ -39,11 +40,9 @@ std::string_view Worker::check(const Message& message) const {
     if (message.from != id_) return "a reminder of another worker";
     return message.kind == MessageKind::kDeadline ? rounds_.check(message) : "";
   }
-  const Envelope& envelope = message.envelope;
-  if (envelope.run != plan_.run) return "of another run";
-  if (envelope.recipe != plan_.recipe) return "of another recipe";
-  const int64_t updates = std::max(plan_.run_updates, plan_.last_update);
-  if (envelope.ends > updates || envelope.saves > updates) return "an update after the end";
+  if (const std::string_view reason = check_envelope(message, plan_, table_); !reason.empty()) {
+    return reason;
+  }
   if (is_order(message.kind)) {
     if (message.from != kCoordinator) return "an order of a worker";
     const bool has_table = message.table != nullptr && message.table->number() > 0;
@@ -61,11 +60,6 @@ std::string_view Worker::check_sender(const Message& message) const {
   if (from == kCoordinator || class_of(message.kind) == TrafficClass::kControl) {
     return "a kind that a worker does not take";
   }
-  if (from.replica.value >= plan_.replicas || from.stage.value >= plan_.shape.stages) {
-    return "from a worker that there is not";
-  }
-  if (message.envelope.incarnation < table_.incarnation(from)) return "of an earlier incarnation";
-  if (message.envelope.epoch < table_.epoch(from.replica)) return "of an earlier epoch";
   if (is_round(message.kind)) return from == id_ ? "from this worker itself" : "";
   if (from.replica != id_.replica) return "from another replica";
   const int64_t stage = from.stage.value;
@@ -105,7 +99,7 @@ std::string_view Worker::check_pipeline(const Message& message) const {
       return compute_ == nullptr || norms ? "" : "a payload of another shape or type";
     }
     default:  // kFlushAt, kSaveAt
-      return message.index <= std::max(plan_.run_updates, plan_.last_update) ? "" : "after the end";
+      return message.index <= plan_.updates_max() ? "" : "after the end";
   }
   const bool fits = compute_ == nullptr || compute_->fits_activation(message.payload, true);
   return fits ? "" : "a payload of another shape or type";

@@ -27,12 +27,10 @@ int64_t Worker::next_possible_flush(std::optional<int64_t> named) const {
 }
 
 void Worker::stop_at_next_flush() {
-  const bool names = !end_.named();
+  const bool for_all = !end_.named();
   end_.stop_at(next_possible_flush(end_.named()));
-  if (names) {
-    end_.name(end_.last_update());
-    report(FlushNamed{.ends = true, .update = end_.last_update()});
-  }
+  if (for_all) end_.name(end_.last_update());
+  report(FlushNamed{.ends = true, .update = end_.last_update(), .for_all = for_all});
   for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
     outgoing_.push_back(message(MessageKind::kFlushAt, stage, end_.last_update()));
   }
@@ -77,30 +75,24 @@ void Worker::finish_adoption(const Work& work, Outcome& outcome) {
   const bool takes_over = evaluator != id_.replica && rounds_.evaluator() == id_.replica;
   if (is_first() && takes_over && elsewhere) want_give_up(*elsewhere);
   if (takes_part() && averages_gradients) send_norms_if_complete(outcome);
-  report(Present{.updates = counts_.updates, .done = has_said_done_, .table = table_});
+  report(presence());
+}
+
+Present Worker::presence() const {
+  return {.updates = counts_.updates,
+          .done = has_said_done_,
+          .table = table_,
+          .ends = end_.stop_decided() ? end_.last_update() : 0};
 }
 
 // Only what is unsaid: everything else is told by the piece of work that it belongs to.
-void Worker::finish_report(Outbox& outbox) {
+void Worker::finish_report(const Work& work, Outbox& outbox) {
   if (names_end_now()) stop_at_next_flush();
-  if (const auto update = impossible_evaluation()) {
-    want_give_up(*update);
-    outgoing_.push_back(message(MessageKind::kGaveUp, 0, *update));
-  }
-  if (const auto update = std::exchange(give_up_wanted_, std::nullopt)) {
-    evaluations_.give_up(*update);
-    inbox_.evaluations.drop_before({*update + 1, 0});
-    if (!is_last()) {
-      Message given_up =
-          message(MessageKind::kEvaluation, id_.stage.value + 1, plan_.evaluation_batches);
-      given_up.update = *update;
-      outgoing_.push_back(std::move(given_up));
-    }
-  }
+  if (work.index >= 0) give_up_evaluations(work.index);
   const bool done_now = !told_done_ && done();
   if (std::exchange(tell_again_, false) || (done_now && has_said_done_)) {
     for (const ReportQueue::Numbered& kept : reports_.kept()) send_report(kept);
-    report(Present{.updates = counts_.updates, .done = has_said_done_, .table = table_});
+    report(presence());
   }
   if (!done_now) return;
   if (!std::exchange(has_said_done_, true)) {
@@ -117,7 +109,35 @@ void Worker::finish_report(Outbox& outbox) {
   outbox.remind({.kind = MessageKind::kRemind, .from = id_, .to = id_}, kAgain);
 }
 
-void Worker::report(Report report) { send_report(reports_.add(std::move(report))); }
+// More may have become impossible since this began: that is given up next.
+void Worker::give_up_evaluations(int64_t update) {
+  const auto impossible = impossible_evaluation();
+  if (impossible && *impossible <= update) {
+    outgoing_.push_back(message(MessageKind::kGaveUp, 0, *impossible));
+  }
+  if (give_up_wanted_ && *give_up_wanted_ <= update) give_up_wanted_.reset();
+  evaluations_.give_up(update);
+  rounds_.give_up_evaluations(update);
+  inbox_.evaluations.drop_before({update + 1, 0});
+  if (is_last()) return;
+  Message given_up =
+      message(MessageKind::kEvaluation, id_.stage.value + 1, plan_.evaluation_batches);
+  given_up.update = update;
+  outgoing_.push_back(std::move(given_up));
+}
+
+// What is reported goes out with the numbers of the work that it belongs to, that work included.
+void Worker::send_reports() {
+  for (Report& report : std::exchange(to_report_, {})) {
+    std::visit(
+        [this](auto& news) {
+          if constexpr (requires { news.tally; }) news.tally = tally_.tally();
+          if constexpr (requires { news.bytes; }) news.bytes = tally_.tally().bytes;
+        },
+        report);
+    send_report(reports_.add(std::move(report)));
+  }
+}
 
 void Worker::send_report(const ReportQueue::Numbered& numbered) {
   Message message = {.kind = MessageKind::kReport, .from = id_, .to = kCoordinator};

@@ -34,7 +34,7 @@ Outcome Worker::run(const Work& work) {
       run_adoption(work, outcome);
       break;
     case WorkKind::kReport:
-      if (give_up_wanted_) compute_->forget_evaluations(*give_up_wanted_);
+      if (work.index >= 0) compute_->forget_evaluations(work.index);
       break;
     case WorkKind::kContribute:
     case WorkKind::kReduce:
@@ -103,7 +103,7 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
       finish_adoption(work, outcome);
       break;
     case WorkKind::kReport:
-      finish_report(outbox);
+      finish_report(work, outbox);
       break;
     case WorkKind::kContribute:
     case WorkKind::kReduce:
@@ -121,8 +121,16 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
                        .norms = outcome.round_norms};
   for (const Message& message : outgoing_) record.bytes_sent += message.payload_bytes;
   const bool logged = work.kind != WorkKind::kAwait && work.kind != WorkKind::kReport;
-  if (logged) journal.worked(record);
+  if (logged) {
+    journal.worked(record);
+    tally_.worked(record);
+    // Nobody asks a worker that has finished, but it still works for others.
+    if (has_said_done_) report(presence());
+  }
+  send_reports();
   for (const RefusedMessage& refusal : refusals_.take(id_)) journal.refused(refusal);
+  // Reports first: what one does after it has finished is told before others can finish by it.
+  std::ranges::stable_partition(outgoing_, [](const Message& m) { return m.to == kCoordinator; });
   outcome = {};  // a tensor that was sent belongs to its receiver alone
   for (Message& message : outgoing_) {
     message.envelope = envelope();
@@ -197,7 +205,10 @@ void Worker::finish_update(const Work& work, const Outcome& outcome, Journal& jo
   clip_norms_.updated(work.update);
   report(UpdateDone{.update = work.update, .stage = outcome.update});
   diverged_ = outcome.update && !outcome.update->applied;
-  if (outcome.prediction) journal.predicted(*outcome.prediction);
+  if (outcome.prediction) {
+    journal.predicted(*outcome.prediction);
+    tally_.predicted(*outcome.prediction);
+  }
   if (diverged_) return;
   ++counts_.updates;
   at_boundary_ = true;

@@ -11,4 +11,10 @@ Workers make_workers_without_compute(const RunPlan& plan) {
   return workers;
 }
 
+std::vector<Worker*> pointers_to(const Workers& workers) {
+  std::vector<Worker*> pointers;
+  for (const auto& worker : workers) pointers.push_back(worker.get());
+  return pointers;
+}
+
 }  // namespace leeway

@@ -14,4 +14,6 @@ using Workers = std::vector<std::unique_ptr<Worker>>;
 // Workers that do everything but the arithmetic; the plan must outlive them.
 Workers make_workers_without_compute(const RunPlan& plan);
 
+std::vector<Worker*> pointers_to(const Workers& workers);
+
 }  // namespace leeway

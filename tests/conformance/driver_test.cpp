@@ -6,6 +6,7 @@
 #include <string>
 
 #include "../support/mesh_without_compute.h"
+#include "../support/processes.h"
 #include "drivers/sim/replay.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
@@ -35,10 +36,6 @@ std::unique_ptr<Driver> make_network(int64_t stages) {
   options.messages = {
       .seed = 3, .twice = 0.3, .lost = 0, .class_jitter = {900}, .through_bytes = true};
   return std::make_unique<sim::Simulation>(options);
-}
-
-std::unique_ptr<Driver> make_threads_of_bytes(int64_t) {
-  return std::make_unique<threads::Threads>(1, threads::Threads::Letters::kBytes);
 }
 
 struct DriverCase {
@@ -153,6 +150,30 @@ TEST_P(Conformance, RecordedBytesAddUp) {
   }
 }
 
+// The recorder may be in another process: what it knows of workers is what they have told it.
+TEST_P(Conformance, WhatWorkersReportIsWhatTheyDid) {
+  RunPlan plan = with_replicas(busy_plan({.stages = 3, .update_every = 2}), 2);
+  plan.lanes = {{.replicas = 2, .interval = 1, .lag = 1}};
+  const CutOptions cut = {.parameters = 1000, .fraction = 0.5, .granularity = 1};
+  plan.lanes.front().sizes.assign(3, {.cut = cut});
+  const IdleWorkers workers = make_mesh(plan);
+  Notebook recorder;
+  run(workers, 3, recorder);
+  for (const auto& worker : workers) {
+    TallyKeeper done(worker->id(), plan);
+    for (const WorkRecord& record : recorder.of(worker->id())) done.worked(record);
+    ASSERT_TRUE(recorder.tallies().contains(worker->id()));
+    const WorkTally& told = recorder.tallies().at(worker->id());
+    EXPECT_EQ(told.bytes, done.tally().bytes);
+    EXPECT_GT(told.bytes.averaging, 0);
+    EXPECT_EQ(told.busy, done.tally().busy);
+    EXPECT_EQ(told.delay_sum, done.tally().delay_sum);
+    EXPECT_EQ(told.merges, done.tally().merges);
+    EXPECT_EQ(told.next_round, done.tally().next_round);
+    EXPECT_EQ(told.contributors, done.tally().contributors);
+  }
+}
+
 // The log is in causal order: no record comes before those it depends on.
 TEST_P(Conformance, TheRecordsCanBeReplayed) {
   for (const PipelineShape& shape : kShapes) {
@@ -226,7 +247,7 @@ INSTANTIATE_TEST_SUITE_P(Drivers, Conformance,
                          testing::Values(DriverCase{"sim", make_simulation},
                                          DriverCase{"threads", make_threads},
                                          DriverCase{"network", make_network},
-                                         DriverCase{"bytes", make_threads_of_bytes}),
+                                         DriverCase{"processes", one_process_each}),
                          [](const auto& driver) { return driver.param.name; });
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "../support/processes.h"
 #include "../support/worker_testing.h"
 #include "base/rng.h"
 #include "config/averaging_rules.h"
@@ -168,10 +169,10 @@ TEST(SameBits, UnderThreadsAndInVirtualTime) {
     EXPECT_EQ(std::ssize(real.losses), recipe.run.updates * recipe.mesh.replicas);
     EXPECT_FALSE(real.evaluations.empty());
     if (seed % 4 != 0) continue;  // the others cost as much again
-    threads::Threads bytes(/*threads_per_worker=*/1, threads::Threads::Letters::kBytes);
+    const std::unique_ptr<Driver> processes = one_process_each(recipe.mesh.stages);
     sim::Simulation network = simulation_of(
         recipe, seed, {.seed = seed, .twice = 0.2, .class_jitter = {900}, .through_bytes = true});
-    for (Driver* const driver : {static_cast<Driver*>(&bytes), static_cast<Driver*>(&network)}) {
+    for (Driver* const driver : {processes.get(), static_cast<Driver*>(&network)}) {
       const Outcome carried = train(recipe, tokens.file(), *driver);
       EXPECT_TRUE(at::equal(real.weights, carried.weights));
       EXPECT_EQ(real.losses, carried.losses);

@@ -23,6 +23,7 @@ class MemoryRecorder : public Recorder {
   void predicted(const Prediction& prediction) override { predictions.push_back(prediction); }
   void evaluated(const StageEvaluation& evaluation) override { evaluations.push_back(evaluation); }
   void saved(StageState state) override { states.push_back(std::move(state)); }
+  void tallied(WorkerId worker, const WorkTally& tally) override { tallies[worker] = tally; }
 
   std::vector<double> losses() const {
     std::vector<double> found;
@@ -37,6 +38,7 @@ class MemoryRecorder : public Recorder {
   std::vector<Prediction> predictions;
   std::vector<StageEvaluation> evaluations;
   std::vector<StageState> states;
+  Tallies tallies;
 };
 
 // Workers take turns; `order` picks which of the ready ones goes next. Messages arrive at once;
@@ -52,10 +54,7 @@ class HandDriver : public Outbox {
     if (message.kind == MessageKind::kDeadline) reminders_.push_back(std::move(message));
   }
   void ask(Ask wish) {
-    coordinator_->deliver({.kind = MessageKind::kAsk,
-                           .from = kCoordinator,
-                           .to = kCoordinator,
-                           .index = static_cast<int64_t>(wish)});
+    coordinator_->deliver(ask_message(workers_.front()->plan(), wish));
   }
 
   // False: no worker can continue, and not all are done.

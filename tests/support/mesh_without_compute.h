@@ -30,11 +30,13 @@ class Notebook final : public Recorder {
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
   void saved(StageState) override {}
+  void tallied(WorkerId worker, const WorkTally& tally) override { tallies_[worker] = tally; }
 
   void stop_after(size_t records) { stop_after_ = records; }
   void save_after(std::vector<size_t> records) { save_after_ = std::move(records); }
   void abandon_after(size_t records) { abandon_after_ = records; }
 
+  const Tallies& tallies() const { return tallies_; }
   const std::vector<WorkRecord>& records() const { return records_; }
   std::vector<WorkRecord> of(WorkerId worker) const {
     std::vector<WorkRecord> found;
@@ -53,6 +55,7 @@ class Notebook final : public Recorder {
 
  private:
   std::vector<WorkRecord> records_;
+  Tallies tallies_;
   size_t stop_after_ = SIZE_MAX;
   std::vector<size_t> save_after_;  // one request each
   size_t abandon_after_ = SIZE_MAX;

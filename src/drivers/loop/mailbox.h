@@ -25,14 +25,21 @@ class Mailbox {
     reminders_.emplace(SteadyClock::now() + std::chrono::nanoseconds(time.count),
                        std::move(message));
   }
-  // Everything that has arrived or come due. With `wait`, blocks until there is at least one.
+  // Nothing more comes: nobody waits for it.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    arrived_.notify_one();
+  }
+  // Everything that has arrived or come due. With `wait`, blocks until there is at least one, or
+  // the mailbox is closed.
   std::vector<Message> take(bool wait) {
     std::unique_lock lock(mutex_);
     while (true) {
       while (!reminders_.empty() && reminders_.begin()->first <= SteadyClock::now()) {
         messages_.push_back(std::move(reminders_.extract(reminders_.begin()).mapped()));
       }
-      if (!wait || !messages_.empty()) return std::exchange(messages_, {});
+      if (!wait || closed_ || !messages_.empty()) return std::exchange(messages_, {});
       if (reminders_.empty()) {
         arrived_.wait(lock);
       } else {
@@ -47,6 +54,7 @@ class Mailbox {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<Message> messages_;
+  bool closed_ = false;
   std::multimap<SteadyClock::time_point, Message> reminders_;
 };
 

@@ -336,10 +336,7 @@ void Simulation::coordinate() {
     const std::lock_guard lock(wishes_->mutex);
     for (const Ask wish : std::exchange(wishes_->wishes, {})) {
       wishes_->stop = wishes_->stop || wish == Ask::kStop;
-      tell_coordinator({.kind = MessageKind::kAsk,
-                        .from = kCoordinator,
-                        .to = kCoordinator,
-                        .index = static_cast<int64_t>(wish)});
+      tell_coordinator(ask_message(seats_.front().worker->plan(), wish));
     }
   }
   while (take_turn(*coordinator_, *this)) {

@@ -25,21 +25,31 @@ class RunRecorderTest : public testing::Test {
     record.work.lane = lane;
     record.bytes_sent = 1;
     recorder_.worked(record);
+    keepers_[static_cast<size_t>(replica)].worked(record);
   }
-  // Everything a replica does for an update.
+  // Everything a replica does for an update, and its report.
   void update(int64_t replica, int64_t number) {
     work(WorkKind::kForward, replica, number);
     work(WorkKind::kBackward, replica, number);
-    recorder_.updated(
-        {.worker = {.replica = {replica}, .stage = {0}}, .update = number, .loss = 1.0});
+    report(replica, number);
     work(WorkKind::kContribute, replica, number);
     work(WorkKind::kContribute, replica, number, Lane::kEvaluation);
+  }
+  void report(int64_t replica, int64_t number) {
+    const WorkerId worker = {.replica = {replica}, .stage = {0}};
+    tell_tally(replica);
+    recorder_.updated({.worker = worker, .update = number, .loss = 1.0});
+  }
+  void tell_tally(int64_t replica) {
+    recorder_.tallied({.replica = {replica}, .stage = {0}},
+                      keepers_[static_cast<size_t>(replica)].tally());
   }
 
   TemporaryFolder folder_;
   HeldFolder held_ = std::move(*HeldFolder::hold(folder_ / "run"));
   Recipe recipe_;
   RunPlan plan_ = {.shape = {.stages = 1}, .replicas = 2};
+  std::vector<TallyKeeper> keepers_ = {{{{0}, {0}}, plan_}, {{{1}, {0}}, plan_}};
   StoppedClock clock_;
   TrainingObserver observer_;
   RunRecorder recorder_ =
@@ -55,6 +65,7 @@ class RunRecorderTest : public testing::Test {
 TEST_F(RunRecorderTest, CountsTheBytesOfAllWorkByPurpose) {
   update(0, 1);
   for (int64_t number = 1; number <= 3; ++number) update(1, number);
+  for (const int64_t replica : {0, 1}) tell_tally(replica);
   const RunCounters counters = recorder_.counters();
   EXPECT_EQ(counters.update, 1);
   EXPECT_EQ(counters.bytes_activations, 4);
@@ -100,13 +111,14 @@ TEST_F(RunRecorderTest, WarnsOnceAndLogsItIfMostMeansHaveOneContributor) {
   observer_.warned = [&](const std::string& warning) { warnings.push_back(warning); };
   for (int64_t number = 1; number <= 80; ++number) {
     for (const int64_t replica : {0, 1}) {
+      TallyKeeper& keeper = keepers_[static_cast<size_t>(replica)];
       WorkRecord part;
       part.work = {.kind = WorkKind::kContribute, .index = number, .update = number};
-      recorder_.worked(part);
+      keeper.worked(part);
       WorkRecord mean;
       mean.work = {.kind = WorkKind::kReduce, .index = number, .update = number};
       mean.work.replicas = ReplicaSet::of({replica});
-      recorder_.worked(mean);
+      keeper.worked(mean);
       update(replica, number);
     }
   }

@@ -9,72 +9,97 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class RoundKeeperTest : public testing::Test {
- protected:
-  // One worker of each replica takes part in a round, and its only chunk has this many
-  // contributors.
-  void hold_round(int64_t contributors, Lane lane = Lane::kMain) {
-    WorkRecord record;
-    record.work = {.kind = WorkKind::kContribute, .index = round_, .lane = lane};
-    keeper_.worked(record);
-    record.work.kind = WorkKind::kReduce;
-    for (int64_t r = 0; r < contributors; ++r) record.work.replicas.add({r});
-    keeper_.worked(record);
-    ++round_;
-  }
-  std::optional<std::string> warning(double deadline_ms = -1) {
-    AveragingOptions averaging;
-    averaging.deadline_ms = deadline_ms;
-    return keeper_.take_warning(averaging);
-  }
-
-  RoundKeeper keeper_{RunPlan{.shape = {}, .replicas = 3}};
-  int64_t round_ = 0;
-};
-
-TEST_F(RoundKeeperTest, CountsMeansOfTheMainLaneByTheirContributors) {
-  EXPECT_THAT(keeper_.statistics().contributors, ElementsAre(0, 0, 0));
-  for (const int64_t contributors : {3, 1, 3, 0, 2, 3}) hold_round(contributors);
-  hold_round(3, Lane::kEvaluation);
-  hold_round(1, Lane::kRepair);
-  EXPECT_THAT(keeper_.statistics().contributors, ElementsAre(1, 1, 3));
-  EXPECT_EQ(keeper_.statistics().means(), 5) << "where all follow there is no mean";
-  EXPECT_EQ(keeper_.statistics().contributors_text(), "1 1 3");
+RoundStatistics statistics_of(const Tallies& tallies, int64_t replicas = 3) {
+  return round_statistics(RunPlan{.shape = {}, .replicas = replicas}, tallies);
 }
 
-TEST_F(RoundKeeperTest, WarnsOnceIfMostMeansHaveOneContributor) {
-  for (int i = 0; i < 25; ++i) hold_round(3);
-  for (int i = 0; i < 25; ++i) hold_round(1);
-  EXPECT_EQ(warning(), std::nullopt) << "half of them";
-  hold_round(1);
-  EXPECT_THAT(warning().value_or(""), HasSubstr("26 of 51 means have one contributor"));
-  hold_round(1);
-  EXPECT_EQ(warning(), std::nullopt) << "once";
+// After this many rounds, in which so many means had one contributor, two and three.
+RoundStatistics after(int64_t rounds, std::vector<int64_t> contributors) {
+  Tallies tallies;
+  tallies[{}] = {.first_round = 0, .next_round = rounds, .contributors = std::move(contributors)};
+  return statistics_of(tallies);
 }
 
-TEST_F(RoundKeeperTest, TheWarningSaysWhatToDo) {
-  for (int i = 0; i < 50; ++i) hold_round(1);
-  RoundKeeper same = keeper_;
-  EXPECT_THAT(warning(250).value_or(""), HasSubstr("later than averaging.deadline_ms=250 allows"));
-  keeper_ = same;
-  EXPECT_THAT(warning().value_or(""), HasSubstr("use a longer averaging.interval"));
+std::optional<std::string> warning(const RoundStatistics& rounds, double deadline_ms = -1) {
+  AveragingOptions averaging;
+  averaging.deadline_ms = deadline_ms;
+  return contributors_warning(rounds, averaging);
 }
 
-TEST_F(RoundKeeperTest, DoesNotWarnOfAFewMeans) {
-  for (int i = 0; i < 49; ++i) hold_round(1);
-  EXPECT_EQ(warning(), std::nullopt);
-  keeper_ = RoundKeeper(RunPlan{.shape = {}, .replicas = 3});
-  for (int i = 0; i < 80; ++i) {
-    hold_round(1);
-    if (i % 10 != 0) --round_;  // many workers: ten means per round
-  }
-  EXPECT_EQ(warning(), std::nullopt) << "nine rounds";
+TEST(RoundStatistics, AddsUpWhatTheWorkersHaveDone) {
+  Tallies tallies;
+  tallies[{{0}, {0}}] = {.first_round = 3,
+                         .next_round = 10,
+                         .longest_interval = 2,
+                         .merges = 4,
+                         .lag_sum = 8,
+                         .lag_max = 3,
+                         .recent_lag = 2,
+                         .spread = 1,
+                         .scale = 50,
+                         .contributors = {1}};
+  tallies[{{1}, {0}}] = {.first_round = 4,
+                         .next_round = 9,
+                         .longest_interval = 5,
+                         .merges = 1,
+                         .lag_sum = 4,
+                         .lag_max = 4,
+                         .recent_lag = 4,
+                         .spread = 3,
+                         .scale = 50,
+                         .contributors = {0, 2, 7}};
+  tallies[{{2}, {0}}] = {};
+  const RoundStatistics all = statistics_of(tallies);
+  EXPECT_EQ(all.rounds, 10);
+  EXPECT_EQ(all.session_rounds, 7);
+  EXPECT_EQ(all.longest_interval, 5);
+  EXPECT_EQ(all.merges, 5);
+  EXPECT_DOUBLE_EQ(all.lag_mean.value(), 12.0 / 5);
+  EXPECT_EQ(all.lag_max, 4);
+  EXPECT_DOUBLE_EQ(all.recent_lag, 3) << "who has merged nothing has no lag";
+  EXPECT_DOUBLE_EQ(all.consensus.value(), 0.2);
+  EXPECT_THAT(all.contributors, ElementsAre(1, 2, 7));
+  EXPECT_EQ(all.means(), 10);
+  EXPECT_EQ(all.contributors_text(), "1 2 7");
 }
 
-TEST_F(RoundKeeperTest, DoesNotWarnOfOneReplica) {
-  keeper_ = RoundKeeper(RunPlan{.shape = {}, .replicas = 1});
-  for (int i = 0; i < 60; ++i) hold_round(1);
-  EXPECT_EQ(warning(), std::nullopt);
+TEST(RoundStatistics, ARunWithoutRoundsHasNone) {
+  const RoundStatistics none = statistics_of({});
+  EXPECT_EQ(none.rounds, 0);
+  EXPECT_FALSE(none.lag_mean.has_value());
+  EXPECT_FALSE(none.consensus.has_value());
+  EXPECT_THAT(none.contributors, ElementsAre(0, 0, 0));
+}
+
+TEST(RoundStatistics, RoundsOfEarlierSessionsCount) {
+  RunPlan plan = {.shape = {}, .replicas = 2};
+  plan.lanes = {{.lane = Lane::kRepair}, {.lane = Lane::kMain}};
+  plan.starts = {{.update = 5, .rounds = {{2, 40}}}, {.update = 5, .rounds = {{2, 41}}}};
+  EXPECT_EQ(round_statistics(plan, {}).rounds, 41);
+}
+
+TEST(ContributorsWarning, ComesIfMostMeansHaveOneContributor) {
+  EXPECT_EQ(warning(after(20, {25, 0, 25})), std::nullopt) << "half of them";
+  EXPECT_THAT(warning(after(20, {26, 0, 25})).value_or(""),
+              HasSubstr("26 of 51 means have one contributor"));
+}
+
+TEST(ContributorsWarning, SaysWhatToDo) {
+  const RoundStatistics alone = after(50, {50});
+  EXPECT_THAT(warning(alone, 250).value_or(""),
+              HasSubstr("later than averaging.deadline_ms=250 allows"));
+  EXPECT_THAT(warning(alone).value_or(""), HasSubstr("use a longer averaging.interval"));
+}
+
+TEST(ContributorsWarning, DoesNotComeForAFewMeans) {
+  EXPECT_EQ(warning(after(49, {49})), std::nullopt);
+  EXPECT_EQ(warning(after(9, {80})), std::nullopt) << "many workers, nine rounds";
+}
+
+TEST(ContributorsWarning, DoesNotComeForOneReplica) {
+  Tallies tallies;
+  tallies[{}] = {.first_round = 0, .next_round = 60, .contributors = {60}};
+  EXPECT_EQ(warning(statistics_of(tallies, 1)), std::nullopt);
 }
 
 }  // namespace

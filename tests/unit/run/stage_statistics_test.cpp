@@ -11,9 +11,7 @@ StageStatistics statistics_of(const RunPlan& plan, int64_t stage) {
   const Workers workers = make_workers_without_compute(plan);
   MemoryRecorder recorder;
   EXPECT_TRUE(HandDriver(workers).run(recorder));
-  StatisticsKeeper keeper(plan);
-  for (const WorkRecord& record : recorder.records) keeper.worked(record);
-  return keeper.of({stage});
+  return stage_statistics(plan, recorder.tallies, {stage});
 }
 
 RunPlan plan_of(PipelineSchedule order, int64_t update_every, int64_t updates) {
@@ -56,26 +54,23 @@ TEST(StageStatistics, ARunThatNeverFilledHasNoMean) {
   EXPECT_FALSE(statistics_of(plan_of(PipelineSchedule::kAsync, 1, 2), 0).delay_mean.has_value());
 }
 
-TEST(StageStatistics, BusyIsTheShareUntilTheLastUpdate) {
-  const RunPlan plan = plan_of(PipelineSchedule::kAsync, 1, 1);
-  StatisticsKeeper keeper(plan);
-  const auto work = [&](WorkKind kind, int64_t begin, int64_t end) {
-    keeper.worked({.worker = {}, .work = {.kind = kind}, .times = {{begin}, {end}}});
-  };
-  work(WorkKind::kForward, 100, 110);
-  work(WorkKind::kBackward, 150, 170);
-  work(WorkKind::kUpdate, 190, 200);
-  work(WorkKind::kEvaluate, 200, 900);
-  EXPECT_DOUBLE_EQ(keeper.of({0}).busy, 0.4);
+TEST(StageStatistics, BusyIsTheShareUntilTheLastUpdateAveragedOverReplicas) {
+  RunPlan plan = plan_of(PipelineSchedule::kAsync, 1, 1);
+  plan.replicas = 2;
+  Tallies tallies;
+  tallies[{{0}, {0}}] = {.begin = {100}, .end = {200}, .busy = {40}};
+  tallies[{{1}, {0}}] = {.begin = {100}, .end = {200}, .busy = {60}};
+  EXPECT_DOUBLE_EQ(stage_statistics(plan, tallies, {0}).busy, 0.5);
 }
 
 TEST(StageStatistics, PredictionErrorsAreAveragedIfThereAreAny) {
   const RunPlan plan = plan_of(PipelineSchedule::kAsync, 1, 1);
-  StatisticsKeeper keeper(plan);
-  EXPECT_FALSE(keeper.of({0}).prediction_error.has_value());
-  keeper.predicted({.worker = {}, .update = 1, .delay = 1, .error = 0.5});
-  keeper.predicted({.worker = {}, .update = 2, .delay = 1, .error = 0.7});
-  EXPECT_DOUBLE_EQ(keeper.of({0}).prediction_error.value(), 0.6);
+  Tallies tallies;
+  WorkTally& tally = tallies[{}];
+  EXPECT_FALSE(stage_statistics(plan, tallies, {0}).prediction_error.has_value());
+  tally.prediction_error_sum = 1.2;
+  tally.predictions = 2;
+  EXPECT_DOUBLE_EQ(stage_statistics(plan, tallies, {0}).prediction_error.value(), 0.6);
 }
 
 }  // namespace

@@ -129,6 +129,38 @@ TEST_F(CoordinatorTest, AnotherReplicaNamesTheStopIfTheFirstIsLost) {
   EXPECT_EQ(of(MessageKind::kNameEnd).back().to, (WorkerId{{1}, {0}}));
 }
 
+// The one that named the end is lost, and only some have heard of it: another one names a later
+// end, which would wait for those that have ended already.
+TEST_F(CoordinatorTest, WhoHasEndedBeforeTheOthersIsWaitedForNoLonger) {
+  plan.lanes = {{.replicas = 3, .lag = 1}};
+  Coordinator coordinator(plan, diary);
+  coordinator.deliver(asking(Ask::kStop));
+  coordinator.deliver({.kind = MessageKind::kLost, .from = {{0}, {0}}, .to = kCoordinator});
+  turn(coordinator);
+  ASSERT_EQ(diary.tables.size(), 1U);
+  coordinator.deliver(report({{1}, {0}}, 1, FlushNamed{.ends = true, .update = 9}));
+  coordinator.deliver(
+      report({{2}, {0}}, 1, FlushNamed{.ends = true, .update = 7, .for_all = false}));
+  turn(coordinator);
+  EXPECT_EQ(diary.tables.size(), 1U) << "it still works for others";
+  coordinator.deliver(report({{2}, {0}}, 2, Finished{.updates = 7}));
+  turn(coordinator);
+  ASSERT_EQ(diary.tables.size(), 2U);
+  EXPECT_EQ(diary.tables.back().members(), ReplicaSet::of({1}));
+  coordinator.deliver(report({{1}, {0}}, 2, Finished{.updates = 9}));
+  turn(coordinator);
+  EXPECT_TRUE(coordinator.over());
+}
+
+TEST_F(CoordinatorTest, AWishOfAnotherRunIsRefused) {
+  plan.run = 5;
+  Coordinator coordinator(plan, diary);
+  coordinator.deliver(asking(Ask::kAbandon));
+  turn(coordinator);
+  EXPECT_FALSE(coordinator.abandoned());
+  EXPECT_EQ(coordinator.refused(), 1);
+}
+
 TEST_F(CoordinatorTest, AReplicaThatDivergesLeavesAndTheOthersAreTold) {
   Coordinator coordinator(plan, diary);
   coordinator.deliver(updated({{1}, {0}}, 1, /*applied=*/false));

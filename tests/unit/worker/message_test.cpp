@@ -34,6 +34,52 @@ Message answer() {
   return message;
 }
 
+// One of each kind, with something in every field.
+std::vector<Report> reports() {
+  const WorkerId worker = {{1}, {2}};
+  WorkTally tally;
+  int64_t next = 1;
+  each_number(tally, [&next]<class Number>(Number& number) {
+    if constexpr (std::is_arithmetic_v<Number>) number = static_cast<Number>(next++);
+  });
+  tally.bytes = {21, 22, 23, 24};
+  tally.begin = {25};
+  tally.contributors = {3, 0, 9};
+  const StageUpdate update = {.worker = worker,
+                              .update = 4,
+                              .squared_norm = 0.5,
+                              .total_squared_norm = 0.75,
+                              .rate_factor = 0.25,
+                              .loss = 2.5};
+  StageState state;
+  state.worker = worker;
+  state.update = 4;
+  state.checkpoint = 5;
+  state.weights = at::ones({3});
+  state.optimizer = {.buffers = {{"momentum", at::zeros({3})}}, .updates = 4};
+  state.rounds = {7, 8};
+  state.bytes = {1, 2, 3, 4};
+  return {UpdateDone{.update = 4, .stage = update, .tally = tally},
+          StageEvaluation{.worker = worker, .update = 4, .loss = 1.5, .windows = 6},
+          state,
+          FlushNamed{.ends = true, .update = 9, .for_all = false},
+          Finished{.updates = 9,
+                   .parameters = 100,
+                   .versions_peak = 3,
+                   .version_bytes = 400,
+                   .rounds = {1, 2, 3, 4},
+                   .tally = tally},
+          Present{.updates = 9, .done = true, .table = Membership(3), .ends = 9, .tally = tally},
+          std::monostate{}};
+}
+
+Message with_report(Report report) {
+  Message message = {
+      .kind = MessageKind::kReport, .from = {{1}, {2}}, .to = kCoordinator, .index = 3};
+  message.report = std::make_shared<const Report>(std::move(report));
+  return message;
+}
+
 void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.kind, b.kind);
   EXPECT_EQ(a.from, b.from);
@@ -83,6 +129,46 @@ TEST(Message, RoundFieldsSurviveARoundTrip) {
   }
 }
 
+// Reports have no comparison of their own: equal bytes say the same, and the order of fields when
+// they are written is not that when they are read.
+TEST(Message, ReportsSurviveARoundTrip) {
+  for (const Report& report : reports()) {
+    const std::vector<std::byte> bytes = to_bytes(with_report(report));
+    const auto back = from_bytes(bytes);
+    ASSERT_TRUE(back.ok()) << report.index() << ": " << back.error().message;
+    ASSERT_NE(back->report, nullptr);
+    EXPECT_EQ(back->report->index(), report.index());
+    EXPECT_EQ(to_bytes(*back), bytes) << report.index();
+  }
+  const auto done = from_bytes(to_bytes(with_report(reports().front())));
+  const WorkTally* const tally = tally_in(*done->report);
+  ASSERT_NE(tally, nullptr);
+  EXPECT_EQ(tally->bytes, (PurposeBytes{21, 22, 23, 24}));
+  EXPECT_EQ(tally->begin, Nanos{25});
+  EXPECT_EQ(tally->contributors, (std::vector<int64_t>{3, 0, 9}));
+  EXPECT_GT(tally->scale, 0);
+}
+
+TEST(Message, AReportThatClaimsTooMuchIsRefused) {
+  WorkTally wide;
+  wide.contributors.assign(ReplicaSet::kReplicasMax + 1, 1);
+  WorkTally negative;
+  negative.contributors = {-1};
+  WorkTally backwards;
+  backwards.merges = -2;
+  for (const WorkTally& tally : {wide, negative, backwards}) {
+    EXPECT_FALSE(from_bytes(to_bytes(with_report(UpdateDone{.tally = tally}))).ok());
+  }
+}
+
+TEST(Message, AClockCannotBeMovedToTheEndOfTime) {
+  Message message = activation();
+  message.envelope.tick = int64_t{1} << 40;
+  EXPECT_TRUE(from_bytes(to_bytes(message)).ok());
+  message.envelope.tick = INT64_MAX;
+  EXPECT_FALSE(from_bytes(to_bytes(message)).ok());
+}
+
 TEST(Message, ATensorThatIsAViewArrivesWhole) {
   Message message = activation();
   message.payload = at::arange(24, at::kFloat).view({4, 6}).t();
@@ -107,7 +193,9 @@ TEST(Message, EveryTruncationIsRefusedWithAMessage) {
 // Whatever one byte becomes, the result is a message or an error; never a crash, never a tensor
 // larger than what was sent.
 TEST(Message, ADamagedByteNeverCrashes) {
-  for (const Message& message : {activation(), answer()}) {
+  std::vector<Message> messages = {activation(), answer()};
+  for (const Report& report : reports()) messages.push_back(with_report(report));
+  for (const Message& message : messages) {
     const std::vector<std::byte> whole = to_bytes(message);
     for (size_t at = 0; at < whole.size(); ++at) {
       for (const int value : {0, 1, 0x7f, 0x80, 0xff}) {

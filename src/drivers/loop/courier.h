@@ -1,0 +1,49 @@
+// Takes messages to another process. It makes bytes of them on a thread of its own: no worker waits
+// for a copy, or for one from a GPU. Messages leave in the order in which they came.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "drivers/loop/mailbox.h"
+
+namespace leeway {
+
+class Courier {
+ public:
+  // Called on the courier's thread; it may block.
+  using Carry = std::function<void(std::vector<std::byte>)>;
+
+  explicit Courier(Carry carry)
+      : carry_(std::move(carry)), thread_([this] { carry_until_closed(); }) {}
+  // What was taken before is carried first.
+  ~Courier() {
+    waiting_.close();
+    thread_.join();
+  }
+  Courier(const Courier&) = delete;
+  Courier& operator=(const Courier&) = delete;
+
+  void take(Message message) { waiting_.put(std::move(message)); }
+
+ private:
+  void carry_until_closed() {
+    while (true) {
+      std::vector<Message> messages = waiting_.take(/*wait=*/true);
+      if (messages.empty()) return;
+      for (Message& message : messages) {
+        carry_(to_bytes(message));
+        message = {};  // its tensor is not held while the others are carried
+      }
+    }
+  }
+
+  Carry carry_;
+  Mailbox waiting_;
+  std::thread thread_;
+};
+
+}  // namespace leeway

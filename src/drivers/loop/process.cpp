@@ -1,0 +1,122 @@
+#include "drivers/loop/process.h"
+
+#include <ATen/Parallel.h>
+
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "drivers/loop/turn.h"
+
+namespace leeway {
+
+Process::Process(ProcessOptions options)
+    : options_(std::move(options)), recorder_(options_.journal, options_.recorder) {
+  for (const Worker* worker : options_.workers) {
+    mailboxes_[worker->id()] = std::make_shared<Mailbox>();
+  }
+  if (options_.recorder == nullptr) return;
+  coordinator_.emplace(options_.plan, recorder_);
+  mailboxes_[kCoordinator] = std::make_shared<Mailbox>();
+}
+
+Recorder::AskRun Process::asker() {
+  const auto found = mailboxes_.find(kCoordinator);
+  if (found == mailboxes_.end()) {
+    return [router = options_.router, plan = &options_.plan](Ask wish) {
+      router(ask_message(*plan, wish));
+    };
+  }
+  return [box = std::weak_ptr(found->second), plan = &options_.plan](Ask wish) {
+    if (const auto open = box.lock()) open->put(ask_message(*plan, wish));
+  };
+}
+
+void Process::send(Message message) {
+  const auto found = mailboxes_.find(message.to);
+  if (found != mailboxes_.end()) return found->second->put(std::move(message));
+  LEEWAY_CHECK(options_.router, "all of the mesh lives here");
+  // Everything that this process has logged so far came before.
+  message.envelope.tick = recorder_.tick();
+  options_.router(std::move(message));
+}
+
+void Process::remind(Message message, Nanos after) {
+  mailboxes_.at(message.to)->put_after(after, std::move(message));
+}
+
+bool Process::receive(std::span<const std::byte> bytes) {
+  Result<Message> message = from_bytes(bytes);
+  if (!message.ok()) return false;
+  const auto found = mailboxes_.find(message->to);
+  if (found == mailboxes_.end()) return false;
+  // A message of another run is refused by its receiver, and must not move the clock before.
+  if (message->envelope.run == options_.plan.run) recorder_.move_tick_to(message->envelope.tick);
+  found->second->put(std::move(*message));
+  return true;
+}
+
+void Process::run() {
+  std::vector<std::thread> threads;
+  const std::vector<Worker*>& workers = options_.workers;
+  try {
+    if (coordinator_) threads.emplace_back([this] { guarded([this] { coordinate(); }); });
+    for (size_t i = 0; i < workers.size() && workers.size() > 1; ++i) {
+      threads.emplace_back([this, i] {
+        guarded([&] {
+          at::set_num_threads(options_.threads_per_worker);  // for this thread only
+          work(*options_.workers[i]);
+        });
+      });
+    }
+  } catch (...) {  // the system is out of threads: those already running must end first
+    fail(std::current_exception());
+  }
+  // A single worker has this thread, and the numeric threads that belong to it.
+  if (workers.size() == 1) guarded([&] { work(*workers.front()); });
+  for (std::thread& thread : threads) thread.join();
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void Process::work(Worker& worker) {
+  Mailbox& mailbox = *mailboxes_.at(worker.id());
+  bool idle = false;
+  while (!worker.over()) {
+    for (Message& message : mailbox.take(/*wait=*/idle)) worker.deliver(std::move(message));
+    idle = !take_turn(worker, options_.clock, *this, recorder_);
+  }
+}
+
+void Process::coordinate() {
+  Mailbox& mailbox = *mailboxes_.at(kCoordinator);
+  bool idle = false;
+  while (!coordinator_->over()) {
+    for (Message& message : mailbox.take(/*wait=*/idle)) coordinator_->deliver(std::move(message));
+    idle = !take_turn(*coordinator_, *this);
+  }
+}
+
+template <class Action>
+void Process::guarded(const Action& action) {
+  try {
+    action();
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+// The coordinator may be what failed: everybody here is told.
+void Process::fail(std::exception_ptr failure) {
+  {
+    const std::lock_guard lock(failure_mutex_);
+    if (!failure_) failure_ = std::move(failure);
+  }
+  send(ask_message(options_.plan, Ask::kAbandon));
+  for (const Worker* worker : options_.workers) {
+    Message over = {.kind = MessageKind::kOver, .from = kCoordinator, .to = worker->id()};
+    over.envelope = {.run = options_.plan.run, .recipe = options_.plan.recipe};
+    send(std::move(over));
+  }
+}
+
+}  // namespace leeway

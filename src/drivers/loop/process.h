@@ -1,0 +1,66 @@
+// The part of a run that lives in one process, in real time: some of its workers, in one process
+// also the coordinator, each with a thread and a mailbox. What is for somebody else leaves through
+// the router. A driver is one such process, or several and a way between them.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "drivers/loop/locked_recorder.h"
+#include "drivers/loop/mailbox.h"
+#include "worker/coordinator.h"
+#include "worker/workers.h"
+
+namespace leeway {
+
+struct ProcessOptions {
+  const RunPlan& plan;
+  std::vector<Worker*> workers;  // those that live here: any of the mesh, or none
+  Journal& journal;
+  Recorder* recorder = nullptr;  // the coordinator's, if it lives here
+  const Clock& clock;
+  int threads_per_worker = 1;  // for the numeric kernels of one worker
+  // Takes a message to where its receiver lives; called from any thread, and must not block.
+  std::function<void(Message)> router = {};
+};
+
+class Process final : private Outbox {
+ public:
+  explicit Process(ProcessOptions options);
+
+  // Until the session is over for all that live here. Rethrows an exception from a worker's compute
+  // after all threads have ended; then the whole run is asked to end.
+  void run();
+
+  // From any thread:
+  // Bytes of a message from another process. False: they are none, or not for one that lives here.
+  bool receive(std::span<const std::byte> bytes);
+  // What the user of this process wants of the whole run. After the end nobody listens.
+  Recorder::AskRun asker();
+
+ private:
+  void send(Message message) override;
+  void remind(Message message, Nanos after) override;
+
+  void work(Worker& worker);
+  void coordinate();
+  template <class Action>
+  void guarded(const Action& action);
+  void fail(std::exception_ptr failure);
+
+  ProcessOptions options_;
+  LockedRecorder recorder_;
+  std::optional<Coordinator> coordinator_;
+  std::map<WorkerId, std::shared_ptr<Mailbox>> mailboxes_;
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace leeway

@@ -1,0 +1,99 @@
+// A driver whose mesh is spread over several processes that share nothing but bytes. They live in
+// one address space, so that a test can look at them; couriers are the way between them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "drivers/loop/courier.h"
+#include "drivers/loop/process.h"
+#include "drivers/threads/wall_clock.h"
+#include "worker/driver.h"
+
+namespace leeway {
+
+class Processes final : public Driver {
+ public:
+  struct Options {
+    // Where a worker lives. The coordinator lives in process 0.
+    std::function<size_t(WorkerId)> process_of;
+    // The journal of every process but the first, which has the recorder; none: all share that.
+    std::function<std::unique_ptr<Journal>(size_t process, const RunPlan&, const Clock&)> journal =
+        {};
+  };
+  explicit Processes(Options options) : options_(std::move(options)) {}
+
+  Status run(const Workers& workers, Recorder& recorder) override {
+    const RunPlan& plan = workers.front()->plan();
+    LockedRecorder shared(recorder, &recorder);
+    size_t count = 1;
+    for (const auto& worker : workers) {
+      count = std::max(count, options_.process_of(worker->id()) + 1);
+    }
+    std::vector<std::unique_ptr<Journal>> journals(count);
+    std::vector<std::unique_ptr<Process>> processes;
+    std::vector<std::unique_ptr<Courier>> couriers;
+    const auto home = [&](WorkerId id) {
+      return id == kCoordinator ? size_t{0} : options_.process_of(id);
+    };
+    for (size_t at = 0; at < count; ++at) {
+      if (at > 0 && options_.journal) journals[at] = options_.journal(at, plan, clock_);
+      std::vector<Worker*> here;
+      for (Worker* worker : pointers_to(workers)) {
+        if (home(worker->id()) == at) here.push_back(worker);
+      }
+      processes.push_back(std::make_unique<Process>(
+          ProcessOptions{.plan = plan,
+                         .workers = std::move(here),
+                         .journal = journals[at] ? *journals[at] : shared,
+                         .recorder = at == 0 ? &shared : nullptr,
+                         .clock = clock_,
+                         .router = [&](Message message) {
+                           couriers[home(message.to)]->take(std::move(message));
+                         }}));
+    }
+    for (const auto& process : processes) {
+      couriers.push_back(std::make_unique<Courier>(
+          [&process = *process](auto bytes) { EXPECT_TRUE(process.receive(bytes)); }));
+    }
+    recorder.begun(processes.back()->asker());  // the user may sit at any of them
+    std::vector<std::thread> threads;
+    std::exception_ptr failure;
+    std::mutex mutex;
+    for (const auto& process : processes) {
+      threads.emplace_back([&process = *process, &failure, &mutex] {
+        try {
+          process.run();
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          failure = std::current_exception();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    couriers.clear();  // what is still on its way belongs to this run
+    if (failure) std::rethrow_exception(failure);
+    return {};
+  }
+  const Clock& clock() const override { return clock_; }
+
+ private:
+  Options options_;
+  threads::WallClock clock_;
+};
+
+// Every worker and the coordinator behind mailboxes of their own, with nothing but bytes between.
+inline std::unique_ptr<Driver> one_process_each(int64_t stages) {
+  return std::make_unique<Processes>(Processes::Options{.process_of = [stages](WorkerId id) {
+    return static_cast<size_t>(1 + id.replica.value * stages + id.stage.value);
+  }});
+}
+
+}  // namespace leeway
