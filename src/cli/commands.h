@@ -19,6 +19,7 @@ void add_resume(CLI::App& app, Action& chosen);
 void add_eval(CLI::App& app, Action& chosen);
 void add_generate(CLI::App& app, Action& chosen);
 void add_replay(CLI::App& app, Action& chosen);
+void add_merge(CLI::App& app, Action& chosen);
 void add_report(CLI::App& app, Action& chosen);
 void add_dashboard(CLI::App& app, Action& chosen);
 void add_timeline(CLI::App& app, Action& chosen);

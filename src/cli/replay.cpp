@@ -87,11 +87,6 @@ Status compare(const Recording& recording, const ReplayRecorder& recorder, const
 
 Status run(const Path& folder) {
   const threads::WallClock clock;
-  LEEWAY_ASSIGN(const RunFolderState state, run_folder_state(folder));
-  if (state == RunFolderState::kNone) {
-    return usage_error(fmt::format(
-        "{} is not a run folder; name one that `leeway train --out` wrote", folder.string()));
-  }
   LEEWAY_ASSIGN(const Recording recording, read_recording(folder));
   LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(folder / "config.toml", {}));
   const Recipe& recipe = loaded.recipe;

@@ -54,6 +54,7 @@ std::string summary(const WorkSurvey& survey) {
 
 std::vector<std::string> notes(const WorkSurvey& survey, const Drawing& drawing) {
   std::vector<std::string> found;
+  if (survey.has_ticks) found.push_back(std::string(kOneOfSeveral));
   if (survey.partial) {
     found.push_back(fmt::format(
         "the work of updates {} is logged (run.log); the numbers cover only these", survey.logged));

@@ -102,6 +102,11 @@ Event& Event::add(std::string_view name, double value) {
   return put(name, std::isfinite(value) ? Value(value) : Value());
 }
 
+Event& Event::remove(std::string_view name) {
+  std::erase_if(values_, [&](const auto& pair) { return pair.first == name; });
+  return *this;
+}
+
 const Event::Value* Event::find(std::string_view name) const {
   for (const auto& [key, value] : values_) {
     if (key == name) return &value;

@@ -36,6 +36,8 @@ class Event {
     }
   }
 
+  Event& remove(std::string_view name);  // if it is there
+
   const std::string& kind() const { return kind_; }
   // nullptr: no such name.
   const Value* find(std::string_view name) const;

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/names.h"
+
 namespace leeway {
 namespace {
 
@@ -58,12 +60,14 @@ Result<EventLog> EventLog::open(const Path& path, bool append, int64_t part_byte
   return log;
 }
 
-Status EventLog::write(const Event& event) {
+Status EventLog::write(const Event& event) { return write_line(event.line()); }
+
+Status EventLog::write_line(std::string_view line) {
   if (pending_.size() >= kWaitingBytesMax) {
     ++lost_;
     return {};
   }
-  pending_.append(event.line()).push_back('\n');
+  pending_.append(line).push_back('\n');
   return failing_ || pending_.size() < kPendingBytesMax ? Status() : flush();
 }
 
@@ -140,6 +144,15 @@ std::optional<Event> first_event(const Path& log) {
   };
   static_cast<void>(read_log(log, {}, {}, use));
   return first;
+}
+
+Status check_log_is_of_run(const Path& run_folder) {
+  const std::optional<Event> first = first_event(run_folder / "events.jsonl");
+  if (!first || first->kind() != "joined") return {};
+  return usage_error(run_folder.string() +
+                     " has the log of one process of a run; merge it with that of the "
+                     "coordinator's process, RUN: leeway merge RUN " +
+                     shell_word(run_folder.string()) + " --out MERGED");
 }
 
 Result<std::vector<Event>> read_resumes(const Path& log, const LogPosition& from,

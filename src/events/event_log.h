@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/files.h"
@@ -29,6 +30,7 @@ class EventLog {
   // its last whole line; events wait in memory, and every flush() tries again. Those that find no
   // room there (64 MiB) are counted, and a `lost` event says how many.
   Status write(const Event& event);
+  Status write_line(std::string_view line);  // of another log, without its newline
   Status flush();
   bool is_written() const { return pending_.empty(); }
 
@@ -45,6 +47,9 @@ class EventLog {
   int64_t lost_ = 0;
 };
 
+// A line with this name is of one process of several, and not merged yet (log_cursor.h).
+inline constexpr std::string_view kTickName = "tick";
+
 // What to say about a line that cannot be read.
 Error not_an_event(const LogLine& line, const Error& why);
 
@@ -59,6 +64,10 @@ Result<EventHistory> read_events(const Path& path);
 
 // The log's first event, which says how the run began; none if it cannot be read.
 std::optional<Event> first_event(const Path& log);
+
+// An error if the folder has the log of a process that is not the coordinator's: such a log begins
+// with `joined` and has only the work of its own workers.
+Status check_log_is_of_run(const Path& run_folder);
 
 // The `resumed` events between two positions. Parses no other line: a log has millions.
 Result<std::vector<Event>> read_resumes(const Path& log, const LogPosition& from,

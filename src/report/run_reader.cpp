@@ -60,6 +60,7 @@ Status RunReader::add(std::string_view line) {
   const std::string& kind = event.kind();
   if (kind == "resumed") ++resumes_seen_;
   if (superseded(event)) return {};
+  has_ticks_ = has_ticks_ || event.find(kTickName) != nullptr;
   stretches_.note(event);
   const int64_t update = event.integer("update").value_or(0);
   if (kind == kWorkEvent) worked(event);
@@ -295,6 +296,7 @@ RunData RunReader::data() const {
     data.notes.push_back(
         fmt::format("left out: {} of work: {}", counted(unreadable_, "piece"), why_unreadable_));
   }
+  if (has_ticks_) data.notes.push_back(std::string(kOneOfSeveral));
   const bool partial = !stretches_.coverage().covers(now_.update);
   data.timeline = pieces_.svg(limits_.boxes_max, partial, data.timeline_notes);
   if (partial) {

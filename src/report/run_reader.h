@@ -85,6 +85,7 @@ class RunReader {
   size_t resumes_seen_ = 0;
   LoggedStretches stretches_;
   bool updates_have_bytes_ = false;
+  bool has_ticks_ = false;  // the log is that of one process of several
 
   RunData data_;
   int64_t parameters_ = 0;

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "events/event_log.h"
+
 namespace leeway {
 namespace {
 
@@ -143,6 +145,7 @@ WorkHistory WorkHistoryBuilder::finish() && {
 }
 
 Status check_is_run(const Path& folder) {
+  LEEWAY_TRY(check_log_is_of_run(folder));
   std::error_code code;  // what cannot be read counts as missing
   if (std::filesystem::is_regular_file(folder / "config.toml", code)) return {};
   return usage_error(fmt::format("{} is not a run folder; name one that `leeway train --out` wrote",

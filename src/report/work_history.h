@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/files.h"
@@ -101,7 +102,12 @@ class WorkHistoryBuilder {
   Updates own_;  // without work for rounds
 };
 
-// An error if the folder was not written by `leeway train`.
+// What to say of a log with ticks.
+inline constexpr std::string_view kOneOfSeveral =
+    "this is the log of one of the run's processes, without the work of the others; `leeway merge` "
+    "puts their logs together";
+
+// An error if the folder was not written by `leeway train`, or not by the coordinator's process.
 Status check_is_run(const Path& folder);
 
 }  // namespace leeway

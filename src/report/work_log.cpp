@@ -53,14 +53,16 @@ Result<WorkLog> WorkLog::open(const Path& run_folder) {
   return log;
 }
 
-Result<bool> WorkLog::read(const std::vector<TimeSpan>& spans, const Use& use,
-                           const std::function<void(const Event&)>& other) const {
+Result<WorkLog::Seen> WorkLog::read(const std::vector<TimeSpan>& spans, const Use& use,
+                                    const std::function<void(const Event&)>& other) const {
+  Seen seen;
   LoggedStretches stretches;
   auto next = resumes_.begin();
   const auto take = [&](const LogLine& line) -> Result<bool> {
     if (!spans.empty() && is_elsewhere(line.text, spans)) return true;
     const auto event = Event::parse(line.text);
     if (!event.ok()) return not_an_event(line, event.error());
+    seen.has_ticks = seen.has_ticks || event->find(kTickName) != nullptr;
     if (event->kind() == "resumed" && next != resumes_.end()) ++next;
     const bool is_work = event->kind() == kWorkEvent;
     const auto record = is_work ? checked_work(*event) : Result<WorkRecord>(WorkRecord{});
@@ -81,7 +83,8 @@ Result<bool> WorkLog::read(const std::vector<TimeSpan>& spans, const Use& use,
     return true;
   };
   LEEWAY_ASSIGN(const LogRead read, read_log(log_, {}, end_, take));
-  return !read.rest.empty();
+  seen.cut = !read.rest.empty();
+  return seen;
 }
 
 Status WorkLog::each(const std::vector<TimeSpan>& spans, const Use& use) const {
@@ -103,7 +106,7 @@ Result<WorkSurvey> WorkLog::survey() const {
     if (event.kind() == "resumed") surveyor.add_flush(*update);
     if (event.kind() == "update") surveyor.updated(*update);
   };
-  LEEWAY_ASSIGN(const bool cut, read({}, work, other));
+  LEEWAY_ASSIGN(const Seen seen, read({}, work, other));
   if (surveyor.empty()) {
     return Error{fmt::format(
         "{} records no work: an older version wrote it, or the run ended before its first "
@@ -112,7 +115,8 @@ Result<WorkSurvey> WorkLog::survey() const {
   }
   const bool partial = !coverage.covers(surveyor.made());
   WorkSurvey survey = std::move(surveyor).finish(partial);
-  survey.cut = cut;
+  survey.cut = seen.cut;
+  survey.has_ticks = seen.has_ticks;
   if (survey.partial) survey.logged = coverage.text(survey.made_by_any);
   if (!survey.updates.empty()) return survey;
   return Error{fmt::format(

@@ -31,9 +31,13 @@ class WorkLog {
   Status each(const std::vector<TimeSpan>& spans, const Use& use) const;
 
  private:
+  struct Seen {
+    bool cut = false;        // the log ends in an incomplete line, which is left out
+    bool has_ticks = false;  // it is that of one process of several
+  };
+
   explicit WorkLog(Path log) : log_(std::move(log)) {}
-  // Returns whether the log ends in an incomplete line, which is left out.
-  Result<bool> read(const std::vector<TimeSpan>& spans, const Use& use,
+  Result<Seen> read(const std::vector<TimeSpan>& spans, const Use& use,
                     const std::function<void(const Event&)>& other) const;
 
   Path log_;

@@ -46,6 +46,7 @@ struct WorkSurvey {
   bool partial = false;                   // the log leaves out work by design (run.log)
   std::string logged = {};                // if partial: the updates whose work it has
   bool cut = false;                       // the log ended in an incomplete line
+  bool has_ticks = false;                 // the log is that of one process of several
 
   int64_t replicas() const;
   int64_t stages() const;

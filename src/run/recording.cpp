@@ -10,6 +10,7 @@
 #include "base/human.h"
 #include "base/names.h"
 #include "events/event_log.h"
+#include "run/run_folder.h"
 #include "run/training_run.h"
 
 namespace leeway {
@@ -34,6 +35,12 @@ Status note(const Event& event, const Path& run, Recording& recording) {
         "{} lost a replica and was resumed with a copy of another at update {}; such a run cannot "
         "be replayed",
         run.string(), update)};
+  }
+  if (event.find(kTickName) != nullptr) {
+    return Error{fmt::format(
+        "the log of {0} has only the work of one of the run's processes; merge it with those of "
+        "the others, and replay the result: leeway merge {1} OTHER... --out MERGED",
+        run.string(), shell_word(run.string()))};
   }
   recording.coverage.note(event);
   if (kind == "started") recording.data_hash = event.text("data_hash").value_or("");
@@ -90,6 +97,14 @@ std::vector<std::vector<int64_t>> flushes_of(const std::vector<Event>& resumes,
   return flushes;
 }
 
+Status check_is_whole_run(const Path& run) {
+  LEEWAY_TRY(check_log_is_of_run(run));
+  LEEWAY_ASSIGN(const RunFolderState state, run_folder_state(run));
+  if (state != RunFolderState::kNone) return {};
+  return usage_error(fmt::format("{} is not a run folder; name one that `leeway train --out` wrote",
+                                 run.string()));
+}
+
 Result<std::string> recorded_hash(const Path& run) {
   const Result<std::string> text = read_text(run / "summary.json");
   if (!text) {
@@ -109,6 +124,7 @@ Result<std::string> recorded_hash(const Path& run) {
 }  // namespace
 
 Result<Recording> read_recording(const Path& run) {
+  LEEWAY_TRY(check_is_whole_run(run));
   Recording recording;
   LEEWAY_ASSIGN(recording.weights_hash, recorded_hash(run));
   const Path path = run / "events.jsonl";

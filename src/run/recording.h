@@ -31,7 +31,8 @@ struct Recording {
   std::string weights_hash;
 };
 
-// An error for a run that has not ended, was made by another version, or changed its recipe.
+// An error for a run that has not ended, was made by another version, or changed its recipe, and
+// for the log of one of several processes.
 Result<Recording> read_recording(const Path& run);
 
 // The plan that repeats it: it evaluates and saves nothing, and flushes where the run did, not

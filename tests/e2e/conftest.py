@@ -45,7 +45,7 @@ class Workplace:
         environment = {**os.environ, "OMP_WAIT_POLICY": "passive", **options.pop("env", {})}
         return subprocess.run(
             [LEEWAY, *map(str, arguments)],
-            cwd=self.folder,
+            cwd=options.pop("cwd", self.folder),
             capture_output=True,
             text=options.pop("text", True),
             env=environment,

@@ -22,6 +22,7 @@
 #include "report/work_log.h"
 #include "run/device.h"
 #include "run/drivers.h"
+#include "run/merged_run.h"
 #include "run/mesh_model.h"
 #include "run/recording.h"
 #include "run/run_folder.h"
@@ -174,6 +175,26 @@ void replay_log(const Place& place, std::string_view bytes) {
   sound(sim::replay(workers, recording->work, recorder, {.coverage = recording->coverage}));
 }
 
+// The logs of two processes, with a form feed between them.
+constexpr char kNextLog = '\f';
+
+std::vector<std::string> logs_to_merge(const Place& place) {
+  const std::string resumed = "{\"event\":\"resumed\",\"update\":2,\"run\":\"ab\"}\n";
+  const std::string joined = "{\"event\":\"joined\",\"session\":2,\"run\":\"ab\",\"tick\":3}\n";
+  const std::string other = "{\"event\":\"refused\"}\n{\"tick\": 9, \"event\":\"work\"}\n";
+  return {must_read(place.sample / "run/events.jsonl") + resumed + kNextLog + joined + other};
+}
+
+void merge(const Place& place, std::string_view bytes) {
+  const size_t end = std::min(bytes.find(kNextLog), bytes.size());
+  const Path run = run_with(place, "events.jsonl", bytes.substr(0, end));
+  const Path other = place.scratch / "other.jsonl";
+  must_write(other, bytes.substr(std::min(end + 1, bytes.size())));
+  const Path out = place.scratch / "merged";
+  fs::remove_all(out);
+  if (sound(merge_run({.run = run, .others = {other}, .out = out}))) read_everything(place, out);
+}
+
 std::vector<std::string> states_to_resume(const Place& place) {
   const Path newest = must(latest_checkpoint(place.sample / "run/checkpoints"));
   return {must_read(newest / "state.json")};
@@ -202,7 +223,8 @@ void resume(const Place& place, std::string_view bytes) {
 std::vector<Target> log_targets() {
   return {{"event", lines, read_line},          {"log", logs, read_log},
           {"summary", summaries, read_summary}, {"run_config", configs, read_config},
-          {"replay", logs, replay_log},         {"resume", states_to_resume, resume}};
+          {"replay", logs, replay_log},         {"resume", states_to_resume, resume},
+          {"merge", logs_to_merge, merge}};
 }
 
 }  // namespace leeway::fuzz

@@ -1,0 +1,88 @@
+#include "run/merged_run.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+#include "base/atomic_folder.h"
+#include "base/names.h"
+#include "run/run_folder.h"
+
+namespace leeway {
+namespace {
+
+Path log_in(const Path& given) {
+  std::error_code code;
+  return std::filesystem::is_directory(given, code) ? given / "events.jsonl" : given;
+}
+
+Status check_request(const RunMergeRequest& request) {
+  std::error_code code;
+  const auto status = std::filesystem::symlink_status(request.out, code);
+  const bool is_empty_folder =
+      std::filesystem::is_directory(status) && std::filesystem::is_empty(request.out, code);
+  if (std::filesystem::exists(status) && !is_empty_folder) {
+    return usage_error(fmt::format("--out {} exists; choose another name", request.out.string()));
+  }
+  if (const auto first = first_event(log_in(request.run)); first && first->kind() == "joined") {
+    return usage_error(
+        fmt::format("{} is not the folder of the coordinator's process, which must be named first",
+                    request.run.string()));
+  }
+  LEEWAY_ASSIGN(const RunFolderState state, run_folder_state(request.run));
+  if (state != RunFolderState::kNone) return {};
+  return usage_error(
+      fmt::format("{} is not a run folder; name first that of the coordinator's process, which "
+                  "`leeway train --out` wrote",
+                  request.run.string()));
+}
+
+// Small files: none of them grows with the run.
+Status copy_if_there(const Path& from, const Path& to) {
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(from, code)) return {};
+  LEEWAY_ASSIGN(const std::string content, read_text(from));
+  return write_atomically(to, content);
+}
+
+Status copy_tokenizer(const Path& from, const Path& to) {
+  std::error_code code;
+  if (!std::filesystem::is_directory(from, code)) return {};
+  LEEWAY_TRY(make_folder(to));
+  for (std::filesystem::directory_iterator it(from, code), end; !code && it != end;
+       it.increment(code)) {
+    LEEWAY_TRY(copy_if_there(it->path(), to / it->path().filename()));
+  }
+  return code ? Status(file_error("read", from, code.value())) : Status();
+}
+
+// The way from the merged folder to where the run was started: replays look for the data there.
+std::optional<std::string> start_from(const RunMergeRequest& request) {
+  const std::optional<Event> started = first_event(log_in(request.run));
+  const auto start = started ? started->text("start") : std::nullopt;
+  if (!start || start->empty()) return std::nullopt;
+  std::error_code code;
+  const Path from = std::filesystem::absolute(request.out, code);  // it does not exist yet
+  const Path way = std::filesystem::relative(request.run / *start, from, code);
+  return way.empty() ? std::nullopt : std::optional(way.string());
+}
+
+}  // namespace
+
+Result<MergedLog> merge_run(const RunMergeRequest& request,
+                            const std::function<Status(uint64_t done, uint64_t total)>& progress) {
+  LEEWAY_TRY(check_request(request));
+  std::vector<Path> logs = {log_in(request.run)};
+  for (const Path& other : request.others) logs.push_back(log_in(other));
+  LEEWAY_ASSIGN(AtomicFolder folder, AtomicFolder::create(request.out));
+  LEEWAY_ASSIGN(MergedLog merged, merge_logs(logs, folder.path() / "events.jsonl",
+                                             {.progress = progress, .start = start_from(request)}));
+  for (const char* name : {"config.toml", "summary.json"}) {
+    LEEWAY_TRY(copy_if_there(request.run / name, folder.path() / name));
+  }
+  LEEWAY_TRY(copy_tokenizer(request.run / "tokenizer", folder.path() / "tokenizer"));
+  LEEWAY_TRY(folder.commit());
+  return merged;
+}
+
+}  // namespace leeway
