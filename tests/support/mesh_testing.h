@@ -53,9 +53,7 @@ class HandDriver : public Outbox {
   void remind(Message message, Nanos) override {
     if (message.kind == MessageKind::kDeadline) reminders_.push_back(std::move(message));
   }
-  void ask(Ask wish) {
-    coordinator_->deliver(ask_message(workers_.front()->plan(), wish));
-  }
+  void ask(Ask wish) { coordinator_->deliver(ask_message(workers_.front()->plan(), wish)); }
 
   // False: no worker can continue, and not all are done.
   bool run(Recorder& recorder, const std::function<size_t(size_t turn, size_t ready)>& order,
