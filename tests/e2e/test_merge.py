@@ -14,7 +14,6 @@ SETS = {
     "mesh__replicas": 2, "averaging__merge": "on_arrival", "run__driver": "sim", "run__log": "all",
     "run__checkpoint_every": 0,
 }  # fmt: skip
-RUN = "00ff00ff00ff00ff"
 KINDS_OF_WORKERS = ("work", "predicted", "refused")
 
 
@@ -33,7 +32,7 @@ def take_apart(folder, other):
         event = json.loads(line)
         if event["event"] in ("started", "resumed"):
             session += 1
-            joined = {"event": "joined", "session": session, "process": 1, "run": RUN}
+            joined = {"event": "joined", "session": session, "process": 1, "run": event["run"]}
             whole += [line, json.dumps(joined, separators=(",", ":")) + "\n"]
             logs[0].append(line)
             logs[1].append(whole[-1])
