@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "base/check.h"
@@ -55,13 +56,34 @@ class ReplicaSet {
   // Ascending.
   std::vector<ReplicaId> members() const {
     std::vector<ReplicaId> members;
-    for (size_t i = 0; i < words_.size(); ++i) {
-      for (uint64_t rest = words_[i]; rest != 0; rest &= rest - 1) {
-        members.push_back({static_cast<int64_t>(i) * 64 + std::countr_zero(rest)});
-      }
-    }
+    for (const ReplicaId replica : *this) members.push_back(replica);
     return members;
   }
+  // The same without a vector. The set must not change meanwhile.
+  class Iterator {
+   public:
+    explicit Iterator(const ReplicaSet& set) : set_(&set), rest_(set.words_[0]) { skip_empty(); }
+    ReplicaId operator*() const {
+      return {static_cast<int64_t>(word_) * 64 + std::countr_zero(rest_)};
+    }
+    Iterator& operator++() {
+      rest_ &= rest_ - 1;
+      skip_empty();
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t) const { return rest_ == 0; }
+
+   private:
+    void skip_empty() {
+      while (rest_ == 0 && word_ + 1 < set_->words_.size()) rest_ = set_->words_[++word_];
+    }
+
+    const ReplicaSet* set_;
+    size_t word_ = 0;
+    uint64_t rest_;
+  };
+  Iterator begin() const { return Iterator(*this); }
+  std::default_sentinel_t end() const { return {}; }
   bool has_all(const ReplicaSet& others) const {
     for (size_t i = 0; i < words_.size(); ++i) {
       if ((others.words_[i] & ~words_[i]) != 0) return false;

@@ -173,6 +173,7 @@ Result<RunPlan> plan_to_repeat(const Recording& recording, const Recipe& recipe,
   plan.last_update = recording.updates;
   plan.saves = false;
   plan.checkpoint_every = 0;
+  for (LanePlan& lane : plan.lanes) lane.replays = true;
   plan.flushes = recording.flushes;
   plan.ends = recording.ends;
   return plan;

@@ -152,9 +152,9 @@ std::vector<ReplicaId> Coordinator::ended_before_others() const {
   if (!together || end_.named == 0) return {};
   int64_t latest = 0;
   std::vector<ReplicaId> before;
-  const std::vector<ReplicaId> members = table_.members().members();
-  for (const ReplicaId replica : members) latest = std::max(latest, first_of(replica).decided_end);
-  for (const ReplicaId replica : members) {
+  for (const ReplicaId replica : table_.members())
+    latest = std::max(latest, first_of(replica).decided_end);
+  for (const ReplicaId replica : table_.members()) {
     const Seat& first = first_of(replica);
     if (first.finished && first.updates < latest) before.push_back(replica);
   }
@@ -243,7 +243,7 @@ void Coordinator::finish_seat(Seat& seat) {
 
 // A replica that can still name an update.
 std::optional<ReplicaId> Coordinator::namer() const {
-  for (const ReplicaId replica : table_.members().members()) {
+  for (const ReplicaId replica : table_.members()) {
     if (!first_of(replica).finished && !first_of(replica).lost) return replica;
   }
   return std::nullopt;
@@ -294,7 +294,7 @@ void Coordinator::order_end(Outbox& outbox) {
 
 void Coordinator::order_save(Outbox& outbox) {
   if (const int64_t update = std::exchange(save_to_tell_, 0); update > 0) {
-    for (const ReplicaId replica : table_.members().members()) {
+    for (const ReplicaId replica : table_.members()) {
       send({.replica = replica, .stage = {0}}, MessageKind::kSaveBy, update, outbox);
     }
   }

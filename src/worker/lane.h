@@ -41,6 +41,7 @@ struct LanePlan {
   bool gradients = false;  // rounds come before the update, and the update waits for them
   bool needs_every = false;            // rounds of steps: a missing answer is asked for again
   bool rotates = true;                 // chunks change owners from round to round
+  bool replays = false;                // it was the run that could not take every message
   std::vector<ChunkSizes> sizes = {};  // by stage
 
   int64_t chunks() const { return lane == Lane::kEvaluation ? 1 : std::min(replicas, kOwnersMax); }

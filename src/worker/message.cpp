@@ -67,6 +67,10 @@ Message ask_message(const RunPlan& plan, Ask wish) {
   return message;
 }
 
+Message lost_message(WorkerId worker) {
+  return {.kind = MessageKind::kLost, .from = worker, .to = kCoordinator};
+}
+
 std::vector<std::byte> to_bytes(const Message& message) {
   Header header = {.kind = static_cast<uint8_t>(message.kind),
                    .lane = static_cast<uint8_t>(message.lane),

@@ -95,8 +95,9 @@ struct Message {
   std::shared_ptr<const Membership> table = {};  // kTable
 };
 
-// What the user of a run wants of it, for the coordinator.
+// For the coordinator: what the user of a run wants of it, and that a worker is gone.
 Message ask_message(const RunPlan& plan, Ask wish);
+Message lost_message(WorkerId worker);
 
 // For links between processes: a fixed header, then payload, report or table. Every field read back
 // is checked: a message from the network is untrusted input.

@@ -5,12 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "worker/held.h"
 #include "worker/lane.h"
 #include "worker/message.h"
 
@@ -76,6 +78,10 @@ class RoundMember {
   // Chunks whose answer never came, or came too late; rounds that a flush point cut off.
   int64_t missed() const { return missed_; }
   int64_t dropped() const { return dropped_; }
+  void add_to(Held& held) const {
+    held.rounds += std::ssize(flights_);
+    held.answers += std::ssize(answers_);
+  }
 
  private:
   struct Flight {

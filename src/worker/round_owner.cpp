@@ -49,6 +49,10 @@ bool RoundOwner::closed(const ChunkId& id) const {
   return answers_.contains(id) || id.round <= newest_over();
 }
 
+bool RoundOwner::full(const ChunkId& id) const {
+  return chunks_.size() >= kOpenMax && !plan_.replays && !chunks_.contains(id) && !closed(id);
+}
+
 void RoundOwner::deliver(Message message) {
   const ChunkId id = {message.index, message.chunk};
   if (message.kind == MessageKind::kDeadline) return expire(id);
@@ -91,8 +95,9 @@ void RoundOwner::expire(const ChunkId& id) {
 
 bool RoundOwner::closable(const ChunkId& id, const Chunk& chunk) const {
   if (chunk.expired || chunk.arrived.has_all(members_)) return true;
-  if (!plan_.deadline) return false;
-  for (const ReplicaId replica : members_.members()) {
+  // Without deadlines every part comes, but for copies that went to an evaluator that was lost.
+  if (!plan_.deadline && plan_.lane != Lane::kEvaluation) return false;
+  for (const ReplicaId replica : members_) {
     const bool moved_on = newest_from_[static_cast<size_t>(replica.value)] > id.round;
     const bool excused = moved_on || absent_.contains(replica);
     if (!chunk.arrived.contains(replica) && !excused) return false;
@@ -123,7 +128,7 @@ std::optional<RoundOwner::Repeat> RoundOwner::to_repeat() const {
 bool RoundOwner::has(const ChunkId& id, const ReplicaSet& replicas) const {
   const auto chunk = chunks_.find(id);
   if (chunk == chunks_.end()) return false;
-  for (const ReplicaId replica : replicas.members()) {
+  for (const ReplicaId replica : replicas) {
     if (!chunk->second.weighted.contains(replica)) return false;
   }
   return true;
@@ -141,13 +146,13 @@ std::vector<at::Tensor> RoundOwner::contributions(const ChunkId& id,
 void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas, const at::Tensor& answer) {
   const auto node = chunks_.extract(id);
   LEEWAY_CHECK(!node.empty(), "a chunk is closed once");
-  for (const ReplicaId replica : replicas.members()) {
+  for (const ReplicaId replica : replicas) {
     LEEWAY_CHECK(node.mapped().weighted.contains(replica), "only parts that arrived are averaged");
   }
   // Parts that arrived after the mean was made came too late.
   const int64_t overtaken = node.mapped().weighted.size() - replicas.size();
   late_ += overtaken;
-  for (const ReplicaId member : members_.members()) {
+  for (const ReplicaId member : members_) {
     missing_ += node.mapped().arrived.contains(member) ? 0 : 1;
   }
   missing_ += overtaken;
@@ -158,7 +163,7 @@ void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas, const at
   newest_closed_ = std::max(newest_closed_, id.round);
   const int64_t over = newest_over();
   std::erase_if(asked_, [&](const Repeat& repeat) { return repeat.id.round <= over; });
-  std::erase_if(answers_, [&](const auto& entry) { return entry.first.round <= over; });
+  answers_.erase(answers_.begin(), answers_.lower_bound({over + 1, 0}));
 }
 
 const RoundOwner::Answer* RoundOwner::answer(const ChunkId& id) const {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "worker/held.h"
 #include "worker/lane.h"
 #include "worker/message.h"
 
@@ -16,6 +18,7 @@ namespace leeway {
 class RoundOwner {
  public:
   static constexpr int64_t kRememberedRounds = 64;  // answers of these can be asked for again
+  static constexpr size_t kOpenMax = 256;           // chunks, for an owner that stands still
 
   // `replica`: this worker's.
   RoundOwner(const LanePlan& plan, ReplicaId replica);
@@ -65,6 +68,8 @@ class RoundOwner {
   // Null: not closed yet, or closed too long ago.
   const Answer* answer(const ChunkId& id) const;
   void repeated(const ChunkId& id, ReplicaId replica);
+  // Whether there is no room for the first part of this chunk.
+  bool full(const ChunkId& id) const;
   // Whether parts are no longer accepted: the chunk is answered, or too old.
   bool closed(const ChunkId& id) const;
 
@@ -75,6 +80,11 @@ class RoundOwner {
   int64_t late() const { return late_; }        // parts that arrived after their chunk was closed
   int64_t missing() const { return missing_; }  // parts still missing when their chunk was closed
   size_t open_count() const { return chunks_.size(); }
+  void add_to(Held& held) const {
+    held.open_chunks += std::ssize(chunks_);
+    held.repeats += std::ssize(asked_);
+    held.given += std::ssize(answers_);
+  }
 
  private:
   struct Chunk {

@@ -207,7 +207,7 @@ void Rounds::finish_reduction(const Work& work, const Outcome& outcome,
   lane.owner.reduced({work.index, work.chunk}, work.replicas, outcome.payload);
   if (work.lane == Lane::kEvaluation) return;  // the mean stays here
   if (work.replicas.empty()) return;           // every member follows: there is no mean
-  for (const ReplicaId replica : members_.members()) {
+  for (const ReplicaId replica : members_) {
     Message answer = message(MessageKind::kAnswer, work, replica, outcome.payload);
     answer.stretch = stretch;
     post(std::move(answer), sent);
@@ -268,7 +268,7 @@ void Rounds::finish_repetition(const Work& work, std::vector<Message>& sent) {
   Seat& lane = seat(work.lane);
   const RoundOwner::ChunkId id = {work.index, work.chunk};
   const RoundOwner::Answer* const answer = lane.owner.answer(id);
-  for (const ReplicaId replica : work.replicas.members()) {
+  for (const ReplicaId replica : work.replicas) {
     Message again = message(MessageKind::kAnswer, work, replica, answer->payload);
     again.replicas = answer->replicas;
     again.stretch = answer->stretch;

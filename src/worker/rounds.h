@@ -87,6 +87,7 @@ class Rounds {
   std::vector<int64_t> rounds_begun() const;  // by lane, for a checkpoint
 
   RoundCounts counts() const;
+  void add_to(Held& held) const;
 
  private:
   struct Seat {

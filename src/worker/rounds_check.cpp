@@ -48,6 +48,7 @@ std::string_view Rounds::check(const Message& message) const {
   if (part && (same_table || older_table) && owner != id_.replica) {
     return "a part for another owner";
   }
+  if (part && lane->owner.full({message.index, message.chunk})) return "more than can be open";
   const bool answer = message.kind == MessageKind::kAnswer;
   if (answer && same_table && owner != message.from.replica) return "an answer of no owner";
   if (is_far_ahead(*lane, message)) return "a round far ahead of all others";
@@ -67,6 +68,13 @@ void Rounds::refuse(const Message& message) {
   if (found == nullptr || !of_replica || message.index >= rounds_max(found->plan)) return;
   if (is_far_ahead(*found, message))
     seat(message.lane).jump = {message.from.replica, message.index};
+}
+
+void Rounds::add_to(Held& held) const {
+  for (const Seat& lane : seats_) {
+    lane.owner.add_to(held);
+    lane.member.add_to(held);
+  }
 }
 
 }  // namespace leeway

@@ -196,6 +196,14 @@ std::optional<StageId> Worker::waits_for() const {
   return std::nullopt;
 }
 
+Held Worker::held() const {
+  Held held = {.pipeline = std::ssize(inbox_.activations) + std::ssize(inbox_.gradients),
+               .evaluations = std::ssize(inbox_.evaluations),
+               .reports = std::ssize(reports_.kept())};
+  rounds_.add_to(held);
+  return held;
+}
+
 void Worker::drop_rounds() {
   rounds_.forget_in_compute();
   rounds_.flush();

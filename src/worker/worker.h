@@ -41,6 +41,8 @@ class Worker {
   void evaluate_first();
 
   void deliver(Message message);
+  // Why deliver() would not take a message; empty: it would.
+  std::string_view check(const Message& message) const;
   std::optional<Work> next() const;
   Outcome run(const Work& work);
   void finish(const Work& named, Outcome outcome, Outbox& outbox, Journal& journal);
@@ -70,6 +72,7 @@ class Worker {
   RoundCounts round_counts() const { return rounds_.counts(); }
   const Membership& table() const { return table_; }
   int64_t refused() const { return refusals_.total(); }
+  Held held() const;
 
  private:
   bool is_first() const { return id_.stage.value == 0; }
@@ -85,8 +88,6 @@ class Worker {
   bool names_end_now() const;
   std::optional<int64_t> impossible_evaluation() const;
 
-  // Why a message is not taken; empty: it is.
-  std::string_view check(const Message& message) const;
   std::string_view check_sender(const Message& message) const;
   std::string_view check_pipeline(const Message& message) const;
   std::string_view check_evaluation(const Message& message) const;

@@ -128,7 +128,9 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
     if (has_said_done_) report(presence());
   }
   send_reports();
-  for (const RefusedMessage& refusal : refusals_.take(id_)) journal.refused(refusal);
+  if (!refusals_.empty()) {
+    for (const RefusedMessage& refusal : refusals_.take(id_)) journal.refused(refusal);
+  }
   // Reports first: what one does after it has finished is told before others can finish by it.
   std::ranges::stable_partition(outgoing_, [](const Message& m) { return m.to == kCoordinator; });
   outcome = {};  // a tensor that was sent belongs to its receiver alone
@@ -141,7 +143,7 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
 
 // A mean leaves out parts with values that are not finite, and the log says whose they were.
 Work Worker::without_refused(Work work, const Outcome& outcome) {
-  for (const ReplicaId replica : outcome.refused.members()) {
+  for (const ReplicaId replica : outcome.refused) {
     work.replicas.remove(replica);
     refusals_.add({.kind = MessageKind::kContribution,
                    .from = {.replica = replica, .stage = id_.stage},

@@ -72,7 +72,7 @@ void read_text_file(const Place& place, std::string_view bytes) {
     must_write(path, bytes);
     sound(prepare({.inputs = {path.string()}, .threads = 1}, *tokenizer, place.scratch / "out",
                   [](uint64_t, uint64_t) { return true; }));
-    fs::remove_all(place.scratch / "out");
+    static_cast<void>(remove_tree(place.scratch / "out"));
   }
 }
 

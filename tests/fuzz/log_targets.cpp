@@ -204,7 +204,7 @@ std::vector<std::string> states_to_resume(const Place& place) {
 void resume(const Place& place, std::string_view bytes) {
   const Path run = run_with(place, "config.toml", must_read(place.sample / "run/config.toml"));
   const Path checkpoint = run / "checkpoints/update-00000002";
-  fs::remove_all(run / "checkpoints");
+  static_cast<void>(remove_tree(run / "checkpoints"));
   fs::create_directories(checkpoint);
   for (const auto& entry :
        fs::directory_iterator(place.sample / "run" / "checkpoints/update-00000002")) {

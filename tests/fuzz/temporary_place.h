@@ -23,16 +23,13 @@ class TemporaryPlace {
     std::filesystem::create_directories(place_.sample);
     empty_scratch();
   }
-  ~TemporaryPlace() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
+  ~TemporaryPlace() { static_cast<void>(remove_tree(folder_)); }
   TemporaryPlace(const TemporaryPlace&) = delete;
   TemporaryPlace& operator=(const TemporaryPlace&) = delete;
 
   const Place& place() const { return place_; }
   void empty_scratch() const {
-    std::filesystem::remove_all(place_.scratch);
+    LEEWAY_CHECK(remove_tree(place_.scratch).ok(), "cannot empty " + place_.scratch.string());
     std::filesystem::create_directories(place_.scratch);
   }
 

@@ -8,23 +8,26 @@ namespace leeway::sim {
 
 void BusyIntervals::add(Nanos begin, Nanos end) {
   LEEWAY_CHECK(begin <= end, "work does not end before it began");
-  LEEWAY_CHECK(intervals_.empty() || intervals_.back().end <= begin,
-               "a worker does one thing at a time");
+  LEEWAY_CHECK(newest_.end <= begin, "a worker does one thing at a time");
   total_ = total_ + (end - begin);
-  if (!intervals_.empty() && intervals_.back().end == begin) {
-    intervals_.back().end = end;
-  } else {
-    intervals_.push_back({begin, end});
+  if (newest_.end == begin) {
+    newest_.end = end;
+    return;
   }
+  if (newest_.length().count > 0) earlier_.push_back(newest_);
+  newest_ = {begin, end};
 }
 
 Nanos BusyIntervals::within(const Window& window) const {
   const auto ends_before = [](const Window& interval, Nanos time) { return interval.end <= time; };
-  auto at = std::lower_bound(intervals_.begin(), intervals_.end(), window.begin, ends_before);
-  Nanos sum;
-  for (; at != intervals_.end() && at->begin < window.end; ++at) {
-    sum = sum + (std::min(at->end, window.end) - std::max(at->begin, window.begin));
-  }
+  const auto common = [&](const Window& interval) {
+    const Nanos length =
+        std::min(interval.end, window.end) - std::max(interval.begin, window.begin);
+    return std::max(length, Nanos{0});
+  };
+  Nanos sum = common(newest_);
+  auto at = std::lower_bound(earlier_.begin(), earlier_.end(), window.begin, ends_before);
+  for (; at != earlier_.end() && at->begin < window.end; ++at) sum = sum + common(*at);
   return sum;
 }
 

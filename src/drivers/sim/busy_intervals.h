@@ -23,10 +23,13 @@ class BusyIntervals {
   Nanos total() const { return total_; }
   // Busy time inside the window.
   Nanos within(const Window& window) const;
-  Nanos last_end() const { return intervals_.empty() ? Nanos{0} : intervals_.back().end; }
+  Nanos last_end() const { return newest_.end; }
 
  private:
-  std::vector<Window> intervals_;  // ascending, with a gap between any two
+  // All but the newest, ascending, with a gap between any two. The newest is what every piece of
+  // work touches, so it is not in another place in memory.
+  std::vector<Window> earlier_;
+  Window newest_ = {};
   Nanos total_;
 };
 

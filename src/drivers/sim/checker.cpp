@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <variant>
+
 #include "base/check.h"
 
 namespace leeway::sim {
@@ -15,7 +18,10 @@ Checker::Checker(const Mesh& mesh, const Workers& workers)
   for (const auto& worker : workers) {
     const Counts& counts = worker->counts();
     LEEWAY_CHECK(counts.in_flight() == 0, "a session begins at a flush point");
-    Track track{.schedule = worker->schedule(), .counts = counts, .flushed_at = counts.forwards};
+    Track track{.schedule = worker->schedule(),
+                .counts = counts,
+                .flushed_at = counts.forwards,
+                .claimed = counts.updates};
     track.versions.resize(static_cast<size_t>(track.schedule.warmup() + 1));
     tracks_.push_back(std::move(track));
   }
@@ -171,9 +177,38 @@ void Checker::lost(const Message& message) {
 void Checker::received(const Message& message, Nanos now) {
   --messages_on_way_;
   bytes_on_way_ -= message.payload_bytes;
+  received_again(message, now);
+  ++tracks_[mesh_.index(message.to)].unused(message.kind);
+}
+
+void Checker::received_again(const Message& message, Nanos now) {
   const std::string wrong = rounds_.received(message, now);
   LEEWAY_CHECK(wrong.empty(), wrong);
-  ++tracks_[mesh_.index(message.to)].unused(message.kind);
+}
+
+void Checker::told(const Message& message) {
+  if (message.kind == MessageKind::kReport) return reported(message);
+  if (message.kind != MessageKind::kHeard) return;
+  LEEWAY_CHECK(message.index <= tracks_[mesh_.index(message.to)].reports,
+               "the coordinator has heard a report that nobody made");
+}
+
+void Checker::reported(const Message& message) {
+  Track& track = tracks_[mesh_.index(message.from)];
+  LEEWAY_CHECK(message.index <= track.reports + 1, "a worker numbers its reports in order");
+  const bool first_time = message.index > track.reports;
+  track.reports = std::max(track.reports, message.index);
+  int64_t claimed = 0;
+  if (const auto* done = std::get_if<UpdateDone>(message.report.get())) {
+    claimed = done->update;
+    LEEWAY_CHECK(!first_time || claimed == track.claimed + 1, "each update is claimed once");
+    if (first_time) track.claimed = claimed;
+  } else if (const auto* finished = std::get_if<Finished>(message.report.get())) {
+    claimed = finished->updates;
+  } else if (const auto* present = std::get_if<Present>(message.report.get())) {
+    claimed = present->updates;
+  }
+  LEEWAY_CHECK(claimed <= track.counts.updates, "a report claims an update that was not made");
 }
 
 void Checker::asked_for(const Message& deadline, Nanos after, Nanos now) {

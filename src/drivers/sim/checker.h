@@ -32,8 +32,13 @@ class Checker {
 
   void sent(const Message& message);
   void received(const Message& message, Nanos now = {});
+  // A second copy; the first was refused.
+  void received_again(const Message& message, Nanos now);
   void asked_for(const Message& deadline, Nanos after, Nanos now);
   void lost(const Message& message);
+  // Between a worker and the coordinator, either way. Checks that a report claims only updates that
+  // were made, each update once and in order; and that the coordinator hears of no other reports.
+  void told(const Message& message);
   // The replica has lost a worker for good: what it leaves unfinished is not an error.
   void stranded(ReplicaId replica) { stranded_[static_cast<size_t>(replica.value)] = true; }
 
@@ -49,6 +54,8 @@ class Checker {
     int64_t flushed_at = 0;                         // first microbatch after the last flush point
     size_t flushes = 0;                             // flush points seen by this stage
     std::vector<int64_t> versions = {};             // by microbatch in flight, modulo W_s + 1
+    int64_t reports = 0;                            // newest number
+    int64_t claimed = 0;                            // updates, in its reports
     int64_t evaluated_update = -1;                  // newest evaluation
     int64_t evaluated_batch = -1;                   // its newest batch
     std::array<int64_t, kMessageKinds> inbox = {};  // messages no work has used yet, by kind
@@ -60,6 +67,7 @@ class Checker {
   void backward(size_t worker, const Work& work);
   void note_flush(size_t worker, const Work& work);
   void evaluation(size_t worker, const Work& work);
+  void reported(const Message& message);
   bool sums_norms(ReplicaId replica) const;
   std::string words(size_t worker, const Work& work, std::string_view wrong) const;
 

@@ -38,8 +38,25 @@ const LanePlan* RoundChecker::plan_of(Lane lane) const {
 }
 
 RoundChecker::Chunk& RoundChecker::chunk_of(WorkerId owner, Lane lane, const ChunkId& id) {
-  auto& chunks = chunks_[static_cast<size_t>(owner.stage.value)][static_cast<size_t>(lane)];
-  return chunks[{id, owner.replica}];
+  auto& rounds = chunks_[static_cast<size_t>(owner.stage.value)][static_cast<size_t>(lane)];
+  Chunks& chunks = rounds[id.first];
+  for (Chunk& chunk : chunks) {
+    if (chunk.chunk == id.second && chunk.owner == owner.replica) return chunk;
+  }
+  const Chunk chunk = {
+      .chunk = id.second, .owner = owner.replica, .parts = {}, .first_part_at = {}};
+  return chunks.emplace_back(chunk);
+}
+
+const RoundChecker::Chunk* RoundChecker::find_chunk(WorkerId owner, Lane lane,
+                                                    const ChunkId& id) const {
+  const auto& rounds = chunks_[static_cast<size_t>(owner.stage.value)][static_cast<size_t>(lane)];
+  const Chunks* const chunks = rounds.find(id.first);
+  if (chunks == nullptr) return nullptr;
+  const auto found = std::ranges::find_if(*chunks, [&](const Chunk& chunk) {
+    return chunk.chunk == id.second && chunk.owner == owner.replica;
+  });
+  return found == chunks->end() ? nullptr : &*found;
 }
 
 // Every worker goes by the same tables, one after the other.
@@ -53,6 +70,13 @@ void RoundChecker::adopt(size_t worker, const Work& work) {
       return evaluation || plan.owner(id.first, id.second, seat.members) != own;
     });
   }
+}
+
+void RoundChecker::give_up(size_t worker, int64_t evaluation) {
+  Seat& seat = seats_[worker];
+  seat.given_up = std::max(seat.given_up, evaluation);
+  auto& open = seat.diaries[static_cast<size_t>(Lane::kEvaluation)].open;
+  std::erase_if(open, [&](const ChunkId& id) { return id.first <= seat.given_up; });
 }
 
 std::string RoundChecker::began(size_t worker, const Work& work, const Moment& moment) {
@@ -69,6 +93,7 @@ std::string RoundChecker::began(size_t worker, const Work& work, const Moment& m
   if (ends_boundary(work.kind)) seat.at_boundary = false;
   if (work.kind == WorkKind::kUpdate) seat.at_boundary = true;
   if (work.kind == WorkKind::kAdopt) adopt(worker, work);
+  if (work.kind == WorkKind::kReport) give_up(worker, work.index);
   if (!is_of_round(work.kind)) return "";
   const LanePlan* const plan = plan_of(work.lane);
   if (plan == nullptr) return "a round of a lane that this run does not have";
@@ -109,15 +134,14 @@ bool RoundChecker::may_own(const LanePlan& plan, ReplicaId replica, const ChunkI
 // arrived gets a deadline, and one whose deadline has passed is closed. So no chunk stays open for
 // longer than its deadline plus the work its owner was busy with.
 std::string RoundChecker::duties(size_t worker, Nanos now) const {
-  const auto stage = static_cast<size_t>(mesh_.id(worker).stage.value);
   for (const LanePlan& plan : lanes_) {
     if (!plan.deadline) continue;
-    const auto lane = static_cast<size_t>(plan.lane);
-    for (const ChunkId& id : seats_[worker].diaries[lane].open) {
-      const Chunk& chunk = chunks_[stage][lane].at({id, mesh_.id(worker).replica});
-      if (chunk.open_until && *chunk.open_until >= now) continue;
+    for (const ChunkId& id : seats_[worker].diaries[static_cast<size_t>(plan.lane)].open) {
+      const Chunk* const chunk = find_chunk(mesh_.id(worker), plan.lane, id);
+      LEEWAY_CHECK(chunk != nullptr, "a chunk is known before it is open");
+      if (chunk->open_until && *chunk->open_until >= now) continue;
       return fmt::format("it keeps round {} chunk {} of lane {} open; its first part came at {}",
-                         id.first, id.second, lane_word(plan.lane), chunk.first_part_at.count);
+                         id.first, id.second, lane_word(plan.lane), chunk->first_part_at.count);
     }
   }
   return "";
@@ -148,32 +172,27 @@ std::string RoundChecker::contribute(size_t worker, const Work& work, const Mome
   const bool weighs = !work.replicas.empty();
   if (weighs && work.replicas != ReplicaSet::of(id.replica)) return "in another's name";
   diary.last_round = work.index;
-  if (weighs) diary.sent_at[work.index] = moment.updates + (plan.gradients ? 1 : 0);
+  if (weighs) diary.pages[work.index].sent_at = moment.updates + (plan.gradients ? 1 : 0);
   for (int64_t chunk = 0; chunk < plan.chunks(); ++chunk) {
     if (plan.owner(work.index, chunk, seats_[worker].members) != id.replica) continue;
     note_part(id, id.replica, plan, {work.index, chunk}, weighs, moment.now);
   }
   forget_old(id.stage, work.lane, work.index);
-  while (!diary.sent_at.empty() && diary.sent_at.begin()->first < work.index - kRememberedRounds) {
-    diary.sent_at.erase(diary.sent_at.begin());
-  }
   return "";
 }
 
 // Evaluations are numbered by updates, and are few and far apart: they are never forgotten.
 void RoundChecker::forget_old(StageId stage, Lane lane, int64_t round) {
   if (lane == Lane::kEvaluation) return;
-  auto& chunks = chunks_[static_cast<size_t>(stage.value)][static_cast<size_t>(lane)];
-  while (!chunks.empty() && chunks.begin()->first.first.first < round - kRememberedRounds) {
-    const ChunkId id = chunks.begin()->first.first;
-    for (int64_t r = 0; r < mesh_.replicas; ++r) {
-      const WorkerId worker = {.replica = {r}, .stage = stage};
-      Diary& diary = seats_[mesh_.index(worker)].diaries[static_cast<size_t>(lane)];
-      diary.arrived.erase(id);
-      diary.merged.erase(id);
-      diary.open.erase(id);
-    }
-    chunks.erase(chunks.begin());
+  const int64_t first = round - kRememberedRounds;
+  if (!chunks_[static_cast<size_t>(stage.value)][static_cast<size_t>(lane)].forget_before(first)) {
+    return;
+  }
+  for (int64_t r = 0; r < mesh_.replicas; ++r) {
+    const WorkerId worker = {.replica = {r}, .stage = stage};
+    Diary& diary = seats_[mesh_.index(worker)].diaries[static_cast<size_t>(lane)];
+    diary.pages.forget_before(first);
+    diary.open.erase(diary.open.begin(), std::ranges::lower_bound(diary.open, ChunkId{first, 0}));
   }
 }
 
@@ -186,15 +205,21 @@ void RoundChecker::note_part(WorkerId from, ReplicaId owned_by, const LanePlan& 
   Diary& diary = seats_[mesh_.index(owner)].diaries[static_cast<size_t>(plan.lane)];
   // An owner ignores parts of rounds this old.
   const bool over = plan.lane != Lane::kEvaluation && id.first <= diary.newest_mean - kFlightsMax;
-  if (over && !diary.open.contains(id)) return;
+  const auto place = std::ranges::lower_bound(diary.open, id);
+  const bool is_open = place != diary.open.end() && *place == id;
+  if (over && !is_open) return;
   // Nor does it keep one that it does not own any more, by its own table.
-  const ReplicaSet& members = seats_[mesh_.index(owner)].members;
+  const Seat& seat = seats_[mesh_.index(owner)];
+  if (plan.lane == Lane::kEvaluation && id.first <= seat.given_up) return;
+  const ReplicaSet& members = seat.members;
   const bool changed = members != tables_.at(0);
   if (changed &&
       (plan.lane == Lane::kEvaluation || plan.owner(id.first, id.second, members) != owned_by)) {
     return;
   }
-  if (diary.open.insert(id).second) chunk.first_part_at = now;
+  if (is_open) return;
+  diary.open.insert(place, id);
+  chunk.first_part_at = now;
 }
 
 std::string RoundChecker::reduce(size_t worker, const Work& work) {
@@ -202,29 +227,29 @@ std::string RoundChecker::reduce(size_t worker, const Work& work) {
   const ChunkId which = {work.index, work.chunk};
   Chunk& chunk = chunk_of(id, work.lane, which);
   if (chunk.mean_of) return "a chunk has one answer";
-  for (const ReplicaId replica : work.replicas.members()) {
-    if (!chunk.parts.contains(replica)) return "a mean of a part that has not arrived";
-  }
+  if (!chunk.parts.has_all(work.replicas)) return "a mean of a part that has not arrived";
   chunk.mean_of = work.replicas;
   Diary& diary = seats_[worker].diaries[static_cast<size_t>(work.lane)];
-  diary.open.erase(which);
+  std::erase(diary.open, which);
   diary.newest_mean = std::max(diary.newest_mean, work.index);
-  if (!work.replicas.empty()) diary.arrived.insert(which);  // an owner does not message itself
+  // An owner does not message itself.
+  if (!work.replicas.empty()) diary.pages[work.index].arrived.set(static_cast<size_t>(work.chunk));
   return "";
 }
 
 std::string RoundChecker::merge(size_t worker, const Work& work, const Moment& moment) {
   const LanePlan& plan = *plan_of(work.lane);
-  const ChunkId id = {work.index, work.chunk};
+  const auto chunk = static_cast<size_t>(work.chunk);
   Diary& diary = seats_[worker].diaries[static_cast<size_t>(work.lane)];
   if (std::string wrong = at_boundary(worker, plan, moment); !wrong.empty()) return wrong;
-  if (!diary.arrived.contains(id)) return "a merge before its answer has arrived";
-  if (!diary.merged.insert(id).second) return "a chunk is merged once";
+  Page& page = diary.pages[work.index];
+  if (!page.arrived.test(chunk)) return "a merge before its answer has arrived";
+  if (page.merged.test(chunk)) return "a chunk is merged once";
+  page.merged.set(chunk);
   const int64_t updates = moment.updates + (plan.gradients ? 1 : 0);
-  const auto sent = diary.sent_at.find(work.index);
-  const bool weighed = sent != diary.sent_at.end();
+  const bool weighed = page.sent_at >= 0;
   if (weighed != !work.replicas.empty()) return "it is wrong about whether it sent its part";
-  const int64_t lag = weighed ? updates - sent->second : 0;
+  const int64_t lag = weighed ? updates - page.sent_at : 0;
   if (work.delay != lag) return fmt::format("the lag is {}", lag);
   if (plan.lag && (!weighed || lag > *plan.lag)) {
     return fmt::format("the lag is {}, not {} as planned", lag, *plan.lag);
@@ -267,7 +292,8 @@ std::string RoundChecker::received(const Message& message, Nanos now) {
   if (!chunk.mean_of || *chunk.mean_of != message.replicas) {
     return where("the contributors are not those of the mean");
   }
-  seats_[mesh_.index(message.to)].diaries[static_cast<size_t>(message.lane)].arrived.insert(id);
+  Diary& diary = seats_[mesh_.index(message.to)].diaries[static_cast<size_t>(message.lane)];
+  diary.pages[message.index].arrived.set(static_cast<size_t>(message.chunk));
   return "";
 }
 

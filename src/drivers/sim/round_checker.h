@@ -3,10 +3,10 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +14,7 @@
 #include "base/replica_set.h"
 #include "base/time.h"
 #include "drivers/sim/mesh.h"
+#include "drivers/sim/round_window.h"
 #include "events/work.h"
 #include "worker/message.h"
 #include "worker/run_plan.h"
@@ -44,37 +45,47 @@ class RoundChecker {
 
  private:
   using ChunkId = std::pair<int64_t, int64_t>;  // round and chunk
+  using ChunkBits = std::bitset<kOwnersMax>;
   // A chunk may have a new owner after a change of members, and each has its own answer.
-  using OwnedChunk = std::pair<ChunkId, ReplicaId>;
   struct Chunk {
+    int64_t chunk = 0;
+    ReplicaId owner;
     ReplicaSet parts;  // replicas whose weighted part the owner has
     Nanos first_part_at;
     std::optional<Nanos> open_until = {};    // the deadline that its owner asked for
     std::optional<ReplicaSet> mean_of = {};  // set once the mean is made
   };
+  using Chunks = std::vector<Chunk>;  // of one round: rarely more than kOwnersMax
+  // What one worker did in one round.
+  struct Page {
+    int64_t sent_at = -1;  // update at which it sent its weighted part; -1: it has not
+    ChunkBits arrived;     // answers
+    ChunkBits merged;
+  };
   // What one worker did in one lane.
   struct Diary {
     int64_t last_round = -1;
-    std::map<int64_t, int64_t> sent_at;  // update at which it sent its weighted part, by round
-    std::set<ChunkId> arrived;           // answers
-    std::set<ChunkId> merged;
-    std::set<ChunkId> open;    // chunks it owns and has not closed
-    int64_t newest_mean = -1;  // round
+    RoundWindow<Page> pages;
+    std::vector<ChunkId> open;  // ascending: chunks it owns and has not closed
+    int64_t newest_mean = -1;   // round
   };
   struct Seat {
     bool at_boundary = true;  // a session begins at a boundary
     bool flushes = false;     // it merged rounds before their lag, so it must save or end here
     ReplicaSet members;       // by the table that it goes by
+    int64_t given_up = -1;    // evaluations up to this update
     std::array<Diary, kLanes> diaries;
   };
   const LanePlan* plan_of(Lane lane) const;
   const ReplicaSet& sender_table(const Message& message) const;
   bool may_own(const LanePlan& plan, ReplicaId replica, const ChunkId& id) const;
   Chunk& chunk_of(WorkerId owner, Lane lane, const ChunkId& id);
+  const Chunk* find_chunk(WorkerId owner, Lane lane, const ChunkId& id) const;
   void forget_old(StageId stage, Lane lane, int64_t round);
   void note_part(WorkerId from, ReplicaId owner, const LanePlan& plan, const ChunkId& id,
                  bool weighs, Nanos now);
   void adopt(size_t worker, const Work& work);
+  void give_up(size_t worker, int64_t evaluation);
 
   std::string contribute(size_t worker, const Work& work, const Moment& moment);
   std::string reduce(size_t worker, const Work& work);
@@ -85,9 +96,9 @@ class RoundChecker {
   Mesh mesh_;
   RunPlan plan_;
   std::vector<LanePlan> lanes_;
-  std::vector<Seat> seats_;                                              // by worker
-  std::vector<std::array<std::map<OwnedChunk, Chunk>, kLanes>> chunks_;  // by stage and lane
-  std::map<int64_t, ReplicaSet> tables_;                                 // members by number
+  std::vector<Seat> seats_;                                      // by worker
+  std::vector<std::array<RoundWindow<Chunks>, kLanes>> chunks_;  // by stage and lane
+  std::map<int64_t, ReplicaSet> tables_;                         // members by number
 };
 
 }  // namespace leeway::sim

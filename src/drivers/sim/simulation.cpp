@@ -4,24 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <span>
 #include <utility>
 
 #include "base/check.h"
 #include "base/hash.h"
-#include "base/rng.h"
 #include "drivers/loop/turn.h"
 
 namespace leeway::sim {
-namespace {
-
-bool is_reminder(MessageKind kind) {
-  return kind == MessageKind::kDeadline || kind == MessageKind::kRemind ||
-         kind == MessageKind::kTick;
-}
-
-}  // namespace
 
 Simulation::Simulation(SimulationOptions options) : options_(std::move(options)) {}
 
@@ -135,7 +125,9 @@ void Simulation::start(size_t at, const Work& work) {
   checker_->began(at, work, clock_.now());
   seat.work = work;
   seat.begin = clock_.now();
-  seat.outcome = seat.worker->run(work);
+  if (seat.worker->compute() != nullptr) {
+    seat.outcome = std::make_unique<Outcome>(seat.worker->run(work));
+  }
   const Nanos end = pauses_->work(at, seat.begin, seat.costs.of(work.kind), seat.busy);
   agenda_.enter(end, Happening::kFinished, at);
 }
@@ -151,27 +143,17 @@ void Simulation::happen(const Agenda::Entry& entry, Recorder& recorder) {
     case Happening::kAwake:
       return touch(entry.subject);
     case Happening::kMissed:
-      --reminders_;
-      --planned_;
-      quiet_ = 0;
+      planned_happened();
       missed_.push_back(entry.subject);
-      return tell_coordinator(
-          {.kind = MessageKind::kLost, .from = mesh_.id(entry.subject), .to = kCoordinator});
+      return tell_coordinator(lost_message(mesh_.id(entry.subject)));
     case Happening::kCoordinatorGone:
-      --reminders_;
-      --planned_;
-      quiet_ = 0;
-      coordinator_.reset();
-      return;
+      planned_happened();
+      return coordinator_.reset();
     case Happening::kCoordinatorBack:
-      --reminders_;
-      --planned_;
-      quiet_ = 0;
+      planned_happened();
       coordinator_.emplace(seats_.front().worker->plan(), recorder, Coordinator::Start::kAgain);
       wishes_->repeat();
-      for (const size_t at : missed_) {
-        tell_coordinator({.kind = MessageKind::kLost, .from = mesh_.id(at), .to = kCoordinator});
-      }
+      for (const size_t at : missed_) tell_coordinator(lost_message(mesh_.id(at)));
       return;
   }
   LEEWAY_UNREACHABLE("all kinds of entries are above");
@@ -186,8 +168,10 @@ void Simulation::finish(size_t at, Recorder& recorder) {
     note(at, work, seat.begin);
     quiet_ = 0;
   }
-  seat.outcome.times = {.begin = seat.begin, .end = clock_.now()};
-  seat.worker->finish(work, std::exchange(seat.outcome, {}), *this, recorder);
+  Outcome outcome;
+  if (const auto computed = std::move(seat.outcome)) outcome = std::move(*computed);
+  outcome.times = {.begin = seat.begin, .end = clock_.now()};
+  seat.worker->finish(work, std::move(outcome), *this, recorder);
   const WorkerId worker = mesh_.id(at);
   if (work.kind == WorkKind::kUpdate && worker.stage.value == 0) {
     lose_as_planned(worker, work.update);
@@ -199,6 +183,12 @@ void Simulation::later(Nanos at, Happening what, size_t subject) {
   ++reminders_;
   ++planned_;
   agenda_.enter(at, what, subject);
+}
+
+void Simulation::planned_happened() {
+  --reminders_;
+  --planned_;
+  quiet_ = 0;
 }
 
 // Faults that are planned by update, not by time.
@@ -217,80 +207,6 @@ void Simulation::lose_as_planned(WorkerId worker, int64_t update) {
   }
 }
 
-void Simulation::send(Message message) {
-  if (message.to == kCoordinator || message.from == kCoordinator) {
-    return send_control(std::move(message));
-  }
-  checker_->sent(message);
-  const Nanos arrival =
-      links_->send(message.from, message.to, bytes_on_link(message), clock_.now());
-  const bool between_replicas = message.from.replica != message.to.replica;
-  const bool lost =
-      options_.messages.lost > 0 && between_replicas && dice() < options_.messages.lost;
-  if (lost || faults_->is_lost(message.from, message.to, clock_.now())) {
-    return checker_->lost(message);
-  }
-  carry(std::move(message), arrival);
-}
-
-// The coordinator's messages are few and small: they take no time of their own.
-void Simulation::send_control(Message message) {
-  if (options_.messages.lost > 0 && dice() < options_.messages.lost) return;
-  carry(std::move(message), clock_.now());
-}
-
-void Simulation::carry(Message message, Nanos arrival) {
-  const MessageFaults& faults = options_.messages;
-  if (faults.class_jitter.count > 0) arrival = in_order(message, arrival);
-  if (faults.through_bytes) {
-    Result<Message> back = from_bytes(to_bytes(message));
-    LEEWAY_CHECK(back.ok(), "what was sent can be read");
-    message = std::move(*back);
-  }
-  if (faults.twice > 0 && dice() < faults.twice) {
-    const auto after = static_cast<int64_t>(dice() * 1e6);  // up to a millisecond
-    agenda_.enter(arrival + Nanos{after}, Happening::kArrivedAgain, messages_.put(message));
-  }
-  agenda_.enter(arrival, Happening::kArrived, messages_.put(std::move(message)));
-}
-
-// Later by a random time, but never before an earlier message of its class on its link.
-Nanos Simulation::in_order(const Message& message, Nanos arrival) {
-  const double share = dice();
-  const auto later =
-      static_cast<int64_t>(share * static_cast<double>(options_.messages.class_jitter.count));
-  Nanos& last = last_arrivals_[{message.from, message.to, class_of(message.kind)}];
-  last = std::max(last, arrival + Nanos{later});
-  return last;
-}
-
-double Simulation::dice() {
-  return random_uniform({.seed = options_.messages.seed, .stream = Stream::kJitter, .name = 1},
-                        rolls_++);
-}
-
-int64_t Simulation::bytes_on_link(const Message& message) const {
-  if (options_.payloads.empty()) return message.payload_bytes;
-  const PayloadFactors& factors = options_.payloads[static_cast<size_t>(message.from.stage.value)];
-  const bool hop =
-      message.kind == MessageKind::kActivation || message.kind == MessageKind::kGradient;
-  const bool round =
-      message.kind == MessageKind::kContribution || message.kind == MessageKind::kAnswer;
-  const bool evaluation =
-      message.kind == MessageKind::kEvaluation || message.lane == Lane::kEvaluation;
-  const double factor = evaluation ? factors.evaluation
-                        : hop      ? factors.hop
-                        : round    ? factors.round
-                                   : 1;
-  return std::llround(static_cast<double>(message.payload_bytes) * factor);
-}
-
-void Simulation::remind(Message message, Nanos after) {
-  ++reminders_;
-  if (message.kind == MessageKind::kDeadline) checker_->asked_for(message, after, clock_.now());
-  agenda_.enter(clock_.now() + after, Happening::kArrived, messages_.put(std::move(message)));
-}
-
 bool Simulation::is_over(const Seat& seat) const {
   return seat.worker->over() || faults_->is_gone(mesh_.index(seat.worker->id()), clock_.now());
 }
@@ -303,31 +219,6 @@ bool Simulation::all_over() const {
     return false;
   }
   return std::ranges::all_of(seats_, [this](const Seat& seat) { return is_over(seat); });
-}
-
-void Simulation::arrive(size_t slot, bool again) {
-  Message message = messages_.take(slot);
-  if (is_reminder(message.kind)) --reminders_;
-  if (class_of(message.kind) != TrafficClass::kControl) quiet_ = 0;
-  if (is_reminder(message.kind)) ++quiet_;
-  if (message.to == kCoordinator) return tell_coordinator(std::move(message));
-  const size_t to = mesh_.index(message.to);
-  const bool gone = faults_->is_gone(to, clock_.now());
-  if (class_of(message.kind) != TrafficClass::kControl && !again) {
-    gone ? checker_->lost(message) : checker_->received(message, clock_.now());
-  }
-  if (gone) return;
-  // Who was told that the session is over has left: a coordinator that comes later learns that.
-  if (seats_[to].worker->over() && message.kind == MessageKind::kTellAgain) {
-    return tell_coordinator({.kind = MessageKind::kLost, .from = mesh_.id(to), .to = kCoordinator});
-  }
-  seats_[to].worker->deliver(std::move(message));
-  touch(to);
-}
-
-void Simulation::tell_coordinator(Message message) {
-  message.to = kCoordinator;
-  if (coordinator_) coordinator_->deliver(std::move(message));
 }
 
 void Simulation::coordinate() {
@@ -343,9 +234,10 @@ void Simulation::coordinate() {
   }
 }
 
-// Reminders alone, over and over: nobody can go on.
+// Reminders alone, over and over: nobody can go on. A worker that was paused may have many due at
+// once, so work and messages that are still on the way count.
 bool Simulation::stands_still() const {
-  return planned_ == 0 && quiet_ > 100 * (seats_.size() + 1);
+  return planned_ == 0 && agenda_.size() == reminders_ && quiet_ > 100 * (seats_.size() + 1);
 }
 
 void Simulation::touch(size_t at) {
@@ -355,7 +247,7 @@ void Simulation::touch(size_t at) {
 
 void Simulation::note(size_t at, const Work& work, Nanos begin) {
   uint64_t replicas = 0;
-  for (const ReplicaId replica : work.replicas.members()) {
+  for (const ReplicaId replica : work.replicas) {
     replicas = replicas * ReplicaSet::kReplicasMax + static_cast<uint64_t>(replica.value) + 1;
   }
   const std::array<int64_t, 11> line = {static_cast<int64_t>(at),

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -104,9 +105,9 @@ class Simulation final : public Driver, private Outbox {
   struct Seat {
     Worker* worker = nullptr;
     StageCosts costs;
-    std::optional<Work> work;  // what it is doing now
-    Nanos begin;               // when that began
-    Outcome outcome;           // what it computed
+    std::optional<Work> work;          // what it is doing now
+    Nanos begin;                       // when that began
+    std::unique_ptr<Outcome> outcome;  // what it computed; null: without compute, nothing
     BusyIntervals busy;
     bool touched = false;  // something happened to it: ask it what is next
     size_t host = 0;       // its machine, if hosts_ is not empty
@@ -136,9 +137,11 @@ class Simulation final : public Driver, private Outbox {
   void happen(const Agenda::Entry& entry, Recorder& recorder);
   void finish(size_t at, Recorder& recorder);
   void arrive(size_t slot, bool again);
+  void check_arrival(const Message& message, bool gone, bool again);
   void tell_coordinator(Message message);
   void lose_as_planned(WorkerId worker, int64_t update);
-  void later(Nanos after, Happening what, size_t subject);
+  void later(Nanos at, Happening what, size_t subject);
+  void planned_happened();
   void touch(size_t at);
   void coordinate();
   bool stands_still() const;
@@ -164,6 +167,8 @@ class Simulation final : public Driver, private Outbox {
   std::shared_ptr<Wishes> wishes_ = std::make_shared<Wishes>();
   std::vector<size_t> missed_;  // workers that the coordinator was told are gone
   std::map<std::tuple<WorkerId, WorkerId, TrafficClass>, Nanos> last_arrivals_;
+  using RoundPart = std::tuple<MessageKind, WorkerId, WorkerId, Lane, int64_t, int64_t>;
+  std::set<RoundPart> refused_;  // round and chunk last
   uint64_t rolls_ = 0;
   bool replaced_ = false;  // the coordinator, as planned
   uint64_t digest_ = 0;

@@ -56,6 +56,29 @@ TEST_F(CheckerDeathTest, GoodOrderPasses) {
   }
 }
 
+TEST_F(CheckerDeathTest, AReportOfAnUpdateThatWasNotMade) {
+  const auto report = [](int64_t number, Report claim) {
+    return Message{.kind = MessageKind::kReport,
+                   .from = stage(0),
+                   .to = kCoordinator,
+                   .index = number,
+                   .report = std::make_shared<const Report>(std::move(claim))};
+  };
+  for (const Work& good : {forward(0, 0, 0), forward(1, 0, 1), backward(0, 0, 0), update(1)}) {
+    checker_.began(0, good);
+  }
+  checker_.told(report(1, UpdateDone{.update = 1}));
+  checker_.told(report(1, UpdateDone{.update = 1}));  // again
+  checker_.told({.kind = MessageKind::kHeard, .from = kCoordinator, .to = stage(0), .index = 1});
+  EXPECT_DEATH(checker_.told(report(2, UpdateDone{.update = 2})), "that was not made");
+  EXPECT_DEATH(checker_.told(report(2, leeway::Finished{.updates = 2})), "that was not made");
+  EXPECT_DEATH(checker_.told(report(2, UpdateDone{.update = 1})), "claimed once");
+  EXPECT_DEATH(checker_.told(report(3, std::monostate{})), "in order");
+  EXPECT_DEATH(checker_.told(
+                   {.kind = MessageKind::kHeard, .from = kCoordinator, .to = stage(0), .index = 2}),
+               "that nobody made");
+}
+
 TEST_F(CheckerDeathTest, AMicrobatchTwice) {
   checker_.began(0, forward(0, 0, 0));
   EXPECT_DEATH(checker_.began(0, forward(0, 0, 0)), "forwards: each once, in order");

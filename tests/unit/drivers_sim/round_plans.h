@@ -73,6 +73,20 @@ inline void add_lanes(const RoundOptions& options, RunPlan& plan) {
   plan.evaluation.lag.reset();
 }
 
+// A few stages for this many updates, with evaluations and checkpoints or without.
+inline RunPlan random_pipeline(Dice& dice, int64_t updates) {
+  RunPlan plan =
+      plan_of({.order = dice.one_in(3) ? PipelineSchedule::k1f1b : PipelineSchedule::kAsync,
+               .stages = dice(1, 4),
+               .update_every = dice(1, 3)},
+              updates);
+  plan.evaluate_every = dice.one_in(2) ? 0 : dice(3, 20);
+  plan.evaluation_batches = dice.one_in(2) ? 0 : dice(1, 3);
+  plan.checkpoint_every = dice.one_in(2) ? 0 : dice(5, 40);
+  plan.activation_bytes = 1000;
+  return plan;
+}
+
 // Random costs of one worker, scaled by `slowness`.
 inline StageCosts random_costs(Dice& dice, int64_t slowness) {
   return {.forward = slowness * dice(100, 1000) * kMicrosecond,

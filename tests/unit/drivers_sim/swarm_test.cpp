@@ -1,5 +1,5 @@
 // Random meshes, links, pauses and stop requests, one per seed: every worker must finish, with the
-// simulation's checkers watching. LEEWAY_SWARM_SEEDS sets the number of seeds.
+// simulation's checkers watching.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -98,36 +98,32 @@ Nanos longest_time(const Scenario& scenario, const Notebook& recorder,
   return sum;
 }
 
-class Swarm : public SeededTest {
- protected:
-  static uint64_t run(const Scenario& scenario) {
-    const IdleWorkers workers = make_mesh(scenario.plan);
-    Simulation simulation(scenario.options);
-    Notebook recorder;
-    recorder.stop_after(scenario.stop_after);
-    recorder.save_after(scenario.save_after);
-    EXPECT_TRUE(simulation.run(workers, recorder).ok());
-    for (const auto& worker : workers) {
-      EXPECT_TRUE(worker->done());
-      if (scenario.stop_after == SIZE_MAX) {
-        EXPECT_EQ(worker->counts().updates, scenario.plan.last_update);
-      }
+uint64_t run(const Scenario& scenario) {
+  const IdleWorkers workers = make_mesh(scenario.plan);
+  Simulation simulation(scenario.options);
+  Notebook recorder;
+  recorder.stop_after(scenario.stop_after);
+  recorder.save_after(scenario.save_after);
+  EXPECT_TRUE(simulation.run(workers, recorder).ok());
+  for (const auto& worker : workers) {
+    EXPECT_TRUE(worker->done());
+    if (scenario.stop_after == SIZE_MAX) {
+      EXPECT_EQ(worker->counts().updates, scenario.plan.last_update);
     }
-    check_saves(recorder, scenario.plan, /*together=*/false);
-    EXPECT_LE(simulation.span().end, longest_time(scenario, recorder, simulation));
-    return simulation.digest();
   }
-};
-
-TEST_P(Swarm, EveryWorkerFinishes) {
-  SCOPED_TRACE(repeat_command.data());
-  const Scenario scenario = random_scenario(seed());
-  const uint64_t digest = run(scenario);
-  if (GetParam() % 10 != 0) return;
-  EXPECT_EQ(digest, run(scenario)) << "not the same run twice";
+  check_saves(recorder, scenario.plan, /*together=*/false);
+  EXPECT_LE(simulation.span().end, longest_time(scenario, recorder, simulation));
+  return simulation.digest();
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Swarm, testing::Range(0, seed_count()));
+TEST(Swarm, EveryWorkerFinishes) {
+  run_swarm({.share = 0.1}, [](uint64_t seed) {
+    const Scenario scenario = random_scenario(seed);
+    const uint64_t digest = run(scenario);
+    if (seed % 10 != 0) return;
+    EXPECT_EQ(digest, run(scenario)) << "not the same run twice";
+  });
+}
 
 }  // namespace
 }  // namespace leeway::sim

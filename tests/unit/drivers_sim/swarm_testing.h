@@ -1,4 +1,4 @@
-// Shared by the swarm tests: dice, and the command that repeats a seed.
+// Shared by the swarm tests: dice, seeds one after the other, and the command that repeats one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,27 +6,22 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <filesystem>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <string>
 
 #include "base/rng.h"
 #include "sim_testing.h"
 
 namespace leeway::sim {
-
-inline int seed_count() {
-  const char* const wanted = std::getenv("LEEWAY_SWARM_SEEDS");
-  return wanted == nullptr ? 50 : std::atoi(wanted);
-}
-
-// A broken rule aborts the program, so the command that repeats it is printed on abort.
-inline std::array<char, 200> repeat_command = {};
-inline void print_command(int) {
-  (void)!write(STDERR_FILENO, repeat_command.data(), std::strlen(repeat_command.data()));
-}
 
 class Dice {
  public:
@@ -42,24 +37,86 @@ class Dice {
   uint64_t counter_ = 0;
 };
 
-class SeededTest : public testing::TestWithParam<int> {
- protected:
-  SeededTest() {
+// While one seed runs: if it fails, the command that repeats it alone is printed. A broken rule
+// aborts the program and a run that never ends has to be stopped, so signals are watched too.
+class SeedGuard {
+ public:
+  explicit SeedGuard(uint64_t seed) {
     const testing::TestInfo& info = *testing::UnitTest::GetInstance()->current_test_info();
-    const std::string command =
-        std::string("to repeat it: build/tests/unit_drivers_sim --gtest_filter='") +
-        info.test_suite_name() + "." + info.name() + "'\n";
-    repeat_command.fill('\0');
-    command.copy(repeat_command.data(), repeat_command.size() - 1);
-    before_ = std::signal(SIGABRT, print_command);
+    const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+    const std::string text = "to repeat it: LEEWAY_SWARM_SEED=" + std::to_string(seed) + " " +
+                             program.lexically_proximate(std::filesystem::current_path()).string() +
+                             " --gtest_filter=" + info.test_suite_name() + "." + info.name() + "\n";
+    command_.fill('\0');
+    text.copy(command_.data(), command_.size() - 1);
+    struct sigaction action = {};
+    action.sa_handler = failed;
+    for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
+    ::alarm(kSecondsMax);
   }
-  ~SeededTest() override { std::signal(SIGABRT, before_); }
-
-  static uint64_t seed() { return static_cast<uint64_t>(GetParam()); }
+  SeedGuard(const SeedGuard&) = delete;
+  SeedGuard& operator=(const SeedGuard&) = delete;
+  ~SeedGuard() {
+    ::alarm(0);
+    restore();
+    if (testing::Test::HasFailure() || std::uncaught_exceptions() > 0) print();
+  }
 
  private:
-  void (*before_)(int) = nullptr;
+  static void print() { (void)!::write(STDERR_FILENO, command_.data(), ::strlen(command_.data())); }
+  static void restore() {
+    for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  // What was there before, such as a sanitizer, has the last word.
+  static void failed(int signal) {
+    print();
+    restore();
+    if (signal == SIGALRM) std::abort();
+  }
+
+  static constexpr unsigned kSecondsMax = 300;  // a seed takes milliseconds, with sanitizers too
+  static constexpr std::array<int, 3> kSignals = {SIGABRT, SIGSEGV, SIGALRM};
+  static inline std::array<char, 500> command_ = {};
+  static inline std::array<struct sigaction, kSignals.size()> before_ = {};
 };
+
+// How much of a swarm runs: `seeds` seeds from 0, or its share of LEEWAY_SWARM_SECONDS. They
+// ascend, so that a longer run does what a shorter one did, and more. LEEWAY_SWARM_FIRST begins
+// elsewhere, and LEEWAY_SWARM_SEED runs one alone.
+struct SwarmSize {
+  int64_t seeds = 50;
+  double share = 0;
+};
+
+inline std::optional<int64_t> swarm_setting(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<int64_t>(std::atoll(value));
+}
+
+// Stops at the first seed that fails.
+inline void run_swarm(const SwarmSize& size, const std::function<void(uint64_t seed)>& run) {
+  using Clock = std::chrono::steady_clock;
+  const auto only = swarm_setting("LEEWAY_SWARM_SEED");
+  const auto seconds = swarm_setting("LEEWAY_SWARM_SECONDS");
+  const int64_t first = only.value_or(swarm_setting("LEEWAY_SWARM_FIRST").value_or(0));
+  const bool by_time = !only && seconds;
+  const int64_t count = only ? 1 : by_time ? std::numeric_limits<int64_t>::max() : size.seeds;
+  const std::chrono::duration<double> limit(by_time ? static_cast<double>(*seconds) * size.share
+                                                    : 0.0);
+  const auto begin = Clock::now();
+  int64_t done = 0;
+  while (done < count && !(by_time && Clock::now() - begin >= limit)) {
+    const auto seed = static_cast<uint64_t>(first + done);
+    const SeedGuard guard(seed);
+    run(seed);
+    if (testing::Test::HasFailure()) return;
+    ++done;
+  }
+  if (!by_time) return;
+  std::printf("%s: seeds %lld to %lld\n",
+              testing::UnitTest::GetInstance()->current_test_info()->test_suite_name(),
+              static_cast<long long>(first), static_cast<long long>(first + done - 1));
+}
 
 // The stages of a replica save after the same updates, each once; `together`: so do all replicas.
 inline void check_saves(const Notebook& recorder, const RunPlan& plan, bool together) {

@@ -49,12 +49,6 @@ class CoordinatorTest : public testing::Test, public Outbox {
     const StageUpdate stage = {.worker = from, .update = update, .applied = applied};
     return report(from, update, UpdateDone{.update = update, .stage = stage});
   }
-  static Message asking(Ask wish) {
-    return {.kind = MessageKind::kAsk,
-            .from = kCoordinator,
-            .to = kCoordinator,
-            .index = static_cast<int64_t>(wish)};
-  }
   std::vector<Message> of(MessageKind kind) const {
     std::vector<Message> found;
     for (const Message& message : sent) {
@@ -95,11 +89,11 @@ TEST_F(CoordinatorTest, ReportsThatAWorkerNoLongerHasAreNotWaitedFor) {
 
 TEST_F(CoordinatorTest, OneReplicaNamesTheStopAndAllAreTold) {
   Coordinator coordinator(plan, diary);
-  coordinator.deliver(asking(Ask::kStop));
+  coordinator.deliver(ask_message(plan, Ask::kStop));
   turn(coordinator);
   ASSERT_EQ(of(MessageKind::kNameEnd).size(), 1U);
   EXPECT_EQ(of(MessageKind::kNameEnd).front().to, (WorkerId{{0}, {0}}));
-  coordinator.deliver(asking(Ask::kStop));
+  coordinator.deliver(ask_message(plan, Ask::kStop));
   turn(coordinator);
   EXPECT_EQ(of(MessageKind::kNameEnd).size(), 1U) << "asked once";
   coordinator.deliver(report({{0}, {0}}, 1, FlushNamed{.ends = true, .update = 7}));
@@ -111,7 +105,7 @@ TEST_F(CoordinatorTest, OneReplicaNamesTheStopAndAllAreTold) {
 
 TEST_F(CoordinatorTest, AQuestionThatIsLostIsAskedAgain) {
   Coordinator coordinator(plan, diary);
-  coordinator.deliver(asking(Ask::kStop));
+  coordinator.deliver(ask_message(plan, Ask::kStop));
   turn(coordinator);
   ASSERT_EQ(reminders.size(), 1U);
   coordinator.deliver(reminders.front());
@@ -121,9 +115,9 @@ TEST_F(CoordinatorTest, AQuestionThatIsLostIsAskedAgain) {
 
 TEST_F(CoordinatorTest, AnotherReplicaNamesTheStopIfTheFirstIsLost) {
   Coordinator coordinator(plan, diary);
-  coordinator.deliver(asking(Ask::kStop));
+  coordinator.deliver(ask_message(plan, Ask::kStop));
   turn(coordinator);
-  coordinator.deliver({.kind = MessageKind::kLost, .from = {{0}, {0}}, .to = kCoordinator});
+  coordinator.deliver(lost_message({{0}, {0}}));
   turn(coordinator);
   ASSERT_EQ(of(MessageKind::kNameEnd).size(), 2U);
   EXPECT_EQ(of(MessageKind::kNameEnd).back().to, (WorkerId{{1}, {0}}));
@@ -134,8 +128,8 @@ TEST_F(CoordinatorTest, AnotherReplicaNamesTheStopIfTheFirstIsLost) {
 TEST_F(CoordinatorTest, WhoHasEndedBeforeTheOthersIsWaitedForNoLonger) {
   plan.lanes = {{.replicas = 3, .lag = 1}};
   Coordinator coordinator(plan, diary);
-  coordinator.deliver(asking(Ask::kStop));
-  coordinator.deliver({.kind = MessageKind::kLost, .from = {{0}, {0}}, .to = kCoordinator});
+  coordinator.deliver(ask_message(plan, Ask::kStop));
+  coordinator.deliver(lost_message({{0}, {0}}));
   turn(coordinator);
   ASSERT_EQ(diary.tables.size(), 1U);
   coordinator.deliver(report({{1}, {0}}, 1, FlushNamed{.ends = true, .update = 9}));
@@ -153,9 +147,10 @@ TEST_F(CoordinatorTest, WhoHasEndedBeforeTheOthersIsWaitedForNoLonger) {
 }
 
 TEST_F(CoordinatorTest, AWishOfAnotherRunIsRefused) {
-  plan.run = 5;
+  RunPlan other = plan;
+  other.run = 5;
   Coordinator coordinator(plan, diary);
-  coordinator.deliver(asking(Ask::kAbandon));
+  coordinator.deliver(ask_message(other, Ask::kAbandon));
   turn(coordinator);
   EXPECT_FALSE(coordinator.abandoned());
   EXPECT_EQ(coordinator.refused(), 1);
@@ -176,7 +171,7 @@ TEST_F(CoordinatorTest, AReplicaThatDivergesLeavesAndTheOthersAreTold) {
 
 TEST_F(CoordinatorTest, TheSessionIsOverWhenTheReplicasThatAreLeftAreDone) {
   Coordinator coordinator(plan, diary);
-  coordinator.deliver({.kind = MessageKind::kLost, .from = {{2}, {0}}, .to = kCoordinator});
+  coordinator.deliver(lost_message({{2}, {0}}));
   coordinator.deliver(report({{0}, {0}}, 1, Finished{.updates = 100}));
   turn(coordinator);
   EXPECT_FALSE(coordinator.over());

@@ -252,5 +252,22 @@ TEST(RoundOwner, AnEvaluationThatItsOwnerReachesLateStillHappens) {
   EXPECT_EQ(owner.open_count(), 0U) << "the owner has moved past it";
 }
 
+// The evaluator was lost, and replica 2 had already sent it its copies of updates 9 and 18. It
+// tells the new evaluator, which is behind, only of the newest.
+TEST(RoundOwner, ANewEvaluatorDoesNotWaitForCopiesThatWentElsewhere) {
+  LanePlan plan = plan_of(3, /*on_arrival=*/false);
+  plan.lane = Lane::kEvaluation;
+  RoundOwner owner(plan, {1});
+  owner.adopt(set_of({1, 2}), /*copied=*/-1);
+  owner.deliver(weightless(2, {18, 0}));
+  EXPECT_FALSE(owner.to_reduce().has_value());
+  owner.deliver(part(1, {9, 0}));
+  ASSERT_EQ(owner.to_reduce(), (ChunkId{9, 0}));
+  EXPECT_EQ(owner.contributors({9, 0}), set_of({1}));
+  close(owner, {9, 0});
+  owner.deliver(part(1, {18, 0}));
+  EXPECT_EQ(owner.to_reduce(), (ChunkId{18, 0}));
+}
+
 }  // namespace
 }  // namespace leeway

@@ -1,0 +1,135 @@
+// What becomes of a message between its sender and its receiver.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "base/rng.h"
+#include "drivers/sim/simulation.h"
+
+namespace leeway::sim {
+namespace {
+
+bool is_reminder(MessageKind kind) {
+  return kind == MessageKind::kDeadline || kind == MessageKind::kRemind ||
+         kind == MessageKind::kTick;
+}
+
+}  // namespace
+
+void Simulation::send(Message message) {
+  if (message.to == kCoordinator || message.from == kCoordinator) {
+    return send_control(std::move(message));
+  }
+  checker_->sent(message);
+  const Nanos arrival =
+      links_->send(message.from, message.to, bytes_on_link(message), clock_.now());
+  const bool between_replicas = message.from.replica != message.to.replica;
+  const bool lost =
+      options_.messages.lost > 0 && between_replicas && dice() < options_.messages.lost;
+  if (lost || faults_->is_lost(message.from, message.to, clock_.now())) {
+    return checker_->lost(message);
+  }
+  carry(std::move(message), arrival);
+}
+
+// The coordinator's messages are few and small: they take no time of their own.
+void Simulation::send_control(Message message) {
+  checker_->told(message);
+  if (options_.messages.lost > 0 && dice() < options_.messages.lost) return;
+  carry(std::move(message), clock_.now());
+}
+
+void Simulation::carry(Message message, Nanos arrival) {
+  const MessageFaults& faults = options_.messages;
+  if (faults.class_jitter.count > 0) arrival = in_order(message, arrival);
+  if (faults.through_bytes) {
+    Result<Message> back = from_bytes(to_bytes(message));
+    LEEWAY_CHECK(back.ok(), "what was sent can be read");
+    message = std::move(*back);
+  }
+  if (faults.twice > 0 && dice() < faults.twice) {
+    const auto after = static_cast<int64_t>(dice() * 1e6);  // up to a millisecond
+    agenda_.enter(arrival + Nanos{after}, Happening::kArrivedAgain, messages_.put(message));
+  }
+  agenda_.enter(arrival, Happening::kArrived, messages_.put(std::move(message)));
+}
+
+// Later by a random time, but never before an earlier message of its class on its link.
+Nanos Simulation::in_order(const Message& message, Nanos arrival) {
+  const double share = dice();
+  const auto later =
+      static_cast<int64_t>(share * static_cast<double>(options_.messages.class_jitter.count));
+  Nanos& last = last_arrivals_[{message.from, message.to, class_of(message.kind)}];
+  last = std::max(last, arrival + Nanos{later});
+  return last;
+}
+
+double Simulation::dice() {
+  return random_uniform({.seed = options_.messages.seed, .stream = Stream::kJitter, .name = 1},
+                        rolls_++);
+}
+
+int64_t Simulation::bytes_on_link(const Message& message) const {
+  if (options_.payloads.empty()) return message.payload_bytes;
+  const PayloadFactors& factors = options_.payloads[static_cast<size_t>(message.from.stage.value)];
+  const bool hop =
+      message.kind == MessageKind::kActivation || message.kind == MessageKind::kGradient;
+  const bool round =
+      message.kind == MessageKind::kContribution || message.kind == MessageKind::kAnswer;
+  const bool evaluation =
+      message.kind == MessageKind::kEvaluation || message.lane == Lane::kEvaluation;
+  const double factor = evaluation ? factors.evaluation
+                        : hop      ? factors.hop
+                        : round    ? factors.round
+                                   : 1;
+  return std::llround(static_cast<double>(message.payload_bytes) * factor);
+}
+
+void Simulation::remind(Message message, Nanos after) {
+  ++reminders_;
+  if (message.kind == MessageKind::kDeadline) checker_->asked_for(message, after, clock_.now());
+  agenda_.enter(clock_.now() + after, Happening::kArrived, messages_.put(std::move(message)));
+}
+
+void Simulation::arrive(size_t slot, bool again) {
+  Message message = messages_.take(slot);
+  const bool control = class_of(message.kind) == TrafficClass::kControl;
+  if (!control) quiet_ = 0;
+  if (is_reminder(message.kind)) {
+    --reminders_;
+    ++quiet_;
+  }
+  if (message.to == kCoordinator) return tell_coordinator(std::move(message));
+  const size_t to = mesh_.index(message.to);
+  const bool gone = faults_->is_gone(to, clock_.now());
+  if (!control) check_arrival(message, gone, again);
+  if (gone) return;
+  // Who was told that the session is over has left: a coordinator that comes later learns that.
+  if (seats_[to].worker->over() && message.kind == MessageKind::kTellAgain) {
+    return tell_coordinator(lost_message(mesh_.id(to)));
+  }
+  seats_[to].worker->deliver(std::move(message));
+  touch(to);
+}
+
+// What a worker refuses has not arrived; but another copy of it may, when there is room for it.
+void Simulation::check_arrival(const Message& message, bool gone, bool again) {
+  const bool taken = !gone && seats_[mesh_.index(message.to)].worker->check(message).empty();
+  const RoundPart part = {message.kind, message.from,  message.to,
+                          message.lane, message.index, message.chunk};
+  const bool of_round = class_of(message.kind) == TrafficClass::kAveraging;
+  if (again) {
+    if (taken && of_round && refused_.erase(part) > 0)
+      checker_->received_again(message, clock_.now());
+    return;
+  }
+  if (!taken && of_round) refused_.insert(part);
+  taken ? checker_->received(message, clock_.now()) : checker_->lost(message);
+}
+
+void Simulation::tell_coordinator(Message message) {
+  if (coordinator_) coordinator_->deliver(std::move(message));
+}
+
+}  // namespace leeway::sim
