@@ -65,7 +65,8 @@ class ReplayRecorder final : public Recorder {
 };
 
 Status compare(const Recording& recording, const ReplayRecorder& recorder, const Workers& workers) {
-  const at::Tensor weights = weights_of(workers, sim::newest_table(workers).members());
+  const ReplicaSet all = ReplicaSet::first(std::ssize(recording.ends));
+  const at::Tensor weights = weights_of(workers, recording.left.value_or(all));
   const std::string hash = hash_hex(hash_of(weights));
   if (recorder.first_difference()) {
     return Error{
@@ -106,8 +107,9 @@ Status run(const Path& folder) {
   ReplayRecorder recorder(recording, progress);
   const bool loose = recording.resumed && recipe.mesh.replicas > 1 &&
                      recipe.averaging.merge == MergePolicy::kOnArrival;
-  if (Status done = sim::replay(workers, recording.work, recorder,
-                                {.coverage = recording.coverage, .stop_wanted = interrupted});
+  if (Status done = sim::replay(
+          workers, recording.work, recorder,
+          {.coverage = recording.coverage, .stop_wanted = interrupted, .left = recording.left});
       !done.ok()) {
     if (!loose) return done;
     return Error{done.error().message +

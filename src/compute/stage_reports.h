@@ -50,6 +50,7 @@ struct StageState {
   Optimizer::State optimizer;        // including averaging's buffers
   std::vector<int64_t> rounds = {};  // the next one, by lane
   PurposeBytes bytes = {};           // that this worker had sent in the session
+  bool last = false;                 // the session ends with it
 };
 
 }  // namespace leeway

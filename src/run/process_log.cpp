@@ -51,6 +51,7 @@ void ProcessLog::worked(const WorkRecord& record) {
   timed.times.begin = record.times.begin - start_ + before;
   timed.times.end = record.times.end - start_ + before;
   write(to_event(timed));
+  if (record.work.kind == WorkKind::kSave) flush();  // before a checkpoint relies on it
 }
 
 void ProcessLog::predicted(const Prediction& prediction) {

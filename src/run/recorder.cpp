@@ -249,7 +249,7 @@ void RunRecorder::write_checkpoint(const std::vector<StageState>& states) {
   const double before = log_.seconds();
   flush_log();  // the log is written before the checkpoint that relies on it
   // Replicas may be at different updates. What they did after they saved, a run resumed from here
-  // does again.
+  // does again, but for what an owner still answered.
   PurposeBytes sent;
   for (const auto& [worker, tally] : tallies_) {
     const auto saved = std::ranges::find(states, worker, &StageState::worker);

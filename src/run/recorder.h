@@ -52,7 +52,11 @@ class RunRecorder final : public Recorder {
     if (options_.observer.begun) options_.observer.begun(ask);
   }
   void members(const Membership& table) override;
-  void tallied(WorkerId worker, const WorkTally& tally) override { tallies_[worker] = tally; }
+  // A coordinator that is started again may hear of what was recorded before.
+  void tallied(WorkerId worker, const WorkTally& tally) override {
+    WorkTally& known = tallies_[worker];
+    if (tally.end >= known.end && tally.bytes.total() >= known.bytes.total()) known = tally;
+  }
   void updated(const StageUpdate& update) override;
   void evaluated(const StageEvaluation& evaluation) override;
   void saved(StageState state) override;

@@ -29,8 +29,11 @@ Status note(const Event& event, const Path& run, Recording& recording) {
   const std::string& kind = event.kind();
   const int64_t update = event.integer("update").value_or(0);
   if (kind == "started" || kind == "resumed") LEEWAY_TRY(check_version(event, run));
-  if (kind == "members") recording.lost = true;
-  if (kind == "resumed" && recording.lost) {
+  if (kind == "members") {
+    recording.left = replicas_of(event.text("replicas").value_or("?"));
+    if (!recording.left) return Error{"a line about members has no valid \"replicas\""};
+  }
+  if (kind == "resumed" && recording.left) {
     return Error{fmt::format(
         "{} lost a replica and was resumed with a copy of another at update {}; such a run cannot "
         "be replayed",

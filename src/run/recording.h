@@ -26,7 +26,7 @@ struct Recording {
   // The replicas that an update's loss is the mean of.
   ReplicaSet members_at(int64_t update) const;
   bool resumed = false;
-  bool lost = false;  // a replica left before the end
+  std::optional<ReplicaSet> left = {};  // who was there at the end, if that was not all
   std::string data_hash;
   std::string weights_hash;
 };

@@ -16,11 +16,16 @@ bool SavedStates::has_replica(const Set& set, int64_t replica) const {
 
 std::optional<SavedStates::Set> SavedStates::whole(
     std::map<int64_t, Set>::const_iterator at) const {
+  const auto is_last = [](const auto& of) { return of.second.last; };
+  // Where a session ends, replicas that are ahead have more to give than a checkpoint on the way.
+  const bool ends = std::ranges::any_of(at->second, is_last);
   Set set;
-  for (const ReplicaId member : members_.members()) {
+  for (const ReplicaId member : members_) {
     const int64_t replica = member.value;
-    const auto from = std::find_if(
-        at, sets_.end(), [&](const auto& later) { return has_replica(later.second, replica); });
+    const auto from = std::find_if(at, sets_.end(), [&](const auto& later) {
+      if (!has_replica(later.second, replica)) return false;
+      return !ends || later.second.at({{replica}, {0}}).last;
+    });
     if (from == sets_.end()) return std::nullopt;
     set.insert(from->second.lower_bound({{replica}, {0}}),
                from->second.lower_bound({{replica + 1}, {0}}));

@@ -51,8 +51,8 @@ Result<Start> load_newest(const Path& folder) {
                shell_word(folder.string())};
 }
 
-// A session that ended normally left a summary: it has the time spent after the checkpoint, and an
-// evaluation that need not be repeated.
+// A session that ended normally left a summary: it has the time spent and the bytes sent after the
+// checkpoint, and an evaluation that need not be repeated.
 void take_over_summary(const Path& folder, Start& start) {
   const Result<std::string> text = read_text(folder / "summary.json");
   if (!text) return;
@@ -69,6 +69,12 @@ void take_over_summary(const Path& folder, Start& start) {
   };
   if (!is("updates")) return;
   counters.seconds = std::max(counters.seconds, number("seconds"));
+  for (const auto& [key, bytes] : {std::pair("bytes_activations", &counters.bytes_activations),
+                                   std::pair("bytes_gradients", &counters.bytes_gradients),
+                                   std::pair("bytes_averaging", &counters.bytes_averaging),
+                                   std::pair("bytes_evaluation", &counters.bytes_evaluation)}) {
+    *bytes = std::max(*bytes, static_cast<int64_t>(number(key)));
+  }
   const bool has_loss = json.contains("valid_loss") && json["valid_loss"].is_number();
   if (is("valid_update") && has_loss)
     start.valid = Evaluated{counters.update, number("valid_loss")};

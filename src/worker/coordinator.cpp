@@ -116,15 +116,13 @@ void Coordinator::hear(const Message& message) {
 // Reports of a worker are taken in order, each once.
 void Coordinator::file(const Message& message) {
   Seat& seat = this->seat(message.from);
-  if (!std::exchange(seat.known, true) || message.update > seat.next_report) {
-    seat.next_report = message.update;  // earlier ones are recorded, or its sender has lost them
-  }
   if (message.index < seat.next_report) return;
-  if (message.index > seat.next_report) {
+  if (message.update >= seat.next_report) {
     seat.gap = orders_due_ = true;
     return;
   }
-  ++seat.next_report;
+  seat.known = true;
+  seat.next_report = message.index + 1;  // what is in between was recorded, or is not needed
   seat.gap = seat.asked_again = false;
   filed_.push_back({message.from, message.index, message.report});
 }
@@ -201,6 +199,7 @@ void Coordinator::finish(Errand errand, Outbox& outbox) {
     filed_.pop_front();
     const std::vector<ReplicaId> ended = ended_before_others();
     leaving_.insert(leaving_.end(), ended.begin(), ended.end());
+    orders_due_ = orders_due_ || !ended.empty();
   }
   const bool records_first = !leaving_.empty() && !still_learns();
   if (orders_due_ && !records_first) send_orders(outbox);

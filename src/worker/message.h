@@ -49,7 +49,7 @@ enum class MessageKind : uint8_t {
   kTellAgain,  // send every report after number `index` again, and who you are
   kOver,       // the session has ended: leave; `index`: 0 all is done, 1 it was abandoned
   // To the coordinator:
-  kReport,  // number `index` of its sender; the oldest that the sender still has is `update`
+  kReport,  // number `index` of its sender, who keeps number `update` before it; 0: none
   kAsk,     // from the driver: the user wants what `index` says, an Ask
   kLost,    // from the driver: the worker `from` is gone
   kTick,    // from the driver: the time that the coordinator asked for has passed

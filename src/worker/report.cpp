@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -51,18 +52,20 @@ void put(ByteWriter& to, const WorkTally& tally) {
 
 Result<WorkTally> take_tally(ByteReader& from) {
   WorkTally tally;
-  bool negative = false;
+  bool wrong = false;
   each_number(tally, [&]<class Number>(Number& number) {
     number = from.take<Number>();
-    if constexpr (std::is_same_v<Number, int64_t>) negative = negative || number < -1;
+    if constexpr (std::is_same_v<Number, int64_t>) wrong = wrong || number < -1;
+    if constexpr (std::is_same_v<Number, double>) wrong = wrong || !std::isfinite(number);
+    if constexpr (std::is_same_v<Number, Nanos>) wrong = wrong || number.count < 0;
   });
   const auto sizes = from.take<uint64_t>();
   if (sizes > ReplicaSet::kReplicasMax) return Error{"a report has too many contributors"};
   for (uint64_t i = 0; i < sizes; ++i) {
     tally.contributors.push_back(from.take<int64_t>());
-    negative = negative || tally.contributors.back() < 0;
+    wrong = wrong || tally.contributors.back() < 0;
   }
-  if (negative) return Error{"a report has a negative count"};
+  if (wrong) return Error{"a report has a number that cannot be"};
   return tally;
 }
 
@@ -103,6 +106,7 @@ void put(ByteWriter& to, const StageState& state) {
   to.put(uint64_t{state.rounds.size()});
   for (const int64_t round : state.rounds) to.put(round);
   to.put(state.bytes);
+  to.put(state.last);
 }
 
 Result<Report> take_state(ByteReader& from) {
@@ -124,6 +128,7 @@ Result<Report> take_state(ByteReader& from) {
   if (rounds > kPartsMax) return Error{"a saved state has too many kinds of rounds"};
   for (uint64_t i = 0; i < rounds; ++i) state.rounds.push_back(from.take<int64_t>());
   state.bytes = from.take<PurposeBytes>();
+  state.last = from.take<uint8_t>() != 0;
   return Report(std::move(state));
 }
 
@@ -185,7 +190,6 @@ struct Writer {
     put(to, finished.tally);
   }
   void operator()(const StageEvaluation& evaluation) const { to.put(evaluation); }
-  void operator()(const std::monostate&) const {}
 };
 
 }  // namespace
@@ -267,8 +271,6 @@ Result<Report> read_report(ByteReader& from) {
       return take_finished(from);
     case 5:
       return take_present(from);
-    case 6:
-      return Report(std::monostate{});
     default:
       return Error{"a report is of an unknown kind"};
   }

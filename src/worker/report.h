@@ -56,9 +56,7 @@ struct Present {
   WorkTally tally = {};
 };
 
-// The last is what is left of a report that a newer one has replaced.
-using Report = std::variant<UpdateDone, StageEvaluation, StageState, FlushNamed, Finished, Present,
-                            std::monostate>;
+using Report = std::variant<UpdateDone, StageEvaluation, StageState, FlushNamed, Finished, Present>;
 
 // The numbers that come with a report; null: none.
 const WorkTally* tally_in(const Report& report);

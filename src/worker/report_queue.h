@@ -1,7 +1,9 @@
 // A worker's reports on their way to the coordinator. They are numbered, kept until they are known
 // to be recorded, and sent again when they are asked for: a coordinator that was away misses
-// nothing, and training never waits for it. Memory is bounded: without a coordinator the oldest
-// reports are forgotten in the end, and a saved state makes room for a newer one.
+// nothing, and training never waits for it. Each says which kept one comes before it, so that one
+// that a newer has made needless can be left out. Memory is bounded: a saved state, or where a
+// worker is, makes room for a newer one, and without a coordinator the oldest reports are forgotten
+// in the end.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +11,6 @@
 #include <memory>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "worker/report.h"
 
@@ -23,26 +24,28 @@ class ReportQueue {
   };
 
   // The first report has number 1.
-  const Numbered& add(Report report) {
-    if (std::holds_alternative<StageState>(report)) {
-      for (Numbered& kept : kept_) {
-        if (std::holds_alternative<StageState>(*kept.report))
-          kept.report = std::make_shared<const Report>(std::monostate{});
-      }
-    }
+  void add(Report report) {
+    if (std::holds_alternative<StageState>(report)) drop<StageState>();
+    if (std::holds_alternative<Present>(report)) drop<Present>();
     kept_.push_back({++newest_, std::make_shared<const Report>(std::move(report))});
     if (kept_.size() > kKeptMax) kept_.pop_front();
-    return kept_.back();
   }
   // Reports up to this number are recorded.
   void heard(int64_t number) {
     while (!kept_.empty() && kept_.front().number <= number) kept_.pop_front();
   }
   const std::deque<Numbered>& kept() const { return kept_; }
-  int64_t oldest() const { return kept_.empty() ? newest_ + 1 : kept_.front().number; }
+  // The number of the one that is kept before this one; 0: none.
+  int64_t before(size_t at) const { return at == 0 ? 0 : kept_[at - 1].number; }
 
  private:
   static constexpr size_t kKeptMax = 256;
+
+  template <class Kind>
+  void drop() {
+    std::erase_if(kept_,
+                  [](const Numbered& kept) { return std::holds_alternative<Kind>(*kept.report); });
+  }
 
   std::deque<Numbered> kept_;
   int64_t newest_ = 0;

@@ -125,7 +125,7 @@ class Worker {
   void report(Report report) { to_report_.push_back(std::move(report)); }
   Present presence() const;
   void send_reports();
-  void send_report(const ReportQueue::Numbered& numbered);
+  void send_kept(size_t at);
 
   Message message(MessageKind kind, int64_t to_stage, int64_t index) const;
   Message activation_message(MessageKind kind, int64_t to_stage, int64_t index,

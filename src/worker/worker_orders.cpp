@@ -91,7 +91,7 @@ void Worker::finish_report(const Work& work, Outbox& outbox) {
   if (work.index >= 0) give_up_evaluations(work.index);
   const bool done_now = !told_done_ && done();
   if (std::exchange(tell_again_, false) || (done_now && has_said_done_)) {
-    for (const ReportQueue::Numbered& kept : reports_.kept()) send_report(kept);
+    for (size_t at = 0; at < reports_.kept().size(); ++at) send_kept(at);
     report(presence());
   }
   if (!done_now) return;
@@ -135,15 +135,16 @@ void Worker::send_reports() {
           if constexpr (requires { news.bytes; }) news.bytes = tally_.tally().bytes;
         },
         report);
-    send_report(reports_.add(std::move(report)));
+    reports_.add(std::move(report));
+    send_kept(reports_.kept().size() - 1);
   }
 }
 
-void Worker::send_report(const ReportQueue::Numbered& numbered) {
+void Worker::send_kept(size_t at) {
   Message message = {.kind = MessageKind::kReport, .from = id_, .to = kCoordinator};
-  message.index = numbered.number;
-  message.update = reports_.oldest();
-  message.report = numbered.report;
+  message.index = reports_.kept()[at].number;
+  message.update = reports_.before(at);
+  message.report = reports_.kept()[at].report;
   outgoing_.push_back(std::move(message));
 }
 

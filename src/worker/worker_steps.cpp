@@ -68,6 +68,7 @@ void Worker::run_save(Outcome& outcome) {
   outcome.state = compute_->state();
   outcome.state->rounds = rounds_.rounds_begun();
   const auto requested = requested_saves_.checkpoint_at(counts_.updates);
+  outcome.state->last = trained();
   outcome.state->checkpoint = trained() ? counts_.updates : requested.value_or(counts_.updates);
 }
 

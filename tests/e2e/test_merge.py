@@ -14,7 +14,7 @@ SETS = {
     "mesh__replicas": 2, "averaging__merge": "on_arrival", "run__driver": "sim", "run__log": "all",
     "run__checkpoint_every": 0,
 }  # fmt: skip
-KINDS_OF_WORKERS = ("work", "predicted", "refused")
+KINDS_OF_WORKERS = ("work", "predicted")
 
 
 def lines_of(folder):

@@ -9,9 +9,20 @@
 #include "drivers/loop/turn.h"
 
 namespace leeway {
+namespace {
+
+// What a driver tells those who live in its own process is not for others to say.
+bool travels(MessageKind kind) {
+  return kind != MessageKind::kDeadline && kind != MessageKind::kRemind &&
+         kind != MessageKind::kTick && kind != MessageKind::kLost;
+}
+
+}  // namespace
 
 Process::Process(ProcessOptions options)
-    : options_(std::move(options)), recorder_(options_.journal, options_.recorder) {
+    : options_(std::move(options)),
+      router_(std::make_shared<const Router>(options_.router)),
+      recorder_(options_.journal, options_.recorder) {
   for (const Worker* worker : options_.workers) {
     mailboxes_[worker->id()] = std::make_shared<Mailbox>();
   }
@@ -20,25 +31,30 @@ Process::Process(ProcessOptions options)
   mailboxes_[kCoordinator] = std::make_shared<Mailbox>();
 }
 
-Recorder::AskRun Process::asker() {
+Recorder::AskRun Process::asker() const {
+  const auto asking = [message = ask_message(options_.plan, Ask::kStop)](Ask wish) {
+    Message ask = message;
+    ask.index = static_cast<int64_t>(wish);
+    return ask;
+  };
   const auto found = mailboxes_.find(kCoordinator);
   if (found == mailboxes_.end()) {
-    return [router = options_.router, plan = &options_.plan](Ask wish) {
-      router(ask_message(*plan, wish));
+    return [asking, way = std::weak_ptr(router_)](Ask wish) {
+      if (const auto open = way.lock()) (*open)(asking(wish));
     };
   }
-  return [box = std::weak_ptr(found->second), plan = &options_.plan](Ask wish) {
-    if (const auto open = box.lock()) open->put(ask_message(*plan, wish));
+  return [asking, box = std::weak_ptr(found->second)](Ask wish) {
+    if (const auto open = box.lock()) open->put(asking(wish));
   };
 }
 
 void Process::send(Message message) {
   const auto found = mailboxes_.find(message.to);
   if (found != mailboxes_.end()) return found->second->put(std::move(message));
-  LEEWAY_CHECK(options_.router, "all of the mesh lives here");
+  LEEWAY_CHECK(*router_, "all of the mesh lives here");
   // Everything that this process has logged so far came before.
   message.envelope.tick = recorder_.tick();
-  options_.router(std::move(message));
+  (*router_)(std::move(message));
 }
 
 void Process::remind(Message message, Nanos after) {
@@ -47,7 +63,7 @@ void Process::remind(Message message, Nanos after) {
 
 bool Process::receive(std::span<const std::byte> bytes) {
   Result<Message> message = from_bytes(bytes);
-  if (!message.ok()) return false;
+  if (!message.ok() || !travels(message->kind)) return false;
   const auto found = mailboxes_.find(message->to);
   if (found == mailboxes_.end()) return false;
   // A message of another run is refused by its receiver, and must not move the clock before.
@@ -105,16 +121,19 @@ void Process::guarded(const Action& action) {
   }
 }
 
-// The coordinator may be what failed: everybody here is told.
+// The coordinator may be what failed: then everybody is told from here, else all who live here.
 void Process::fail(std::exception_ptr failure) {
   {
     const std::lock_guard lock(failure_mutex_);
     if (!failure_) failure_ = std::move(failure);
   }
-  send(ask_message(options_.plan, Ask::kAbandon));
-  for (const Worker* worker : options_.workers) {
-    Message over = {.kind = MessageKind::kOver, .from = kCoordinator, .to = worker->id()};
-    over.envelope = {.run = options_.plan.run, .recipe = options_.plan.recipe};
+  const RunPlan& plan = options_.plan;
+  send(ask_message(plan, Ask::kAbandon));
+  for (int64_t i = 0; i < plan.replicas * plan.shape.stages; ++i) {
+    const WorkerId id = {.replica = {i / plan.shape.stages}, .stage = {i % plan.shape.stages}};
+    if (!coordinator_ && !mailboxes_.contains(id)) continue;
+    Message over = {.kind = MessageKind::kOver, .from = kCoordinator, .to = id};
+    over.envelope = {.run = plan.run, .recipe = plan.recipe};
     send(std::move(over));
   }
 }

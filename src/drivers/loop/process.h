@@ -20,6 +20,8 @@
 
 namespace leeway {
 
+using Router = std::function<void(Message)>;
+
 struct ProcessOptions {
   const RunPlan& plan;
   std::vector<Worker*> workers;  // those that live here: any of the mesh, or none
@@ -27,8 +29,9 @@ struct ProcessOptions {
   Recorder* recorder = nullptr;  // the coordinator's, if it lives here
   const Clock& clock;
   int threads_per_worker = 1;  // for the numeric kernels of one worker
-  // Takes a message to where its receiver lives; called from any thread, and must not block.
-  std::function<void(Message)> router = {};
+  // Takes a message to where its receiver lives; called from any thread, and must not block. Those
+  // of the pipeline and the last orders must arrive: who is not told that it is over waits for it.
+  Router router = {};
 };
 
 class Process final : private Outbox {
@@ -42,8 +45,9 @@ class Process final : private Outbox {
   // From any thread:
   // Bytes of a message from another process. False: they are none, or not for one that lives here.
   bool receive(std::span<const std::byte> bytes);
-  // What the user of this process wants of the whole run. After the end nobody listens.
-  Recorder::AskRun asker();
+  // What the user of this process wants of the whole run. After this object is gone, nobody
+  // listens.
+  Recorder::AskRun asker() const;
 
  private:
   void send(Message message) override;
@@ -56,6 +60,7 @@ class Process final : private Outbox {
   void fail(std::exception_ptr failure);
 
   ProcessOptions options_;
+  std::shared_ptr<const Router> router_;
   LockedRecorder recorder_;
   std::optional<Coordinator> coordinator_;
   std::map<WorkerId, std::shared_ptr<Mailbox>> mailboxes_;

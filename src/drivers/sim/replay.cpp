@@ -113,12 +113,6 @@ class Repetition {
 
 }  // namespace
 
-const Membership& newest_table(const Workers& workers) {
-  return (*std::ranges::max_element(workers, {},
-                                    [](const auto& worker) { return worker->table().number(); }))
-      ->table();
-}
-
 Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Recorder& recorder,
               const ReplayOptions& options) {
   Repetition again(workers, recorder, options);
@@ -142,13 +136,13 @@ Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, R
     again.repeat(worker, record.work, record.times);
     if (!again.goes_on()) return {};
   }
+  const ReplicaSet left = options.left.value_or(ReplicaSet::first(again.mesh().replicas));
   for (const auto& worker : workers) {
-    if (newest_table(workers).has(worker->id().replica)) again.catch_up_to_the_end(*worker);
+    if (left.contains(worker->id().replica)) again.catch_up_to_the_end(*worker);
   }
   if (!again.goes_on()) return {};
-  const Membership& left = newest_table(workers);
   const auto behind = std::find_if(workers.begin(), workers.end(), [&](const auto& worker) {
-    return left.has(worker->id().replica) && !worker->done();
+    return left.contains(worker->id().replica) && !worker->done();
   });
   if (behind == workers.end()) return {};
   return Error{fmt::format(

@@ -24,9 +24,9 @@ struct ReplayOptions {
   // must not run past a merge that is still to come.
   LogCoverage coverage = {};
   std::function<bool()> stop_wanted = {};  // asked after every piece: ends the replay
+  // The replicas that made the run to its end; none: all.
+  std::optional<ReplicaSet> left = {};
 };
-// The replicas that are left at the end.
-const Membership& newest_table(const Workers& workers);
 
 Status replay(const Workers& workers, const std::vector<WorkRecord>& recorded, Recorder& recorder,
               const ReplayOptions& options = {});

@@ -73,7 +73,7 @@ TEST_F(CheckerDeathTest, AReportOfAnUpdateThatWasNotMade) {
   EXPECT_DEATH(checker_.told(report(2, UpdateDone{.update = 2})), "that was not made");
   EXPECT_DEATH(checker_.told(report(2, leeway::Finished{.updates = 2})), "that was not made");
   EXPECT_DEATH(checker_.told(report(2, UpdateDone{.update = 1})), "claimed once");
-  EXPECT_DEATH(checker_.told(report(3, std::monostate{})), "in order");
+  EXPECT_DEATH(checker_.told(report(3, Present{})), "in order");
   EXPECT_DEATH(checker_.told(
                    {.kind = MessageKind::kHeard, .from = kCoordinator, .to = stage(0), .index = 2}),
                "that nobody made");

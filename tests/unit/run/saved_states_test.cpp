@@ -56,6 +56,21 @@ TEST(SavedStates, AReplicaThatHasEndedGivesItsLastState) {
   EXPECT_THAT(updates_of(states.add(state_of(1, 0, 300, 300))), ElementsAre(300, 300));
 }
 
+// A stop: replicas that are ahead have saved on the way, and more after that.
+TEST(SavedStates, AtTheEndOfASessionEachReplicaGivesItsLastState) {
+  SavedStates states(1, Membership(3).members());
+  const auto last = [](int64_t replica, int64_t update) {
+    StageState state = state_of(replica, 0, update, update);
+    state.last = true;
+    return state;
+  };
+  EXPECT_FALSE(states.add(state_of(1, 0, 240, 240)));
+  EXPECT_FALSE(states.add(state_of(2, 0, 240, 240)));
+  EXPECT_FALSE(states.add(last(0, 239)));
+  EXPECT_FALSE(states.add(last(2, 270)));
+  EXPECT_THAT(updates_of(states.add(last(1, 242))), ElementsAre(239, 242, 270));
+}
+
 TEST(SavedStates, ReplicasThatStopApartAreJoined) {
   SavedStates states(1, Membership(2).members());
   EXPECT_FALSE(states.add(state_of(1, 0, 66, 66)));

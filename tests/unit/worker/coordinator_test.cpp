@@ -37,12 +37,13 @@ class CoordinatorTest : public testing::Test, public Outbox {
     while (take_turn(coordinator, *this)) {
     }
   }
-  static Message report(WorkerId from, int64_t number, Report report, int64_t oldest = 1) {
+  // `alone`: its sender keeps none before it.
+  static Message report(WorkerId from, int64_t number, Report report, bool alone = false) {
     return {.kind = MessageKind::kReport,
             .from = from,
             .to = kCoordinator,
             .index = number,
-            .update = oldest,
+            .update = alone ? 0 : number - 1,
             .report = std::make_shared<const Report>(std::move(report))};
   }
   static Message updated(WorkerId from, int64_t update, bool applied = true) {
@@ -82,7 +83,7 @@ TEST_F(CoordinatorTest, TakesReportsInOrderAndEachOnce) {
 
 TEST_F(CoordinatorTest, ReportsThatAWorkerNoLongerHasAreNotWaitedFor) {
   Coordinator coordinator(plan, diary);
-  coordinator.deliver(report({{0}, {0}}, 300, UpdateDone{.update = 300}, /*oldest=*/300));
+  coordinator.deliver(report({{0}, {0}}, 300, UpdateDone{.update = 300}, /*alone=*/true));
   turn(coordinator);
   EXPECT_TRUE(of(MessageKind::kTellAgain).empty());
 }
@@ -191,14 +192,14 @@ TEST_F(CoordinatorTest, OneThatIsStartedAgainLearnsTheRunFromItsWorkers) {
   const Membership table = Membership(3).without({2});
   for (const int64_t r : {0, 1}) {
     Message present = report({{r}, {0}}, 41, Present{.updates = 40, .done = r == 0, .table = table},
-                             /*oldest=*/41);
+                             /*alone=*/true);
     present.envelope = {.table = 1, .ends = 44};
     coordinator.deliver(present);
   }
   turn(coordinator);
   EXPECT_EQ(coordinator.table(), table);
   ASSERT_EQ(diary.tables.size(), 1U);
-  coordinator.deliver(report({{1}, {0}}, 42, Finished{.updates = 44}, /*oldest=*/42));
+  coordinator.deliver(report({{1}, {0}}, 42, Finished{.updates = 44}));
   turn(coordinator);
   EXPECT_TRUE(coordinator.over());
 }

@@ -69,8 +69,7 @@ std::vector<Report> reports() {
                    .version_bytes = 400,
                    .rounds = {1, 2, 3, 4},
                    .tally = tally},
-          Present{.updates = 9, .done = true, .table = Membership(3), .ends = 9, .tally = tally},
-          std::monostate{}};
+          Present{.updates = 9, .done = true, .table = Membership(3), .ends = 9, .tally = tally}};
 }
 
 Message with_report(Report report) {
