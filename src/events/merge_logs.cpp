@@ -90,6 +90,7 @@ class LogMerger {
     if (line.facts.kind != LineKind::kWork || !line.facts.worker) return {};
     const WorkerId worker = *line.facts.worker;
     const auto [found, is_new] = workers_.emplace(worker, process);
+    if (is_new) merged_.workers.insert(worker);
     if (found->second == process) return {};
     return Error{"the work of replica " + std::to_string(worker.replica.value) + ", stage " +
                  std::to_string(worker.stage.value) + " in session " +

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/files.h"
+#include "base/ids.h"
 #include "base/result.h"
 #include "events/event_log.h"
 
@@ -25,6 +27,7 @@ struct LogMergeOptions {
 
 struct MergedLog {
   int64_t lines = 0;
+  std::set<WorkerId> workers = {};         // whose work the logs have
   std::vector<std::string> warnings = {};  // about what was left out
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/atomic_folder.h"
 #include "base/names.h"
+#include "config/load.h"
 #include "run/run_folder.h"
 
 namespace leeway {
@@ -67,11 +68,26 @@ std::optional<std::string> start_from(const RunMergeRequest& request) {
   return way.empty() ? std::nullopt : std::optional(way.string());
 }
 
+// A log that was not named leaves no other trace.
+std::optional<std::string> missing_work(const MergedLog& merged, const Recipe& recipe) {
+  for (int64_t r = 0; r < recipe.mesh.replicas; ++r) {
+    for (int64_t s = 0; s < recipe.mesh.stages; ++s) {
+      if (merged.workers.contains({.replica = {r}, .stage = {s}})) continue;
+      return fmt::format(
+          "no log has the work of replica {}, stage {}: name the logs of all processes, or the "
+          "merged run is not the whole one",
+          r, s);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<MergedLog> merge_run(const RunMergeRequest& request,
                             const std::function<Status(uint64_t done, uint64_t total)>& progress) {
   LEEWAY_TRY(check_request(request));
+  LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(request.run / "config.toml", {}));
   std::vector<Path> logs = {log_in(request.run)};
   for (const Path& other : request.others) logs.push_back(log_in(other));
   LEEWAY_ASSIGN(AtomicFolder folder, AtomicFolder::create(request.out));
@@ -81,6 +97,7 @@ Result<MergedLog> merge_run(const RunMergeRequest& request,
     LEEWAY_TRY(copy_if_there(request.run / name, folder.path() / name));
   }
   LEEWAY_TRY(copy_tokenizer(request.run / "tokenizer", folder.path() / "tokenizer"));
+  if (auto missing = missing_work(merged, loaded.recipe)) merged.warnings.push_back(*missing);
   LEEWAY_TRY(folder.commit());
   return merged;
 }

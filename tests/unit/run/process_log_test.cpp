@@ -150,6 +150,10 @@ TEST_F(SpreadRun, ItsLogsMergeIntoOneThatReplaysToTheBit) {
       merge_run({.run = folder(0), .others = {folder(1), folder(2)}, .out = place_ / "merged"});
   ASSERT_TRUE(merged.ok()) << merged.error().message;
   EXPECT_THAT(merged->warnings, ElementsAre());
+  const auto partly =
+      merge_run({.run = folder(0), .others = {folder(1)}, .out = place_ / "partly"});
+  ASSERT_TRUE(partly.ok()) << partly.error().message;
+  EXPECT_THAT(partly->warnings, ElementsAre(HasSubstr("the work of replica 2, stage 0")));
   EXPECT_EQ(replayed(place_ / "merged"), "identical");
 }
 
