@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kHeardEvery = 16;  // updates; everything else is confirmed at once
 constexpr Nanos kAgainAfter = {1'000'000'000};
+constexpr int kTellOverMax = 10;
 
 // A report speaks for its sender alone.
 bool speaks_for(const Report& report, WorkerId from) {
@@ -42,7 +43,7 @@ Coordinator::Coordinator(const RunPlan& plan, Recorder& recorder, Start start)
   for (Seat& seat : seats_) seat.known = !learns_;
 }
 
-void Coordinator::deliver(Message message) {
+void Coordinator::deliver(const Message& message) {
   if (const std::string_view reason = check(message); !reason.empty()) {
     return refusals_.add(message, reason);
   }
@@ -257,7 +258,13 @@ bool Coordinator::all_finished() const {
 
 // Whether nothing has to be said again.
 bool Coordinator::all_confirmed() const {
-  if (over_) return true;  // who has not heard of it says again that it is done
+  // Who is done and has not heard of it says so again. The others, of replicas that have left, do
+  // not: they are told several times.
+  if (over_) {
+    const bool all_done =
+        std::ranges::all_of(seats_, [](const Seat& seat) { return seat.finished || seat.lost; });
+    return all_done || times_told_over_ >= kTellOverMax;
+  }
   if (end_.wanted && end_.named == 0 && namer()) return false;
   if (save_.wanted && namer()) return false;
   return std::ranges::all_of(seats_, [this](const Seat& seat) {
@@ -270,7 +277,9 @@ bool Coordinator::all_confirmed() const {
 void Coordinator::send_orders(Outbox& outbox) {
   orders_due_ = false;
   over_ = over_ || abandoned_ || all_finished();
-  if (!over_) {
+  if (over_) {
+    ++times_told_over_;
+  } else {
     order_end(outbox);
     order_save(outbox);
   }

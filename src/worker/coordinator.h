@@ -35,7 +35,7 @@ class Coordinator {
     kRecord,  // the oldest report that is not recorded yet
     kOrders,  // tell workers what they do not know yet
   };
-  void deliver(Message message);
+  void deliver(const Message& message);
   std::optional<Errand> next() const;
   void run(Errand errand);
   void finish(Errand errand, Outbox& outbox);
@@ -121,6 +121,7 @@ class Coordinator {
   bool learns_ = false;       // it has to ask every worker where the run is
   bool abandoned_ = false;
   bool over_ = false;
+  int times_told_over_ = 0;
   bool orders_due_ = false;
   bool ticking_ = false;
   std::vector<ReplicaId> leaving_;  // as soon as there is a turn to record it

@@ -133,7 +133,8 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
     for (const RefusedMessage& refusal : refusals_.take(id_)) journal.refused(refusal);
   }
   // Reports first: what one does after it has finished is told before others can finish by it.
-  std::ranges::stable_partition(outgoing_, [](const Message& m) { return m.to == kCoordinator; });
+  std::stable_partition(outgoing_.begin(), outgoing_.end(),
+                        [](const Message& message) { return message.to == kCoordinator; });
   outcome = {};  // a tensor that was sent belongs to its receiver alone
   for (Message& message : outgoing_) {
     message.envelope = envelope();

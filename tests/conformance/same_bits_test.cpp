@@ -11,6 +11,7 @@
 #include "config/averaging_rules.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
+#include "run/device.h"
 #include "run/mesh_model.h"
 
 namespace leeway {
@@ -95,6 +96,11 @@ Recipe random_recipe(uint64_t seed) {
   pipeline.recompute = draw.between(0, 2) == 0;
   pipeline.stash = !pipeline.recompute || draw.between(0, 1) == 0;
   draw_replicas(draw, recipe);
+  // A machine with a GPU: LEEWAY_TEST_DEVICE=cuda. Its attention has no fp64.
+  const char* const device = std::getenv("LEEWAY_TEST_DEVICE");
+  if (device == nullptr) return recipe;
+  recipe.run.device = device;
+  if (recipe.run.precision == Precision::kFp64) recipe.run.precision = Precision::kFp32;
   return recipe;
 }
 
@@ -159,6 +165,7 @@ TEST(SameBits, UnderThreadsAndInVirtualTime) {
         "repeat with: LEEWAY_SEED={} build/tests/conformance_drivers --gtest_filter='SameBits.*'",
         seed));
     const Recipe recipe = random_recipe(seed);
+    if (recipe.run.device != "cpu") set_up_compute(recipe);
     threads::Threads threads(/*threads_per_worker=*/1);
     sim::Simulation simulation = simulation_of(recipe, seed);
     const Outcome real = train(recipe, tokens.file(), threads);

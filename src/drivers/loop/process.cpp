@@ -17,6 +17,16 @@ bool travels(MessageKind kind) {
          kind != MessageKind::kTick && kind != MessageKind::kLost;
 }
 
+// Norms are a few numbers that the CPU adds up.
+bool is_for_compute(MessageKind kind) {
+  return kind != MessageKind::kNorms && kind != MessageKind::kTotalNorm;
+}
+
+at::Device device_of(const Worker& worker) {
+  const StageCompute* const compute = worker.compute();
+  return compute == nullptr ? at::Device(at::kCPU) : compute->stage().weights().device();
+}
+
 }  // namespace
 
 Process::Process(ProcessOptions options)
@@ -25,6 +35,7 @@ Process::Process(ProcessOptions options)
       recorder_(options_.journal, options_.recorder) {
   for (const Worker* worker : options_.workers) {
     mailboxes_[worker->id()] = std::make_shared<Mailbox>();
+    devices_.emplace(worker->id(), device_of(*worker));
   }
   if (options_.recorder == nullptr) return;
   coordinator_.emplace(options_.plan, recorder_);
@@ -66,6 +77,11 @@ bool Process::receive(std::span<const std::byte> bytes) {
   if (!message.ok() || !travels(message->kind)) return false;
   const auto found = mailboxes_.find(message->to);
   if (found == mailboxes_.end()) return false;
+  // Here and not on the worker's thread.
+  if (message->payload.defined() && is_for_compute(message->kind)) {
+    const auto device = devices_.find(message->to);
+    if (device != devices_.end()) message->payload = message->payload.to(device->second);
+  }
   // A message of another run is refused by its receiver, and must not move the clock before.
   if (message->envelope.run == options_.plan.run) recorder_.move_tick_to(message->envelope.tick);
   found->second->put(std::move(*message));
@@ -107,7 +123,7 @@ void Process::coordinate() {
   Mailbox& mailbox = *mailboxes_.at(kCoordinator);
   bool idle = false;
   while (!coordinator_->over()) {
-    for (Message& message : mailbox.take(/*wait=*/idle)) coordinator_->deliver(std::move(message));
+    for (const Message& message : mailbox.take(/*wait=*/idle)) coordinator_->deliver(message);
     idle = !take_turn(*coordinator_, *this);
   }
 }

@@ -64,6 +64,7 @@ class Process final : private Outbox {
   LockedRecorder recorder_;
   std::optional<Coordinator> coordinator_;
   std::map<WorkerId, std::shared_ptr<Mailbox>> mailboxes_;
+  std::map<WorkerId, at::Device> devices_;  // where the workers compute
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
 };

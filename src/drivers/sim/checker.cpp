@@ -58,7 +58,6 @@ void Checker::use_messages(size_t worker, const Work& work) {
     case WorkKind::kEvaluate:
       return is_first ? void() : use(MessageKind::kEvaluation, 1);
     case WorkKind::kSave:
-      return;
     case WorkKind::kContribute:
     case WorkKind::kReduce:
     case WorkKind::kMerge:

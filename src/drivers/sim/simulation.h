@@ -138,7 +138,7 @@ class Simulation final : public Driver, private Outbox {
   void finish(size_t at, Recorder& recorder);
   void arrive(size_t slot, bool again);
   void check_arrival(const Message& message, bool gone, bool again);
-  void tell_coordinator(Message message);
+  void tell_coordinator(const Message& message);
   void lose_as_planned(WorkerId worker, int64_t update);
   void later(Nanos at, Happening what, size_t subject);
   void planned_happened();

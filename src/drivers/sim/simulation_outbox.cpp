@@ -46,6 +46,7 @@ void Simulation::carry(Message message, Nanos arrival) {
   if (faults.through_bytes) {
     Result<Message> back = from_bytes(to_bytes(message));
     LEEWAY_CHECK(back.ok(), "what was sent can be read");
+    if (back->payload.defined()) back->payload = back->payload.to(message.payload.device());
     message = std::move(*back);
   }
   if (faults.twice > 0 && dice() < faults.twice) {
@@ -100,7 +101,7 @@ void Simulation::arrive(size_t slot, bool again) {
     --reminders_;
     ++quiet_;
   }
-  if (message.to == kCoordinator) return tell_coordinator(std::move(message));
+  if (message.to == kCoordinator) return tell_coordinator(message);
   const size_t to = mesh_.index(message.to);
   const bool gone = faults_->is_gone(to, clock_.now());
   if (!control) check_arrival(message, gone, again);
@@ -128,8 +129,8 @@ void Simulation::check_arrival(const Message& message, bool gone, bool again) {
   taken ? checker_->received(message, clock_.now()) : checker_->lost(message);
 }
 
-void Simulation::tell_coordinator(Message message) {
-  if (coordinator_) coordinator_->deliver(std::move(message));
+void Simulation::tell_coordinator(const Message& message) {
+  if (coordinator_) coordinator_->deliver(message);
 }
 
 }  // namespace leeway::sim

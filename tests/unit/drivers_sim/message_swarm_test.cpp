@@ -115,7 +115,7 @@ std::string overfull(const Worker& worker, int64_t behind) {
   const std::array<std::tuple<const char*, int64_t, int64_t>, 8> limits = {
       {{"messages of the pipeline", held.pipeline, in_flight},
        {"batches of validation data", held.evaluations, in_flight + 5},
-       {"open chunks", held.open_chunks, 256 * lanes + chunks + evaluations},
+       {"open chunks", held.open_chunks, 256 * (lanes + 1) + chunks},
        {"answers asked for again", held.repeats, kRounds * chunks * plan.replicas},
        {"answers given", held.given, kRounds * chunks + evaluations},
        {"rounds in flight", held.rounds, kRounds * lanes},

@@ -185,6 +185,26 @@ TEST_F(CoordinatorTest, TheSessionIsOverWhenTheReplicasThatAreLeftAreDone) {
   EXPECT_EQ(of(MessageKind::kOver).size(), 3U) << "who has not heard of it is told again";
 }
 
+// A stage of a replica that has left is not done, and does not remind anybody of itself.
+TEST_F(CoordinatorTest, WhoHasLeftIsToldSeveralTimesThatItIsOver) {
+  Coordinator coordinator(plan, diary);
+  coordinator.deliver(updated({{2}, {0}}, 1, /*applied=*/false));
+  for (const int64_t r : {0, 1}) {
+    coordinator.deliver(report({{r}, {0}}, 1, Finished{.updates = 100}));
+  }
+  turn(coordinator);
+  EXPECT_TRUE(coordinator.over());
+  for (int i = 0; i < 30 && !reminders.empty(); ++i) {
+    reminders.clear();
+    coordinator.deliver({.kind = MessageKind::kTick, .from = kCoordinator, .to = kCoordinator});
+    turn(coordinator);
+  }
+  EXPECT_TRUE(reminders.empty()) << "not for ever";
+  int64_t told = 0;
+  for (const Message& message : of(MessageKind::kOver)) told += message.to.replica.value == 2;
+  EXPECT_GE(told, 5);
+}
+
 TEST_F(CoordinatorTest, OneThatIsStartedAgainLearnsTheRunFromItsWorkers) {
   Coordinator coordinator(plan, diary, Coordinator::Start::kAgain);
   turn(coordinator);
