@@ -19,7 +19,7 @@ class LogFilter {
 
  private:
   LogLevel level_;
-  int64_t stages_;
+  Mesh mesh_;
   std::vector<int64_t> making_;  // the next update of each worker
 };
 

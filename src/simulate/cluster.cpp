@@ -212,7 +212,7 @@ sim::StageCosts costs_on(const Machine& machine, const sim::StageCosts& unit) {
 sim::SimulationOptions simulation_options(const Cluster& cluster, const Placement& placement,
                                           const Recipe& recipe, int64_t vocabulary) {
   const std::vector<sim::StageCosts> unit = unit_costs(recipe, vocabulary);
-  const sim::Mesh mesh = {.stages = recipe.mesh.stages, .replicas = recipe.mesh.replicas};
+  const Mesh mesh = {.stages = recipe.mesh.stages, .replicas = recipe.mesh.replicas};
   sim::SimulationOptions options;
   std::map<size_t, std::vector<WorkerId>> workers;  // by machine
   bool shared = false;

@@ -87,8 +87,8 @@ void measure_speed(const Cluster& cluster, const MethodRequest& request, const T
 
 void measure_traffic(const Cluster& cluster, const Placement& placement,
                      const sim::Simulation& simulation, MethodResult& result) {
-  const sim::Mesh mesh = {.stages = result.recipe.recipe.mesh.stages,
-                          .replicas = result.recipe.recipe.mesh.replicas};
+  const Mesh mesh = {.stages = result.recipe.recipe.mesh.stages,
+                     .replicas = result.recipe.recipe.mesh.replicas};
   std::map<std::pair<size_t, size_t>, SiteTraffic> by_sites;
   std::map<std::pair<size_t, size_t>, int64_t> by_machines;
   for (const sim::LinkStatistics& link : simulation.links()) {

@@ -9,11 +9,6 @@
 
 namespace leeway {
 
-inline bool has_worker(const RunPlan& plan, WorkerId id) {
-  return id.replica.value >= 0 && id.replica.value < plan.replicas && id.stage.value >= 0 &&
-         id.stage.value < plan.shape.stages;
-}
-
 // Why a message is not for this run, or not from one who is part of it; empty: it is.
 inline std::string_view check_envelope(const Message& message, const RunPlan& plan,
                                        const Membership& table) {
@@ -23,7 +18,7 @@ inline std::string_view check_envelope(const Message& message, const RunPlan& pl
   const int64_t updates = plan.updates_max();
   if (envelope.ends > updates || envelope.saves > updates) return "an update after the end";
   if (message.from == kCoordinator) return "";
-  if (!has_worker(plan, message.from)) return "from a worker that there is not";
+  if (!plan.mesh().contains(message.from)) return "from a worker that there is not";
   if (envelope.incarnation < table.incarnation(message.from)) return "of an earlier incarnation";
   if (envelope.epoch < table.epoch(message.from.replica)) return "of an earlier epoch";
   return "";

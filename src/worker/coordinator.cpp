@@ -36,7 +36,7 @@ bool has_diverged(const Report& report) {
 Coordinator::Coordinator(const RunPlan& plan, Recorder& recorder, Start start)
     : plan_(plan),
       recorder_(recorder),
-      seats_(static_cast<size_t>(plan.shape.stages * plan.replicas)),
+      seats_(plan.mesh().count()),
       table_(plan.replicas),
       learns_(start == Start::kAgain),
       orders_due_(learns_) {
@@ -81,7 +81,7 @@ std::string_view Coordinator::check(const Message& message) const {
   if (message.to != kCoordinator) return "for another worker";
   switch (message.kind) {
     case MessageKind::kLost:  // of the worker, not from it
-      return has_worker(plan_, message.from) ? "" : "a worker that there is not";
+      return plan_.mesh().contains(message.from) ? "" : "a worker that there is not";
     case MessageKind::kAsk:
       if (message.index > static_cast<int64_t>(Ask::kAbandon)) return "not a wish that it knows";
       return check_envelope(message, plan_, table_);
@@ -146,9 +146,10 @@ void Coordinator::run(Errand errand) {
 // the end was lost while only some had heard of it, another one names a later end: who has ended
 // by then is waited for no longer.
 std::vector<ReplicaId> Coordinator::ended_before_others() const {
+  if (end_.named == 0) return {};
   const bool together =
       std::ranges::any_of(plan_.lanes, [](const LanePlan& lane) { return lane.lag.has_value(); });
-  if (!together || end_.named == 0) return {};
+  if (!together) return {};
   int64_t latest = 0;
   std::vector<ReplicaId> before;
   for (const ReplicaId replica : table_.members())
@@ -251,7 +252,7 @@ std::optional<ReplicaId> Coordinator::namer() const {
 
 bool Coordinator::all_finished() const {
   for (size_t at = 0; at < seats_.size(); ++at) {
-    if (table_.has(id_at(at).replica) && !seats_[at].finished) return false;
+    if (table_.has(plan_.mesh().id(at).replica) && !seats_[at].finished) return false;
   }
   return true;
 }
@@ -320,7 +321,7 @@ void Coordinator::order_save(Outbox& outbox) {
 
 void Coordinator::tell(size_t at, Outbox& outbox) {
   Seat& seat = seats_[at];
-  const WorkerId to = id_at(at);
+  const WorkerId to = plan_.mesh().id(at);
   if (over_) {
     if (std::exchange(seat.told_over, true)) return;
     return send(to, MessageKind::kOver, abandoned_ ? 1 : 0, outbox);

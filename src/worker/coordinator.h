@@ -77,16 +77,9 @@ class Coordinator {
     int64_t named = 0;   // 0: not yet
   };
 
-  Seat& seat(WorkerId id) { return seats_[index(id)]; }
+  Seat& seat(WorkerId id) { return seats_[plan_.mesh().index(id)]; }
   const Seat& first_of(ReplicaId replica) const { return seat({.replica = replica, .stage = {0}}); }
-  const Seat& seat(WorkerId id) const { return seats_[index(id)]; }
-  size_t index(WorkerId id) const {
-    return static_cast<size_t>(id.replica.value * plan_.shape.stages + id.stage.value);
-  }
-  WorkerId id_at(size_t at) const {
-    const auto i = static_cast<int64_t>(at);
-    return {.replica = {i / plan_.shape.stages}, .stage = {i % plan_.shape.stages}};
-  }
+  const Seat& seat(WorkerId id) const { return seats_[plan_.mesh().index(id)]; }
   std::string_view check(const Message& message) const;
   void file(const Message& message);
   void hear(const Message& message);

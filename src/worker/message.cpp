@@ -58,6 +58,11 @@ TrafficClass class_of(MessageKind kind) {
   return TrafficClass::kControl;
 }
 
+bool is_reminder(MessageKind kind) {
+  return kind == MessageKind::kDeadline || kind == MessageKind::kRemind ||
+         kind == MessageKind::kTick;
+}
+
 Message ask_message(const RunPlan& plan, Ask wish) {
   Message message = {.kind = MessageKind::kAsk,
                      .from = kCoordinator,

@@ -61,6 +61,8 @@ inline constexpr int kMessageKinds = 26;
 enum class TrafficClass : uint8_t { kControl, kPipeline, kAveraging };
 inline constexpr int kTrafficClasses = 3;
 TrafficClass class_of(MessageKind kind);
+// From the driver, when the time that the receiver asked for has passed.
+bool is_reminder(MessageKind kind);
 
 // Every message says who sent it, and what its sender knows about the run.
 struct Envelope {

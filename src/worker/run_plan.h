@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/mesh.h"
 #include "pipeline/schedule.h"
 #include "worker/lane.h"
 
@@ -41,6 +42,7 @@ struct RunPlan {
   // Updates each replica has done when a recorded run ended, if that differs; empty: last_update.
   std::vector<int64_t> ends = {};
 
+  Mesh mesh() const { return {.stages = shape.stages, .replicas = replicas}; }
   // No update comes after this one, in this session or in a later one.
   int64_t updates_max() const { return std::max(run_updates, last_update); }
   int64_t last_update_of(ReplicaId replica) const {

@@ -162,6 +162,7 @@ class Worker {
   bool over_ = false;
   RefusedMessages refusals_;
   std::vector<Message> outgoing_;  // from the work that is being finished
+  std::vector<Message> outgoing_reports_;
 };
 
 }  // namespace leeway

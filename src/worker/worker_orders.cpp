@@ -145,7 +145,7 @@ void Worker::send_kept(size_t at) {
   message.index = reports_.kept()[at].number;
   message.update = reports_.before(at);
   message.report = reports_.kept()[at].report;
-  outgoing_.push_back(std::move(message));
+  outgoing_reports_.push_back(std::move(message));
 }
 
 Envelope Worker::envelope() const {

@@ -132,15 +132,15 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
   if (!refusals_.empty()) {
     for (const RefusedMessage& refusal : refusals_.take(id_)) journal.refused(refusal);
   }
-  // Reports first: what one does after it has finished is told before others can finish by it.
-  std::stable_partition(outgoing_.begin(), outgoing_.end(),
-                        [](const Message& message) { return message.to == kCoordinator; });
   outcome = {};  // a tensor that was sent belongs to its receiver alone
-  for (Message& message : outgoing_) {
-    message.envelope = envelope();
-    outbox.send(std::move(message));
+  // Reports first: what one does after it has finished is told before others can finish by it.
+  for (std::vector<Message>* messages : {&outgoing_reports_, &outgoing_}) {
+    for (Message& message : *messages) {
+      message.envelope = envelope();
+      outbox.send(std::move(message));
+    }
+    messages->clear();
   }
-  outgoing_.clear();
 }
 
 // A mean leaves out parts with values that are not finite, and the log says whose they were.

@@ -4,9 +4,8 @@ namespace leeway {
 
 Workers make_workers_without_compute(const RunPlan& plan) {
   Workers workers;
-  for (int64_t i = 0; i < plan.shape.stages * plan.replicas; ++i) {
-    const WorkerId id = {.replica = {i / plan.shape.stages}, .stage = {i % plan.shape.stages}};
-    workers.push_back(std::make_unique<Worker>(id, plan, nullptr));
+  for (size_t at = 0; at < plan.mesh().count(); ++at) {
+    workers.push_back(std::make_unique<Worker>(plan.mesh().id(at), plan, nullptr));
   }
   return workers;
 }

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kStages = 2;
 constexpr int64_t kReplicas = 3;
 constexpr int64_t kUpdates = 260;
-constexpr sim::Mesh kMesh = {.stages = kStages, .replicas = kReplicas};
+constexpr Mesh kMesh = {.stages = kStages, .replicas = kReplicas};
 // An update takes about a microsecond: updates 60 to 100 of 260.
 constexpr sim::Window kFault = {{60'000}, {100'000}};
 

@@ -2,6 +2,7 @@
 // so that they are the same bytes every time.
 #include <regex>
 
+#include "../support/small_text.h"
 #include "config/print.h"
 #include "run/device.h"
 #include "run/drivers.h"
@@ -38,10 +39,9 @@ warmup = 1
 
 void write_corpus(const Path& folder) {
   fs::create_directories(folder);
-  for (int i = 0; i < 12; ++i) {
-    std::string text;
-    for (int j = 0; j < 20; ++j) text += "word" + std::to_string((i * j) % 17) + " ";
-    must_write(folder / (std::to_string(i) + ".txt"), text);
+  const std::vector<std::string> texts = small_texts();
+  for (size_t i = 0; i < texts.size(); ++i) {
+    must_write(folder / (std::to_string(i) + ".txt"), texts[i]);
   }
 }
 

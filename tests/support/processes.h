@@ -91,9 +91,8 @@ class Processes final : public Driver {
 
 // Every worker and the coordinator behind mailboxes of their own, with nothing but bytes between.
 inline std::unique_ptr<Driver> one_process_each(int64_t stages) {
-  return std::make_unique<Processes>(Processes::Options{.process_of = [stages](WorkerId id) {
-    return static_cast<size_t>(1 + id.replica.value * stages + id.stage.value);
-  }});
+  return std::make_unique<Processes>(Processes::Options{
+      .process_of = [stages](WorkerId id) { return 1 + Mesh{.stages = stages}.index(id); }});
 }
 
 }  // namespace leeway

@@ -12,10 +12,7 @@ namespace leeway {
 namespace {
 
 // What a driver tells those who live in its own process is not for others to say.
-bool travels(MessageKind kind) {
-  return kind != MessageKind::kDeadline && kind != MessageKind::kRemind &&
-         kind != MessageKind::kTick && kind != MessageKind::kLost;
-}
+bool travels(MessageKind kind) { return !is_reminder(kind) && kind != MessageKind::kLost; }
 
 // Norms are a few numbers that the CPU adds up.
 bool is_for_compute(MessageKind kind) {
@@ -31,7 +28,7 @@ at::Device device_of(const Worker& worker) {
 
 Process::Process(ProcessOptions options)
     : options_(std::move(options)),
-      router_(std::make_shared<const Router>(options_.router)),
+      router_(std::make_shared<const Router>(std::move(options_.router))),
       recorder_(options_.journal, options_.recorder) {
   for (const Worker* worker : options_.workers) {
     mailboxes_[worker->id()] = std::make_shared<Mailbox>();
@@ -145,8 +142,8 @@ void Process::fail(std::exception_ptr failure) {
   }
   const RunPlan& plan = options_.plan;
   send(ask_message(plan, Ask::kAbandon));
-  for (int64_t i = 0; i < plan.replicas * plan.shape.stages; ++i) {
-    const WorkerId id = {.replica = {i / plan.shape.stages}, .stage = {i % plan.shape.stages}};
+  for (size_t at = 0; at < plan.mesh().count(); ++at) {
+    const WorkerId id = plan.mesh().id(at);
     if (!coordinator_ && !mailboxes_.contains(id)) continue;
     Message over = {.kind = MessageKind::kOver, .from = kCoordinator, .to = id};
     over.envelope = {.run = plan.run, .recipe = plan.recipe};

@@ -8,14 +8,6 @@
 #include "drivers/sim/simulation.h"
 
 namespace leeway::sim {
-namespace {
-
-bool is_reminder(MessageKind kind) {
-  return kind == MessageKind::kDeadline || kind == MessageKind::kRemind ||
-         kind == MessageKind::kTick;
-}
-
-}  // namespace
 
 void Simulation::send(Message message) {
   if (message.to == kCoordinator || message.from == kCoordinator) {
@@ -114,15 +106,17 @@ void Simulation::arrive(size_t slot, bool again) {
   touch(to);
 }
 
-// What a worker refuses has not arrived; but another copy of it may, when there is room for it.
+// A part of a round that a worker refuses has not arrived; but another copy of it may, when there
+// is room for it.
 void Simulation::check_arrival(const Message& message, bool gone, bool again) {
-  const bool taken = !gone && seats_[mesh_.index(message.to)].worker->check(message).empty();
+  const bool of_round = class_of(message.kind) == TrafficClass::kAveraging;
+  if (again && (gone || !of_round || refused_.empty())) return;
+  const bool taken =
+      !gone && (!of_round || seats_[mesh_.index(message.to)].worker->check(message).empty());
   const RoundPart part = {message.kind, message.from,  message.to,
                           message.lane, message.index, message.chunk};
-  const bool of_round = class_of(message.kind) == TrafficClass::kAveraging;
   if (again) {
-    if (taken && of_round && refused_.erase(part) > 0)
-      checker_->received_again(message, clock_.now());
+    if (taken && refused_.erase(part) > 0) checker_->received_again(message, clock_.now());
     return;
   }
   if (!taken && of_round) refused_.insert(part);

@@ -80,18 +80,9 @@ RoundScenario random_scenario(uint64_t seed) {
 }
 
 uint64_t run(const RoundScenario& scenario) {
-  const IdleWorkers workers = make_mesh(scenario.plan);
   Simulation simulation(scenario.options);
   Notebook recorder;
-  recorder.stop_after(scenario.stop_after);
-  recorder.save_after(scenario.save_after);
-  EXPECT_TRUE(simulation.run(workers, recorder).ok());
-  for (const auto& worker : workers) {
-    EXPECT_TRUE(worker->done());
-    if (scenario.stop_after == SIZE_MAX) {
-      EXPECT_EQ(worker->counts().updates, scenario.plan.last_update);
-    }
-  }
+  run_to_the_end(scenario, simulation, recorder);
   const bool together = std::ranges::any_of(
       scenario.plan.lanes, [](const LanePlan& lane) { return lane.lag.has_value(); });
   check_saves(recorder, scenario.plan, together);

@@ -99,18 +99,9 @@ Nanos longest_time(const Scenario& scenario, const Notebook& recorder,
 }
 
 uint64_t run(const Scenario& scenario) {
-  const IdleWorkers workers = make_mesh(scenario.plan);
   Simulation simulation(scenario.options);
   Notebook recorder;
-  recorder.stop_after(scenario.stop_after);
-  recorder.save_after(scenario.save_after);
-  EXPECT_TRUE(simulation.run(workers, recorder).ok());
-  for (const auto& worker : workers) {
-    EXPECT_TRUE(worker->done());
-    if (scenario.stop_after == SIZE_MAX) {
-      EXPECT_EQ(worker->counts().updates, scenario.plan.last_update);
-    }
-  }
+  run_to_the_end(scenario, simulation, recorder);
   check_saves(recorder, scenario.plan, /*together=*/false);
   EXPECT_LE(simulation.span().end, longest_time(scenario, recorder, simulation));
   return simulation.digest();

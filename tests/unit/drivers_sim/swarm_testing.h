@@ -118,6 +118,21 @@ inline void run_swarm(const SwarmSize& size, const std::function<void(uint64_t s
               static_cast<long long>(first), static_cast<long long>(first + done - 1));
 }
 
+// Runs a scenario, and checks that every worker has finished.
+template <class Scenario>
+void run_to_the_end(const Scenario& scenario, Simulation& simulation, Notebook& recorder) {
+  const IdleWorkers workers = make_mesh(scenario.plan);
+  recorder.stop_after(scenario.stop_after);
+  recorder.save_after(scenario.save_after);
+  EXPECT_TRUE(simulation.run(workers, recorder).ok());
+  for (const auto& worker : workers) {
+    EXPECT_TRUE(worker->done());
+    if (scenario.stop_after == SIZE_MAX) {
+      EXPECT_EQ(worker->counts().updates, scenario.plan.last_update);
+    }
+  }
+}
+
 // The stages of a replica save after the same updates, each once; `together`: so do all replicas.
 inline void check_saves(const Notebook& recorder, const RunPlan& plan, bool together) {
   const auto saves_of = [&](int64_t replica, int64_t stage) {

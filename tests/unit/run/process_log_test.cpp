@@ -5,12 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "../../support/data_files.h"
 #include "../../support/no_recorder.h"
 #include "../../support/processes.h"
+#include "../../support/small_recipe.h"
 #include "../../support/temporary_folder.h"
 #include "base/hash.h"
-#include "config/load.h"
 #include "config/print.h"
 #include "drivers/sim/replay.h"
 #include "run/device.h"
@@ -54,41 +53,14 @@ TEST(ProcessLog, ALineNamesItsTickWhereAnotherProcessHasMovedTheClock) {
   EXPECT_EQ(log.tick(), 12);
 }
 
-constexpr std::string_view kSpreadRecipe = R"(
-[run]
-updates = 30
-evaluate_every = 10
-evaluate_windows = 4
-checkpoint_every = 0
-log = "all"
-[model]
-layers = 2
-width = 8
-heads = 1
-context = 8
-[data]
-train = ["TEXT"]
-batch = 2
-valid_share = 0.2
-[mesh]
-stages = 2
-replicas = 3
-[averaging]
-merge = "on_arrival"
-fraction = 0.5
-)";
-
 class SpreadRun : public testing::Test {
  protected:
   SpreadRun() {
-    for (int i = 0; i < 12; ++i) {
-      std::string text;
-      for (int j = 0; j < 20; ++j) text += "word" + std::to_string((i * j) % 17) + " ";
-      write_data(place_ / "text" / (std::to_string(i) + ".txt"), text);
-    }
-    std::string toml(kSpreadRecipe);
-    toml.replace(toml.find("TEXT"), 4, (place_ / "text").string());
-    loaded_ = *parse_recipe(toml, "a test", {});
+    write_small_text(place_ / "text");
+    loaded_ =
+        *small_recipe(place_ / "text",
+                      {"run.updates=30", "run.evaluate_every=10", "run.log=all", "mesh.replicas=3",
+                       "averaging.merge=on_arrival", "averaging.fraction=0.5"});
     set_up_compute(loaded_.recipe);
     data_.emplace(*open_dataset(data_spec(loaded_.recipe), place_ / "cache", {}));
   }

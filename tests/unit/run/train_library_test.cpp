@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "../../support/data_files.h"
+#include "../../support/small_recipe.h"
 #include "../../support/temporary_folder.h"
 
 namespace leeway {
@@ -16,43 +16,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::string_view kRecipe = R"(
-[run]
-updates = 12
-evaluate_every = 0
-evaluate_windows = 4
-checkpoint_every = 0
-threads_per_worker = 1
-[model]
-layers = 2
-width = 8
-heads = 1
-context = 8
-[data]
-train = ["TEXT"]
-batch = 2
-valid_share = 0.2
-[mesh]
-stages = 2
-replicas = 2
-[averaging]
-merge = "fixed_lag"
-)";
-
 class TrainLibrary : public testing::Test {
  protected:
-  TrainLibrary() {
-    for (int i = 0; i < 12; ++i) {
-      std::string text;
-      for (int j = 0; j < 20; ++j) text += "word" + std::to_string((i * j) % 17) + " ";
-      write_data(place_ / "text" / (std::to_string(i) + ".txt"), text);
-    }
-  }
+  TrainLibrary() { write_small_text(place_ / "text"); }
 
   Result<LoadedRecipe> load(const std::vector<std::string>& sets = {}) const {
-    std::string toml(kRecipe);
-    toml.replace(toml.find("TEXT"), 4, (place_ / "text").string());
-    return parse_recipe(toml, "a test", sets);
+    return small_recipe(place_ / "text", sets);
   }
   TrainOptions options(const std::string& run = "run") const { return {.folder = place_ / run}; }
   // Every failure is an error with a sentence.
