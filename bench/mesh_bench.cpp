@@ -112,7 +112,7 @@ class TimedRecorder final : public Recorder {
     timed([&] { recorder_.predicted(prediction); });
   }
   void evaluated(const StageEvaluation& evaluation) override { recorder_.evaluated(evaluation); }
-  void saved(StageState state) override { recorder_.saved(std::move(state)); }
+  void saved(const ShardSaved& saved) override { recorder_.saved(saved); }
 
   void end() {
     timed([&] { recorder_.flush_log(); });

@@ -22,8 +22,8 @@ bool speaks_for(const Report& report, WorkerId from) {
   if (const auto* evaluation = std::get_if<StageEvaluation>(&report)) {
     return evaluation->worker == from;
   }
-  const auto* const state = std::get_if<StageState>(&report);
-  return state == nullptr || state->worker == from;
+  const auto* const saved = std::get_if<ShardSaved>(&report);
+  return saved == nullptr || saved->worker == from;
 }
 
 bool has_diverged(const Report& report) {
@@ -175,8 +175,8 @@ void Coordinator::record(const Filed& filed) {
     recorder_.updated(*done->stage);
   } else if (const auto* evaluation = std::get_if<StageEvaluation>(&report)) {
     recorder_.evaluated(*evaluation);
-  } else if (const auto* state = std::get_if<StageState>(&report)) {
-    recorder_.saved(*state);
+  } else if (const auto* saved = std::get_if<ShardSaved>(&report)) {
+    recorder_.saved(*saved);
   } else if (const auto* finished = std::get_if<Finished>(&report)) {
     recorder_.finished(filed.from, *finished);
   } else if (const auto* present = std::get_if<Present>(&report)) {

@@ -89,6 +89,7 @@ Present Worker::presence() const {
 void Worker::finish_report(const Work& work, Outbox& outbox) {
   if (names_end_now()) stop_at_next_flush();
   if (work.index >= 0) give_up_evaluations(work.index);
+  for (ShardSaved& saved : std::exchange(stored_, {})) report(std::move(saved));
   const bool done_now = !told_done_ && done();
   if (std::exchange(tell_again_, false) || (done_now && has_said_done_)) {
     for (size_t at = 0; at < reports_.kept().size(); ++at) send_kept(at);
@@ -132,7 +133,6 @@ void Worker::send_reports() {
     std::visit(
         [this](auto& news) {
           if constexpr (requires { news.tally; }) news.tally = tally_.tally();
-          if constexpr (requires { news.bytes; }) news.bytes = tally_.tally().bytes;
         },
         report);
     reports_.add(std::move(report));

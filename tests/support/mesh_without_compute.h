@@ -29,7 +29,6 @@ class Notebook final : public Recorder {
   void updated(const StageUpdate&) override {}
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
-  void saved(StageState) override {}
   void tallied(WorkerId worker, const WorkTally& tally) override { tallies_[worker] = tally; }
 
   void stop_after(size_t records) { stop_after_ = records; }

@@ -161,7 +161,6 @@ class Auditor final : public Recorder {
   // nothing else to say about one.
   void updated(const StageUpdate&) override { ADD_FAILURE() << "there is no compute"; }
   void evaluated(const StageEvaluation&) override {}
-  void saved(StageState) override {}
   void finished(WorkerId worker, const leeway::Finished& finished) override {
     EXPECT_EQ(finished.updates, made_[worker]) << "what it claims is not what was made";
   }

@@ -1,0 +1,55 @@
+#include "worker/shard_store.h"
+
+#include <memory>
+#include <utility>
+
+namespace leeway {
+namespace {
+
+ShardSaved saved_of(const StageState& state) {
+  return {.worker = state.worker,
+          .update = state.update,
+          .checkpoint = state.checkpoint,
+          .last = state.last,
+          .rounds = state.rounds,
+          .bytes = state.bytes};
+}
+
+Message message_about(const StageState& state, ShardSaved saved) {
+  Message message = {.kind = MessageKind::kStored,
+                     .from = state.worker,
+                     .to = state.worker,
+                     .index = state.update};
+  message.report = std::make_shared<const Report>(std::move(saved));
+  return message;
+}
+
+}  // namespace
+
+Message stored_message(const StageState& state, const Result<ShardStore::Stored>& stored) {
+  ShardSaved saved = saved_of(state);
+  if (stored.ok()) {
+    saved.file = stored->file;
+    saved.size = stored->size;
+    saved.hash = stored->hash;
+  } else {
+    saved.error = stored.error().message;
+  }
+  return message_about(state, std::move(saved));
+}
+
+Message store_again_message(const StageState& state, const Error& error) {
+  ShardSaved saved = saved_of(state);
+  saved.error = error.message;
+  saved.again = true;
+  return message_about(state, std::move(saved));
+}
+
+Message replaced_message(const StageState& state) {
+  ShardSaved saved = saved_of(state);
+  saved.error = "a newer state took its place before the disk had room or time for it";
+  saved.replaced = true;
+  return message_about(state, std::move(saved));
+}
+
+}  // namespace leeway
