@@ -31,10 +31,11 @@ void RunRecorder::note_unsaved(const ShardSaved& saved) {
             .add("replica", saved.worker.replica.value)
             .add("stage", saved.worker.stage.value));
     if (warned_of_save_ >= 0 || std::exchange(warned_of_slow_disk_, true)) return;
-    return warn(fmt::format(
-        "update {} of replica {} is not saved: the disk still had an earlier state to write, and a "
-        "newer one has come; raise run.checkpoint_every",
-        saved.update, saved.worker.replica.value));
+    return warn(
+        fmt::format("update {} of replica {} is not saved: the disk was still busy, and another "
+                    "update is saved "
+                    "in its place; raise run.checkpoint_every",
+                    saved.update, saved.worker.replica.value));
   }
   if (saved.update > warned_of_save_) note_failed_save(saved.update, saved.error);
   if (!saved.again && members_.contains(saved.worker.replica)) lost_state_ = Error{saved.error};

@@ -51,7 +51,7 @@ struct ShardSaved {
   uint64_t hash = 0;
   std::string error = {};  // why it is not; empty: it is
   bool again = false;      // it is tried again
-  bool replaced = false;   // the disk was too slow: a newer one of this worker follows
+  bool replaced = false;   // the disk was too slow: another one of this worker is written
 
   bool stored() const { return error.empty(); }
 };

@@ -1,5 +1,6 @@
 #include "worker/shard_store.h"
 
+#include <bit>
 #include <memory>
 #include <utility>
 
@@ -26,6 +27,13 @@ Message message_about(const StageState& state, ShardSaved saved) {
 
 }  // namespace
 
+bool makes_room(const StageState& waiting, const StageState& newer) {
+  const auto powers = [](int64_t checkpoint) {
+    return std::countr_zero(static_cast<uint64_t>(checkpoint));
+  };
+  return newer.last || powers(newer.checkpoint) >= powers(waiting.checkpoint);
+}
+
 Message stored_message(const StageState& state, const Result<ShardStore::Stored>& stored) {
   ShardSaved saved = saved_of(state);
   if (stored.ok()) {
@@ -47,7 +55,7 @@ Message store_again_message(const StageState& state, const Error& error) {
 
 Message replaced_message(const StageState& state) {
   ShardSaved saved = saved_of(state);
-  saved.error = "a newer state took its place before the disk had room or time for it";
+  saved.error = "the disk was busy, and another state took its place";
   saved.replaced = true;
   return message_about(state, std::move(saved));
 }

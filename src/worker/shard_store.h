@@ -30,11 +30,16 @@ class ShardStore {
 // Between two attempts, while the session goes on.
 inline constexpr Nanos kStoreAgainAfter{10'000'000'000};
 
+// Whether a state makes room for a newer one that comes while the disk is busy. A checkpoint needs
+// the same update of all stages, and each decides by itself, perhaps on another machine: so they
+// keep to the rounder number, the one that more powers of two divide.
+bool makes_room(const StageState& waiting, const StageState& newer);
+
 // For a worker: its state is stored; or is not, and will not be.
 Message stored_message(const StageState& state, const Result<ShardStore::Stored>& stored);
 // It is not, but is tried again.
 Message store_again_message(const StageState& state, const Error& error);
-// A newer state has taken its place before it could be written.
+// Another state of its worker is written in its place, because the disk was busy.
 Message replaced_message(const StageState& state);
 
 }  // namespace leeway

@@ -29,6 +29,10 @@ class Notebook final : public Recorder {
   void updated(const StageUpdate&) override {}
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
+  void saved(const ShardSaved& saved) override {
+    stored_ += saved.stored() ? 1 : 0;
+    last_stored_ += saved.stored() && saved.last ? 1 : 0;
+  }
   void tallied(WorkerId worker, const WorkTally& tally) override { tallies_[worker] = tally; }
 
   void stop_after(size_t records) { stop_after_ = records; }
@@ -36,6 +40,9 @@ class Notebook final : public Recorder {
   void abandon_after(size_t records) { abandon_after_ = records; }
 
   const Tallies& tallies() const { return tallies_; }
+  // States that are said to be on disk, and those of them that the session ended with.
+  int64_t stored() const { return stored_; }
+  int64_t last_stored() const { return last_stored_; }
   const std::vector<WorkRecord>& records() const { return records_; }
   std::vector<WorkRecord> of(WorkerId worker) const {
     std::vector<WorkRecord> found;
@@ -55,6 +62,8 @@ class Notebook final : public Recorder {
  private:
   std::vector<WorkRecord> records_;
   Tallies tallies_;
+  int64_t stored_ = 0;
+  int64_t last_stored_ = 0;
   size_t stop_after_ = SIZE_MAX;
   std::vector<size_t> save_after_;  // one request each
   size_t abandon_after_ = SIZE_MAX;

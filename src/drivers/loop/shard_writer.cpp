@@ -11,7 +11,9 @@ void ShardWriter::take(State state) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
-    replaced = std::exchange(waiting_[worker], std::move(state));
+    State& waiting = waiting_[worker];
+    const bool replaces = !waiting || makes_room(*waiting, *state);
+    replaced = replaces ? std::exchange(waiting, std::move(state)) : std::move(state);
     if (replaced) failed_.erase(replaced);
   }
   if (replaced) deliver_(replaced_message(*replaced));

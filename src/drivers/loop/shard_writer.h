@@ -1,5 +1,5 @@
-// Writes what the workers of a process save, in the background. A newer state of a worker takes the
-// place of one that waits for the disk: at most one of each waits, and one is being written.
+// Writes what the workers of a process save, in the background. At most one state of a worker waits
+// for the disk, and one is being written; makes_room() says which of two waits.
 #pragma once
 
 #include <functional>

@@ -90,9 +90,8 @@ void Simulation::store(std::shared_ptr<const StageState> state) {
   const size_t at = mesh_.index(state->worker);
   Seat& seat = seats_[at];
   if (!seat.storing) return begin_store(at, std::move(state));
-  if (const auto replaced = std::exchange(seat.waiting, std::move(state))) {
-    tell_stored(at, replaced_message(*replaced));
-  }
+  if (!seat.waiting || makes_room(*seat.waiting, *state)) std::swap(seat.waiting, state);
+  if (state) tell_stored(at, replaced_message(*state));
 }
 
 void Simulation::begin_store(size_t at, std::shared_ptr<const StageState> state) {
