@@ -169,7 +169,10 @@ void Worker::file(Message message) {
       return;
     case MessageKind::kStored: {
       const auto& saved = std::get<ShardSaved>(*message.report);
-      if (storing_ == saved.update && !saved.again) storing_.reset();
+      const bool newest =
+          storing_ && storing_->update == saved.update && storing_->last == saved.last;
+      if (newest && !saved.again) storing_.reset();
+      if (saved.stored()) newest_stored_ = saved;
       stored_.push_back(saved);
       return;
     }

@@ -90,6 +90,7 @@ void Worker::finish_report(const Work& work, Outbox& outbox) {
   if (names_end_now()) stop_at_next_flush();
   if (work.index >= 0) give_up_evaluations(work.index);
   for (ShardSaved& saved : std::exchange(stored_, {})) report(std::move(saved));
+  if (trained() && !std::exchange(last_is_named_, true)) name_last_state();
   const bool done_now = !told_done_ && done();
   if (std::exchange(tell_again_, false) || (done_now && has_said_done_)) {
     for (size_t at = 0; at < reports_.kept().size(); ++at) send_kept(at);
@@ -108,6 +109,19 @@ void Worker::finish_report(const Work& work, Outbox& outbox) {
   told_done_ = true;
   constexpr Nanos kAgain = {1'000'000'000};
   outbox.remind({.kind = MessageKind::kRemind, .from = id_, .to = id_}, kAgain);
+}
+
+// The session ends at an update that was saved before anybody knew that: its state is the last one
+// all the same, and is not given up as one on the way would be.
+void Worker::name_last_state() {
+  if (storing_) {
+    StageState last = *storing_;
+    last.last = true;
+    storing_ = to_store_ = std::make_shared<const StageState>(std::move(last));
+  } else if (newest_stored_ && newest_stored_->update == counts_.updates) {
+    newest_stored_->last = true;
+    report(*newest_stored_);
+  }
 }
 
 // More may have become impossible since this began: that is given up next.

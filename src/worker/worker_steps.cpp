@@ -237,8 +237,8 @@ void Worker::finish_save(Outcome& outcome) {
   rounds_.flush();
   at_boundary_ = false;  // no merge may change the weights after they are saved
   outcome.state->bytes = tally_.tally().bytes;
-  storing_ = outcome.state->update;
-  to_store_ = std::make_shared<const StageState>(std::move(*outcome.state));
+  last_is_named_ = outcome.state->last;
+  storing_ = to_store_ = std::make_shared<const StageState>(std::move(*outcome.state));
 }
 
 void Worker::finish_evaluation(const Work& work, const Outcome& outcome) {

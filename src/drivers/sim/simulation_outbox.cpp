@@ -102,6 +102,7 @@ void Simulation::begin_store(size_t at, std::shared_ptr<const StageState> state)
 // As in real time: what cannot be written is tried again, until a newer state takes its place.
 void Simulation::finish_store(size_t at, Recorder& recorder) {
   if (faults_->is_gone(at, clock_.now())) return;
+  quiet_ = 0;
   Seat& seat = seats_[at];
   const std::shared_ptr<const StageState> state = std::exchange(seat.storing, nullptr);
   const Result<ShardStore::Stored> stored =
