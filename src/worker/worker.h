@@ -86,6 +86,7 @@ class Worker {
   bool evaluation_arrived() const;
   bool report_due() const;
   bool names_end_now() const;
+  bool names_last_state_now() const;
   std::optional<int64_t> impossible_evaluation() const;
 
   std::string_view check_sender(const Message& message) const;

@@ -90,7 +90,7 @@ void Worker::finish_report(const Work& work, Outbox& outbox) {
   if (names_end_now()) stop_at_next_flush();
   if (work.index >= 0) give_up_evaluations(work.index);
   for (ShardSaved& saved : std::exchange(stored_, {})) report(std::move(saved));
-  if (trained() && !std::exchange(last_is_named_, true)) name_last_state();
+  if (names_last_state_now()) name_last_state();
   const bool done_now = !told_done_ && done();
   if (std::exchange(tell_again_, false) || (done_now && has_said_done_)) {
     for (size_t at = 0; at < reports_.kept().size(); ++at) send_kept(at);
@@ -111,9 +111,9 @@ void Worker::finish_report(const Work& work, Outbox& outbox) {
   outbox.remind({.kind = MessageKind::kRemind, .from = id_, .to = id_}, kAgain);
 }
 
-// The session ends at an update that was saved before anybody knew that: its state is the last one
-// all the same, and is not given up as one on the way would be.
+// Such a state is the last one all the same, and is not given up as one on the way would be.
 void Worker::name_last_state() {
+  last_is_named_ = true;
   if (storing_) {
     StageState last = *storing_;
     last.last = true;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,8 +31,8 @@ class Notebook final : public Recorder {
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
   void saved(const ShardSaved& saved) override {
-    stored_ += saved.stored() ? 1 : 0;
-    last_stored_ += saved.stored() && saved.last ? 1 : 0;
+    if (saved.stored()) stored_.emplace(saved.worker, saved.update);
+    if (saved.stored() && saved.last) last_stored_.insert(saved.worker);
   }
   void tallied(WorkerId worker, const WorkTally& tally) override { tallies_[worker] = tally; }
 
@@ -40,9 +41,9 @@ class Notebook final : public Recorder {
   void abandon_after(size_t records) { abandon_after_ = records; }
 
   const Tallies& tallies() const { return tallies_; }
-  // States that are said to be on disk, and those of them that the session ended with.
-  int64_t stored() const { return stored_; }
-  int64_t last_stored() const { return last_stored_; }
+  // States that are said to be on disk, however often, and those that the session ended with.
+  int64_t stored() const { return std::ssize(stored_); }
+  int64_t last_stored() const { return std::ssize(last_stored_); }
   const std::vector<WorkRecord>& records() const { return records_; }
   std::vector<WorkRecord> of(WorkerId worker) const {
     std::vector<WorkRecord> found;
@@ -62,8 +63,8 @@ class Notebook final : public Recorder {
  private:
   std::vector<WorkRecord> records_;
   Tallies tallies_;
-  int64_t stored_ = 0;
-  int64_t last_stored_ = 0;
+  std::set<std::pair<WorkerId, int64_t>> stored_;  // and update
+  std::set<WorkerId> last_stored_;
   size_t stop_after_ = SIZE_MAX;
   std::vector<size_t> save_after_;  // one request each
   size_t abandon_after_ = SIZE_MAX;
