@@ -35,7 +35,7 @@ RunRecorder::RunRecorder(const RunRecorderOptions& options, EventLog log, RunCou
       counters_(std::move(counters)),
       updating_since_(counters_.seconds),
       members_(ReplicaSet::first(options.plan.replicas)),
-      ledger_(options.plan.shape.stages, members_),
+      ledger_(options.plan.shape.stages, members_, options.plan.together()),
       writer_(options.folder, options.recipe.run.keep),
       valid_(valid) {}
 

@@ -26,15 +26,16 @@ std::optional<ShardLedger::Counting> ShardLedger::counting(
   const auto is_last = [](const auto& of) { return of.second.last; };
   // Where a session ends, replicas that are ahead have more to give than a checkpoint on the way.
   const bool ends = std::ranges::any_of(at->second, is_last);
+  const auto end = together_ ? std::next(at) : sets_.end();
   Counting found = {.checkpoint = at->first, .shards = {}};
   bool has_own = false;
   for (const ReplicaId member : members_) {
     const int64_t replica = member.value;
-    const auto from = std::find_if(at, sets_.end(), [&](const auto& later) {
+    const auto from = std::find_if(at, end, [&](const auto& later) {
       if (!has_replica(later.second, replica)) return false;
       return !ends || later.second.at({{replica}, {0}}).last;
     });
-    if (from == sets_.end()) continue;
+    if (from == end) continue;
     has_own = has_own || from == at;
     for (auto of = from->second.lower_bound({{replica}, {0}});
          of != from->second.lower_bound({{replica + 1}, {0}}); ++of) {

@@ -15,7 +15,9 @@ namespace leeway {
 
 class ShardLedger {
  public:
-  ShardLedger(int64_t stages, const ReplicaSet& members) : stages_(stages), members_(members) {}
+  // `together`: replicas wait for each other, so that they can only resume from the same update.
+  ShardLedger(int64_t stages, const ReplicaSet& members, bool together)
+      : stages_(stages), members_(members), together_(together) {}
 
   // A checkpoint that counts: every stage of at least one replica has saved for it, at one update.
   struct Counting {
@@ -24,7 +26,7 @@ class ShardLedger {
   };
   // Returns the checkpoint that counts with this shard, or has more replicas with it. A replica
   // that has nothing for a checkpoint, because it was past it or stopped elsewhere, gives what it
-  // saved next: replicas that do not wait for each other may be at different updates. A checkpoint
+  // saved next, unless replicas stay together: then it is missing. A checkpoint
   // that counts closes those before it; only where a session ends may an earlier one follow, if it
   // has all replicas.
   std::optional<Counting> add(const ShardSaved& saved);
@@ -43,6 +45,7 @@ class ShardLedger {
 
   int64_t stages_;
   ReplicaSet members_;
+  bool together_;
   std::map<int64_t, Set> sets_;  // by checkpoint
   Counting newest_ = {.checkpoint = -1, .shards = {}};
   std::vector<std::string> needless_;

@@ -146,10 +146,7 @@ void Coordinator::run(Errand errand) {
 // the end was lost while only some had heard of it, another one names a later end: who has ended
 // by then is waited for no longer.
 std::vector<ReplicaId> Coordinator::ended_before_others() const {
-  if (end_.named == 0) return {};
-  const bool together =
-      std::ranges::any_of(plan_.lanes, [](const LanePlan& lane) { return lane.lag.has_value(); });
-  if (!together) return {};
+  if (end_.named == 0 || !plan_.together()) return {};
   int64_t latest = 0;
   std::vector<ReplicaId> before;
   for (const ReplicaId replica : table_.members())

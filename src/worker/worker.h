@@ -145,7 +145,8 @@ class Worker {
   std::deque<int64_t> versions_;  // updates that the weights of each microbatch in flight have had
   int64_t saved_update_;          // the newest state that is on disk, or on its way there
   std::shared_ptr<const StageState> to_store_;  // from the work that is being finished
-  std::shared_ptr<const StageState> storing_;   // the newest, on its way to disk
+  std::shared_ptr<const StageState> unstored_;  // the newest, until it is on disk
+  bool storing_ = false;                        // it is on its way there
   std::vector<ShardSaved> stored_;              // what became of states, not reported yet
   std::optional<ShardSaved> newest_stored_;
   bool last_is_named_ = true;  // of what was saved, what the session ends with is known as that

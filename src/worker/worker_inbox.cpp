@@ -170,8 +170,10 @@ void Worker::file(Message message) {
     case MessageKind::kStored: {
       const auto& saved = std::get<ShardSaved>(*message.report);
       const bool newest =
-          storing_ && storing_->update == saved.update && storing_->last == saved.last;
-      if (newest && !saved.again) storing_.reset();
+          unstored_ && unstored_->update == saved.update && unstored_->last == saved.last;
+      if (newest && !saved.again) storing_ = false;
+      // One that made room for an older one may turn out to be the last.
+      if (newest && !saved.again && !saved.replaced) unstored_.reset();
       if (saved.stored()) newest_stored_ = saved;
       stored_.push_back(saved);
       return;

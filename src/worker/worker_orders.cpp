@@ -114,10 +114,11 @@ void Worker::finish_report(const Work& work, Outbox& outbox) {
 // Such a state is the last one all the same, and is not given up as one on the way would be.
 void Worker::name_last_state() {
   last_is_named_ = true;
-  if (storing_) {
-    StageState last = *storing_;
+  if (unstored_) {
+    StageState last = *unstored_;
     last.last = true;
-    storing_ = to_store_ = std::make_shared<const StageState>(std::move(last));
+    unstored_ = to_store_ = std::make_shared<const StageState>(std::move(last));
+    storing_ = true;
   } else if (newest_stored_ && newest_stored_->update == counts_.updates) {
     newest_stored_->last = true;
     report(*newest_stored_);

@@ -238,7 +238,8 @@ void Worker::finish_save(Outcome& outcome) {
   at_boundary_ = false;  // no merge may change the weights after they are saved
   outcome.state->bytes = tally_.tally().bytes;
   last_is_named_ = outcome.state->last;
-  storing_ = to_store_ = std::make_shared<const StageState>(std::move(*outcome.state));
+  unstored_ = to_store_ = std::make_shared<const StageState>(std::move(*outcome.state));
+  storing_ = true;
 }
 
 void Worker::finish_evaluation(const Work& work, const Outcome& outcome) {

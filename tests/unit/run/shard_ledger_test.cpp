@@ -38,7 +38,7 @@ auto counts(int64_t checkpoint, const std::vector<std::string>& files) {
 }
 
 TEST(ShardLedger, ACheckpointCountsWithTheFirstWholeReplica) {
-  ShardLedger ledger(2, Membership(2).members());
+  ShardLedger ledger(2, Membership(2).members(), /*together=*/false);
   EXPECT_FALSE(ledger.add(shard(1, 1, 10, 10)));
   EXPECT_FALSE(ledger.add(shard(0, 0, 10, 10)));
   EXPECT_THAT(found(ledger.add(shard(1, 0, 10, 10))), counts(10, {"1-0@10", "1-1@10"}));
@@ -47,7 +47,7 @@ TEST(ShardLedger, ACheckpointCountsWithTheFirstWholeReplica) {
 }
 
 TEST(ShardLedger, ADuplicateChangesNothing) {
-  ShardLedger ledger(1, Membership(2).members());
+  ShardLedger ledger(1, Membership(2).members(), /*together=*/false);
   EXPECT_TRUE(ledger.add(shard(0, 0, 10, 10)));
   EXPECT_FALSE(ledger.add(shard(0, 0, 10, 10)));
   EXPECT_TRUE(ledger.add(shard(1, 0, 10, 10)));
@@ -56,7 +56,7 @@ TEST(ShardLedger, ADuplicateChangesNothing) {
 }
 
 TEST(ShardLedger, StagesAtDifferentUpdatesAreNoReplica) {
-  ShardLedger ledger(2, Membership(1).members());
+  ShardLedger ledger(2, Membership(1).members(), /*together=*/false);
   EXPECT_FALSE(ledger.add(shard(0, 0, 10, 10)));
   EXPECT_FALSE(ledger.add(shard(0, 1, 11, 10)));
   EXPECT_THAT(found(ledger.add(shard(0, 1, 10, 10))), counts(10, {"0-0@10", "0-1@10"}));
@@ -64,7 +64,7 @@ TEST(ShardLedger, StagesAtDifferentUpdatesAreNoReplica) {
 
 // Replica 1 never comes: its shard of update 10 belongs to nothing once update 20 counts.
 TEST(ShardLedger, ACheckpointThatCountsClosesThoseBefore) {
-  ShardLedger ledger(2, Membership(2).members());
+  ShardLedger ledger(2, Membership(2).members(), /*together=*/false);
   EXPECT_FALSE(ledger.add(shard(1, 0, 10, 10)));
   for (const int64_t update : {10, 20}) {
     EXPECT_FALSE(ledger.add(shard(0, 0, update, update)));
@@ -76,7 +76,7 @@ TEST(ShardLedger, ACheckpointThatCountsClosesThoseBefore) {
 }
 
 TEST(ShardLedger, OutOfOrderTheNewestCounts) {
-  ShardLedger ledger(1, Membership(2).members());
+  ShardLedger ledger(1, Membership(2).members(), /*together=*/false);
   EXPECT_THAT(found(ledger.add(shard(0, 0, 20, 20))), counts(20, {"0-0@20"}));
   EXPECT_FALSE(ledger.add(shard(0, 0, 10, 10)));
   EXPECT_FALSE(ledger.add(shard(1, 0, 10, 10)));
@@ -84,22 +84,30 @@ TEST(ShardLedger, OutOfOrderTheNewestCounts) {
 }
 
 TEST(ShardLedger, AReplicaThatIsPastARequestSavesForItLater) {
-  ShardLedger ledger(1, Membership(2).members());
+  ShardLedger ledger(1, Membership(2).members(), /*together=*/false);
   EXPECT_THAT(found(ledger.add(shard(1, 0, 70, 70))), counts(70, {"1-0@70"}));
   EXPECT_THAT(found(ledger.add(shard(0, 0, 131, 70))), counts(70, {"0-0@131", "1-0@70"}));
 }
 
 // It resumed ahead of the others, and has nothing for the checkpoint that it was past.
 TEST(ShardLedger, AReplicaThatIsAheadGivesWhatItSavesNext) {
-  ShardLedger ledger(1, Membership(2).members());
+  ShardLedger ledger(1, Membership(2).members(), /*together=*/false);
   EXPECT_THAT(found(ledger.add(shard(0, 0, 20, 20))), counts(20, {"0-0@20"}));
   EXPECT_THAT(found(ledger.add(shard(1, 0, 40, 40))), counts(20, {"0-0@20", "1-0@40"}));
   EXPECT_THAT(found(ledger.add(shard(0, 0, 40, 40))), counts(40, {"0-0@40", "1-0@40"}));
 }
 
+// With a fixed lag, one at another update would wait forever for rounds that the others have made.
+TEST(ShardLedger, ReplicasThatStayTogetherAreSavedAtOneUpdate) {
+  ShardLedger ledger(1, Membership(2).members(), /*together=*/true);
+  EXPECT_THAT(found(ledger.add(shard(0, 0, 20, 20))), counts(20, {"0-0@20"}));
+  EXPECT_THAT(found(ledger.add(shard(1, 0, 40, 40))), counts(40, {"1-0@40"}));
+  EXPECT_THAT(found(ledger.add(shard(0, 0, 40, 40))), counts(40, {"0-0@40", "1-0@40"}));
+}
+
 // A stop: replicas that are ahead have saved on the way, and more after that.
 TEST(ShardLedger, AtTheEndOfASessionEachReplicaGivesItsLastState) {
-  ShardLedger ledger(1, Membership(3).members());
+  ShardLedger ledger(1, Membership(3).members(), /*together=*/false);
   EXPECT_TRUE(ledger.add(shard(1, 0, 240, 240)));
   EXPECT_TRUE(ledger.add(shard(2, 0, 240, 240)));
   EXPECT_FALSE(ledger.add(last(0, 239))) << "fewer replicas than the newest";
@@ -108,7 +116,7 @@ TEST(ShardLedger, AtTheEndOfASessionEachReplicaGivesItsLastState) {
 }
 
 TEST(ShardLedger, WhoLeavesIsNotWaitedFor) {
-  ShardLedger ledger(1, Membership(3).members());
+  ShardLedger ledger(1, Membership(3).members(), /*together=*/false);
   EXPECT_TRUE(ledger.add(last(1, 66)));
   EXPECT_FALSE(ledger.add(last(0, 65))) << "replica 2 may still come";
   EXPECT_THAT(found(ledger.wait_for(Membership(2).members())), counts(65, {"0-0@65", "1-0@66"}));
@@ -118,7 +126,7 @@ TEST(ShardLedger, WhoLeavesIsNotWaitedFor) {
 
 // What it had saved before stays in the checkpoint.
 TEST(ShardLedger, WhoLeavesTakesNothingAway) {
-  ShardLedger ledger(1, Membership(2).members());
+  ShardLedger ledger(1, Membership(2).members(), /*together=*/false);
   EXPECT_TRUE(ledger.add(shard(0, 0, 20, 20)));
   EXPECT_TRUE(ledger.add(shard(1, 0, 20, 20)));
   EXPECT_FALSE(ledger.wait_for(Membership(1).members()));
