@@ -2,6 +2,10 @@
 //
 //   mesh_bench loop RECIPE FOLDER [KEY=VALUE...]   the run against a plain loop over its one stage
 //   mesh_bench log RECIPE FOLDER [KEY=VALUE...]    the run with its event log against one without
+//   mesh_bench saves RECIPE FOLDER [KEY=VALUE...]  the run with a disk that takes a second for
+//   every
+//                                                  state against one that takes no time, up to the
+//                                                  last update
 //
 // FOLDER is for the logs. Prints one JSON object: tokens per second of both sides (medians),
 // "ratio" (the median over the rounds), the log's "bytes_per_update", and "log_share", its share of
@@ -21,6 +25,7 @@
 #include <vector>
 
 #include "../tests/support/no_recorder.h"
+#include "../tests/support/slow_store.h"
 #include "base/check.h"
 #include "base/process.h"
 #include "compute/batches.h"
@@ -40,6 +45,7 @@ namespace {
 
 constexpr int kRounds = 15;  // odd, so that the median is one of the measurements
 constexpr int kShareRounds = 5;
+constexpr int kSaveRounds = 5;
 
 struct Job {
   const Recipe& recipe;
@@ -112,7 +118,7 @@ class TimedRecorder final : public Recorder {
     timed([&] { recorder_.predicted(prediction); });
   }
   void evaluated(const StageEvaluation& evaluation) override { recorder_.evaluated(evaluation); }
-  void saved(StageState state) override { recorder_.saved(std::move(state)); }
+  void saved(const ShardSaved& saved) override { recorder_.saved(saved); }
 
   void end() {
     timed([&] { recorder_.flush_log(); });
@@ -170,6 +176,38 @@ Measured run_mesh(const Job& job, Keeping keeping) {
   return measured;
 }
 
+// Notes when the last update is made: after that a run waits for its disk.
+class LastUpdateRecorder final : public Recorder {
+ public:
+  LastUpdateRecorder(int64_t updates, const Clock& clock)
+      : updates_(updates), clock_(clock), begin_(clock.now()) {}
+  void worked(const WorkRecord&) override {}
+  void predicted(const Prediction&) override {}
+  void evaluated(const StageEvaluation&) override {}
+  void updated(const StageUpdate& update) override {
+    if (update.update == updates_) seconds_ = (clock_.now() - begin_).seconds();
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  int64_t updates_;
+  const Clock& clock_;
+  Nanos begin_;
+  double seconds_ = 0;
+};
+
+Measured run_saving(const Job& job, Nanos save_time) {
+  const MeshData data = {
+      .train = job.data.train, .valid = nullptr, .vocabulary = job.data.vocabulary};
+  const RunPlan plan = make_plan(job.recipe, data);
+  const Workers workers = make_workers(job.recipe, data, plan);
+  const auto driver = make_driver(job.recipe, job.data.vocabulary);
+  LastUpdateRecorder recorder(plan.last_update, driver->clock());
+  SlowStore store(save_time);
+  LEEWAY_CHECK(driver->run(workers, recorder, &store).ok(), "threads have no errors of their own");
+  return {.seconds = recorder.seconds(), .weights = weights_of(workers)};
+}
+
 struct Sides {
   std::vector<double> ours, theirs, ratios;
 };
@@ -177,11 +215,11 @@ struct Sides {
 using Side = std::function<Measured()>;
 
 // The sides alternate in going first. The first round is a warm-up and is not counted.
-Sides by_turns(const Job& job, const Side& ours, const Side& theirs) {
+Sides by_turns(const Job& job, const Side& ours, const Side& theirs, int rounds = kRounds) {
   const auto tokens = static_cast<double>(job.recipe.run.updates * job.recipe.data.batch *
                                           job.recipe.model.context);
   Sides sides;
-  for (int round = 0; round <= kRounds; ++round) {
+  for (int round = 0; round <= rounds; ++round) {
     Measured a, b;
     if (round % 2 == 1) a = ours();
     b = theirs();
@@ -210,6 +248,16 @@ Status measure(const std::string& what, const Path& file, const Path& folder,
   const Side mesh = [&] { return run_mesh(job, Keeping::kLog); };
   const Side without = [&] { return run_mesh(job, Keeping::kNothing); };
   const Side plain = [&] { return run_loop(job); };
+  if (what == "saves") {
+    const Sides saves = by_turns(
+        job, [&] { return run_saving(job, Nanos{1'000'000'000}); },
+        [&] { return run_saving(job, {}); }, kSaveRounds);
+    fmt::print(
+        "{{\"tokens_per_second\": {:.6g}, \"reference_tokens_per_second\": {:.6g}, \"ratio\": "
+        "{:.4f}, \"peak_rss_bytes\": {}}}\n",
+        median(saves.ours), median(saves.theirs), median(saves.ratios), peak_rss_bytes());
+    return {};
+  }
   const Sides sides = by_turns(job, mesh, loop ? plain : without);
   std::vector<double> shares;
   for (int round = 0; round < kShareRounds; ++round) {
@@ -229,8 +277,11 @@ Status measure(const std::string& what, const Path& file, const Path& folder,
 
 int main(int count, char** words) {
   const std::vector<std::string> arguments(words + 1, words + count);
-  const bool known = count >= 4 && (arguments[0] == "loop" || arguments[0] == "log");
-  if (!known) return fmt::print(stderr, "mesh_bench loop|log RECIPE FOLDER [KEY=VALUE...]\n"), 2;
+  const bool known =
+      count >= 4 && (arguments[0] == "loop" || arguments[0] == "log" || arguments[0] == "saves");
+  if (!known) {
+    return fmt::print(stderr, "mesh_bench loop|log|saves RECIPE FOLDER [KEY=VALUE...]\n"), 2;
+  }
   const std::vector<std::string> sets(arguments.begin() + 3, arguments.end());
   const auto status = leeway::measure(arguments[0], arguments[1], arguments[2], sets);
   if (!status.ok()) return fmt::print(stderr, "{}\n", status.error().message), 1;

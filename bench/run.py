@@ -170,6 +170,18 @@ def log_rows(build, data, folder):
     )  # fmt: skip
 
 
+def saves_row(build, data, folder):
+    """Checkpoints on a disk that takes seconds for each, while updates go on."""
+    say("slow saves")
+    sets = {"data.train": data, "mesh.stages": 4, "run.updates": 60, "run.checkpoint_every": 10}
+    result = mesh_bench(build, "saves", folder / "saves", sets)
+    return (
+        "4 stages, saves of 4 s", f"{result['tokens_per_second']:,.0f} tokens/s",
+        f"saves of 0 s {result['reference_tokens_per_second']:,.0f}", result["ratio"], ">= 0.95",
+        megabytes(result["peak_rss_bytes"]), "-",
+    )  # fmt: skip
+
+
 def report_row(build, folder):
     """The page of a long run: read in one pass, and small enough to send."""
     say("report of a million events")
@@ -336,7 +348,8 @@ def main():
         rows += [tokenizer_row(build, folder), reading_row(build, data)]
         rows += [loop_row(build, data, folder, optimizer) for optimizer in ("adamw", "muon")]
         pipeline, notes = pipeline_rows(build, data, folder, arguments.rounds)
-        rows += [*pipeline, *log_rows(build, data, folder), report_row(build, folder)]
+        rows += [*pipeline, *log_rows(build, data, folder), saves_row(build, data, folder)]
+        rows += [report_row(build, folder)]
         rows += [dashboard_row(build, data, folder), simulator_row(build), plan_row(build, folder)]
         rows += prediction_rows(build, data, folder, arguments.rounds)
     print(f"{THREADS} threads; ratio: ours over the reference; medians of {arguments.rounds}\n")

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 namespace leeway {
 namespace {
@@ -105,9 +106,23 @@ Status write_atomically(const Path& path, std::string_view content) {
 Status make_folder(const Path& path) {
   if (path.empty()) return {};  // the parent of a plain name: the current folder
   std::error_code code;
+  std::vector<Path> parents;  // of folders that are not there yet
+  for (Path at = path; !at.empty() && !std::filesystem::exists(at, code); at = at.parent_path())
+    parents.push_back(at.parent_path());
   std::filesystem::create_directories(path, code);
   if (code) return file_error("create the folder", path, code.value());
+  // A folder above that may not be read cannot be synced; the new one is there all the same.
+  for (const Path& parent : parents) static_cast<void>(sync_folder(parent));
   return {};
+}
+
+Status link_or_copy(const Path& from, const Path& to) {
+  if (::link(from.c_str(), to.c_str()) == 0) return sync_folder(to.parent_path());
+  if (errno == ENOENT) return file_error("read", from, errno);
+  LEEWAY_ASSIGN(const MappedFile file, MappedFile::open(from));
+  LEEWAY_ASSIGN(AtomicFile copy, AtomicFile::create(to));
+  LEEWAY_TRY(copy.write(file.bytes()));
+  return copy.commit();
 }
 
 namespace {
@@ -152,6 +167,16 @@ Status sync_folder(const Path& path) {
   ::close(descriptor);
   // Some file systems cannot sync a folder; that is fine, the rename is already done.
   if (result != 0 && error_number != EINVAL) return file_error("sync", path, error_number);
+  return {};
+}
+
+Status sync_file(const Path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return file_error("read", path, errno);
+  const int result = ::fsync(descriptor);
+  const int error_number = errno;
+  ::close(descriptor);
+  if (result != 0) return file_error("write", path, error_number);
   return {};
 }
 

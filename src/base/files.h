@@ -27,7 +27,11 @@ Result<std::string> read_text(const Path& path);
 // stays and no temporary file is left.
 Status write_atomically(const Path& path, std::string_view content);
 
+// With the folders above it; each new one is synced into its parent.
 Status make_folder(const Path& path);
+
+// The same file under another name, or a synced copy where the file system has no second names.
+Status link_or_copy(const Path& from, const Path& to);
 
 // Removes a folder with everything in it, or a file; what is not there counts as removed. Not
 // std::filesystem::remove_all(): LibTorch exports an older copy of it, which crashes under g++ 13.
@@ -35,6 +39,8 @@ Status remove_tree(const Path& path);
 
 // Syncs the folder's list of entries to disk, so that a rename in it survives a power cut.
 Status sync_folder(const Path& path);
+// Syncs what any process has written to the file.
+Status sync_file(const Path& path);
 
 // A file written in pieces that appears under its name only at commit().
 class AtomicFile {

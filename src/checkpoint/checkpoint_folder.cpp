@@ -10,7 +10,6 @@
 
 #include "base/atomic_folder.h"
 #include "base/names.h"
-#include "checkpoint/manifest.h"
 
 namespace leeway {
 namespace {
@@ -35,18 +34,26 @@ std::vector<Path> entries_of(const Path& folder) {
   return entries;
 }
 
-Status write_files(const Path& folder, int64_t update, const std::vector<CheckpointFile>& files) {
-  Manifest manifest = {.update = update, .files = {}};
+Status write_files(const Path& folder, Manifest manifest,
+                   const std::vector<CheckpointFile>& files) {
   std::set<std::string> names = {kManifestName};
-  for (const auto& [name, content] : files) {
+  for (const auto& [name, content, hash] : files) {
     LEEWAY_CHECK(names.insert(name).second, "two files of a checkpoint have the name " + name);
     const Path path = folder / name;
     if (const auto* text = std::get_if<std::string>(&content)) {
       LEEWAY_TRY(write_atomically(path, *text));
+    } else if (const auto* tensors = std::get_if<TensorFile>(&content)) {
+      LEEWAY_TRY(write_safetensors(path, *tensors));
     } else {
-      LEEWAY_TRY(write_safetensors(path, std::get<TensorFile>(content)));
+      LEEWAY_TRY(std::get<CheckpointFile::Maker>(content)(path));
     }
     LEEWAY_ASSIGN(auto entry, describe_file(folder, name));
+    if (hash && *hash != entry.hash) {
+      return Error{
+          fmt::format("{} has changed since its worker wrote it (its hash differs); check "
+                      "the disk",
+                      name)};
+    }
     manifest.files.push_back(std::move(entry));
   }
   return write_manifest(folder, manifest);
@@ -98,12 +105,13 @@ std::optional<int64_t> checkpoint_update(const Path& checkpoint) {
 }
 
 Result<Path> write_checkpoint(const Path& checkpoints, int64_t update,
-                              const std::vector<CheckpointFile>& files, int64_t keep) {
+                              const std::vector<CheckpointFile>& files, int64_t keep,
+                              const ManifestMesh& mesh) {
   LEEWAY_CHECK(update >= 0, "updates are counted from 0");
   LEEWAY_CHECK(keep >= 1, "the checkpoint just written always stays");
   const Path target = checkpoints / fmt::format("{}{:08}", kPrefix, update);
   LEEWAY_ASSIGN(AtomicFolder folder, AtomicFolder::create(target));
-  LEEWAY_TRY(write_files(folder.path(), update, files));
+  LEEWAY_TRY(write_files(folder.path(), {.update = update, .files = {}, .mesh = mesh}, files));
   LEEWAY_TRY(folder.commit());
   prune(checkpoints, update, keep);
   return target;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -10,13 +11,17 @@
 
 #include "base/files.h"
 #include "base/result.h"
+#include "checkpoint/manifest.h"
 #include "checkpoint/safetensors.h"
 
 namespace leeway {
 
 struct CheckpointFile {
-  std::string name;                               // a plain name, not checkpoint.json
-  std::variant<std::string, TensorFile> content;  // text, or a safetensors file
+  // Makes the file under this path, and syncs it.
+  using Maker = std::function<Status(const Path&)>;
+  std::string name;                                      // a plain name, not checkpoint.json
+  std::variant<std::string, TensorFile, Maker> content;  // text, or a safetensors file
+  std::optional<uint64_t> hash = {};  // of a file that was written before: another one is damage
 };
 
 // Writes next to the target, syncs, renames; returns the new folder. On failure nothing of it is
@@ -24,8 +29,10 @@ struct CheckpointFile {
 // Checkpoints of later updates belong to a history that this one supersedes (the run was resumed
 // from an earlier checkpoint), so they are removed too: the latest is always the one written last.
 // Only one process may write to `checkpoints` at a time; leftovers of a dead one are removed.
+// `mesh`: whose shards are among the files; none: format 1.
 Result<Path> write_checkpoint(const Path& checkpoints, int64_t update,
-                              const std::vector<CheckpointFile>& files, int64_t keep);
+                              const std::vector<CheckpointFile>& files, int64_t keep,
+                              const ManifestMesh& mesh = {});
 
 // Complete checkpoints (checkpoint.json is there and every file has its size), newest last. A
 // folder that is missing or unreadable has none.

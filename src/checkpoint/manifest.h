@@ -1,5 +1,8 @@
 // checkpoint.json: what a checkpoint's folder contains. It is written last, so its presence means
 // that the rest was written, and its hashes show whether the rest is still unchanged.
+//
+// Format 2 has a shard for each worker and says which; format 1, of earlier versions, has only the
+// list of files.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +10,8 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/ids.h"
+#include "base/replica_set.h"
 #include "base/result.h"
 
 namespace leeway {
@@ -19,9 +24,28 @@ struct ManifestEntry {
   uint64_t hash = 0;  // XXH3 of the content
 };
 
+// Where one worker's part is, and where the worker was.
+struct ManifestShard {
+  std::string name;  // one of the manifest's files
+  WorkerId worker;
+  int64_t update = 0;
+  std::vector<int64_t> rounds = {};  // the next one, by lane
+  std::string holder = ".";          // whose folder has it: the run's own
+};
+
+// What a checkpoint has of the mesh. A replica is there with all its stages or not at all.
+struct ManifestMesh {
+  int64_t stages = 0;
+  int64_t replicas = 0;  // of the recipe; those that are missing are cloned on resume
+  int64_t table = 0;     // number of the table of members
+  ReplicaSet members = {};
+  std::vector<ManifestShard> shards = {};  // replica after replica, stage after stage
+};
+
 struct Manifest {
   int64_t update = 0;
   std::vector<ManifestEntry> files;
+  ManifestMesh mesh = {};  // without shards: format 1
 };
 
 // The entry for a file that is in the folder.

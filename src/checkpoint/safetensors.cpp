@@ -5,8 +5,7 @@
 #include <numeric>
 #include <set>
 #include <span>
-
-#include "checkpoint/safetensors_header.h"
+#include <utility>
 
 namespace leeway {
 namespace {
@@ -72,6 +71,52 @@ Result<TensorFile> read_safetensors(const Path& path) {
     file.tensors.push_back({std::move(entry.name), std::move(tensor)});
   }
   return file;
+}
+
+Result<MappedTensors> MappedTensors::open(const Path& path) {
+  LEEWAY_ASSIGN(MappedFile file, MappedFile::open(path));
+  LEEWAY_ASSIGN(SafetensorsHeader header, parse_header(path, file.bytes()));
+  return MappedTensors(std::move(file), std::move(header));
+}
+
+at::Tensor MappedTensors::find(const std::string& name) const {
+  const auto entry = std::ranges::find(header_.entries, name, &TensorEntry::name);
+  if (entry == header_.entries.end()) return {};
+  const std::byte* data = file_.bytes().data() + header_.data_offset + entry->begin;
+  const at::TensorOptions options = at::TensorOptions().dtype(entry->dtype);
+  const size_t width = c10::elementSize(entry->dtype);
+  if (reinterpret_cast<uintptr_t>(data) % width != 0) {  // not a file of ours
+    at::Tensor copy = at::empty(entry->shape, options);
+    std::memcpy(copy.mutable_data_ptr(), data, entry->end - entry->begin);
+    return copy;
+  }
+  return at::from_blob(const_cast<std::byte*>(data), entry->shape, options);
+}
+
+Result<TensorStream> TensorStream::create(const Path& path, SafetensorsHeader entries) {
+  uint64_t position = 0;
+  for (TensorEntry& entry : entries.entries) {
+    entry.begin = position;
+    uint64_t bytes = c10::elementSize(entry.dtype);
+    for (const int64_t size : entry.shape) bytes *= static_cast<uint64_t>(size);
+    entry.end = position += bytes;
+  }
+  LEEWAY_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  LEEWAY_TRY(file.write(as_bytes(format_header(entries))));
+  return TensorStream(std::move(file), std::move(entries));
+}
+
+Status TensorStream::write(const at::Tensor& tensor) {
+  LEEWAY_CHECK(written_ < header_.entries.size(), "no more tensors than the header has");
+  const TensorEntry& entry = header_.entries[written_++];
+  LEEWAY_CHECK(tensor.sizes() == entry.shape && tensor.scalar_type() == entry.dtype,
+               "the tensor that the header promised: " + entry.name);
+  return file_.write(bytes_of(tensor.contiguous()));
+}
+
+Status TensorStream::commit() {
+  LEEWAY_CHECK(written_ == header_.entries.size(), "all tensors that the header has");
+  return file_.commit();
 }
 
 }  // namespace leeway

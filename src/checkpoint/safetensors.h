@@ -5,10 +5,12 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
 #include "base/result.h"
+#include "checkpoint/safetensors_header.h"
 
 namespace leeway {
 
@@ -28,5 +30,35 @@ Status write_safetensors(const Path& path, const TensorFile& file);
 
 // Reads into CPU memory: the file may be replaced or removed afterwards.
 Result<TensorFile> read_safetensors(const Path& path);
+
+// A file whose tensors are read where they are, without a copy in memory.
+class MappedTensors {
+ public:
+  static Result<MappedTensors> open(const Path& path);
+  // Only to read, and only while this lives; undefined: there is none of this name.
+  at::Tensor find(const std::string& name) const;
+
+ private:
+  MappedTensors(MappedFile file, SafetensorsHeader header)
+      : file_(std::move(file)), header_(std::move(header)) {}
+  MappedFile file_;
+  SafetensorsHeader header_;
+};
+
+// A file whose tensors come one after another, in the order of the header's entries.
+class TensorStream {
+ public:
+  // `entries`: names, types and shapes; where the tensors are is filled in.
+  static Result<TensorStream> create(const Path& path, SafetensorsHeader entries);
+  Status write(const at::Tensor& tensor);
+  Status commit();  // after the last tensor
+
+ private:
+  TensorStream(AtomicFile file, SafetensorsHeader header)
+      : file_(std::move(file)), header_(std::move(header)) {}
+  AtomicFile file_;
+  SafetensorsHeader header_;
+  size_t written_ = 0;
+};
 
 }  // namespace leeway

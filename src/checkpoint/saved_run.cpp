@@ -6,10 +6,14 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
 
 #include "base/hash.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/model_file.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint/shard.h"
 #include "model/hugging_face.h"
 
 namespace leeway {
@@ -17,27 +21,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string counters_text(const SavedRun& run) {
+std::string counters_text(const RunCounters& counters) {
   Json json;
   json["version"] = LEEWAY_VERSION;
-  json["update"] = run.counters.update;
-  json["seconds"] = run.counters.seconds;
-  json["seconds_updating"] = run.counters.seconds_updating;
-  json["recent_losses"] = run.counters.recent_losses;
+  json["update"] = counters.update;
+  json["seconds"] = counters.seconds;
+  json["seconds_updating"] = counters.seconds_updating;
+  json["recent_losses"] = counters.recent_losses;
   // Hashes as text: JSON readers keep only 53 bits of a number.
-  json["tokenizer_hash"] = hash_hex(run.counters.tokenizer_hash);
-  json["data_hash"] = hash_hex(run.counters.data_hash);
-  json["bytes_activations"] = run.counters.bytes_activations;
-  json["bytes_gradients"] = run.counters.bytes_gradients;
-  json["bytes_evaluation"] = run.counters.bytes_evaluation;
-  json["bytes_averaging"] = run.counters.bytes_averaging;
-  json["tokens_missed"] = run.counters.tokens_missed;
-  json["replicas"] = Json::array();
-  for (const ReplicaState& replica : run.state.replicas) {
-    json["replicas"].push_back({{"updates", replica.optimizer.updates},
-                                {"momentum_product", replica.optimizer.momentum_product},
-                                {"rounds", replica.rounds}});
-  }
+  json["tokenizer_hash"] = hash_hex(counters.tokenizer_hash);
+  json["data_hash"] = hash_hex(counters.data_hash);
+  json["bytes_activations"] = counters.bytes_activations;
+  json["bytes_gradients"] = counters.bytes_gradients;
+  json["bytes_evaluation"] = counters.bytes_evaluation;
+  json["bytes_averaging"] = counters.bytes_averaging;
+  json["tokens_missed"] = counters.tokens_missed;
   return json.dump(2) + "\n";
 }
 
@@ -60,13 +58,17 @@ bool plausible(const SavedRun& run) {
          });
 }
 
-Status parse_counters(const Path& path, SavedRun& run) {
-  LEEWAY_ASSIGN(const std::string text, read_text(path));
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  const auto wrong = Error{
+Error not_a_state(const Path& path) {
+  return Error{
       fmt::format("{} is not the state of a run of this version; resume from another checkpoint",
                   path.string())};
-  if (!json.is_object()) return wrong;
+}
+
+// Format 1 has the replicas' counters too; else they are in the shards.
+Status parse_counters(const Path& path, bool with_replicas, SavedRun& run) {
+  LEEWAY_ASSIGN(const std::string text, read_text(path));
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return not_a_state(path);
   try {
     run.counters.update = json.at("update").get<int64_t>();
     run.counters.seconds = json.at("seconds").get<double>();
@@ -80,6 +82,7 @@ Status parse_counters(const Path& path, SavedRun& run) {
     run.counters.bytes_evaluation = json.at("bytes_evaluation").get<int64_t>();
     run.counters.bytes_averaging = json.at("bytes_averaging").get<int64_t>();
     run.counters.tokens_missed = json.value("tokens_missed", int64_t{0});
+    if (!with_replicas) return {};
     for (const Json& replica : json.at("replicas")) {
       ReplicaState& state = run.state.replicas.emplace_back();
       state.optimizer.updates = replica.at("updates").get<int64_t>();
@@ -87,9 +90,9 @@ Status parse_counters(const Path& path, SavedRun& run) {
       state.rounds = replica.at("rounds").get<std::vector<std::vector<int64_t>>>();
     }
   } catch (const std::exception&) {  // a missing or malformed member
-    return wrong;
+    return not_a_state(path);
   }
-  return plausible(run) ? Status() : Status(wrong);
+  return {};
 }
 
 // Whether a file of this many tensors and values is large enough for the model. Checked before
@@ -156,45 +159,174 @@ Status take_buffers(const Path& path, TensorFile file, ModelState& state) {
   return {};
 }
 
-std::string dtype_word(const at::Tensor& weights) {
-  return weights.scalar_type() == at::kDouble ? "float64" : "float32";
+// One replica of a checkpoint in shards.
+Result<ReplicaState> join_replica(const Path& folder, std::span<const ManifestShard> stages) {
+  ReplicaState whole;
+  std::vector<at::Tensor> weights;
+  std::vector<std::vector<at::Tensor>> buffers;  // by buffer, then by stage
+  for (const ManifestShard& expected : stages) {
+    const Path path = folder / expected.name;
+    LEEWAY_ASSIGN(Shard shard, read_shard(path));
+    if (weights.empty()) {
+      whole.optimizer = shard.optimizer;
+      buffers.resize(shard.optimizer.buffers.size());
+    }
+    bool fits = shard.worker == expected.worker && shard.update == expected.update &&
+                shard.optimizer.buffers.size() == buffers.size() &&
+                shard.optimizer.updates == whole.optimizer.updates;
+    for (size_t b = 0; fits && b < buffers.size(); ++b) {
+      fits = shard.optimizer.buffers[b].first == whole.optimizer.buffers[b].first;
+      buffers[b].push_back(shard.optimizer.buffers[b].second);
+    }
+    if (!fits) {
+      return Error{
+          fmt::format("{} is not the part of the checkpoint that the manifest names; use "
+                      "another checkpoint",
+                      path.string())};
+    }
+    weights.push_back(std::move(shard.weights));
+    whole.rounds.push_back(std::move(shard.rounds));
+  }
+  whole.weights = at::cat(weights);
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    whole.optimizer.buffers[b].second = at::cat(std::exchange(buffers[b], {}));
+  }
+  return whole;
+}
+
+// Where a replica was, from the manifest alone.
+ReplicaState counters_of(std::span<const ManifestShard> stages) {
+  ReplicaState whole;
+  whole.optimizer.updates = stages.front().update;
+  for (const ManifestShard& stage : stages) whole.rounds.push_back(stage.rounds);
+  return whole;
+}
+
+// A run resumes with all its replicas: one that is missing begins as a copy of another.
+Status load_shards(const Path& folder, const ManifestMesh& mesh, bool with_optimizer,
+                   SavedRun& run) {
+  const auto stages = static_cast<size_t>(mesh.stages);
+  std::map<int64_t, ReplicaState> found;
+  for (size_t first = 0; first < mesh.shards.size(); first += stages) {
+    const auto shards = std::span(mesh.shards).subspan(first, stages);
+    const int64_t replica = shards.front().worker.replica.value;
+    if (!with_optimizer) {
+      found[replica] = counters_of(shards);
+      continue;
+    }
+    LEEWAY_ASSIGN(found[replica], join_replica(folder, shards));
+    if (found[replica].weights.numel() != run.state.weights.numel()) {
+      return Error{fmt::format(
+          "{}: replica {} has {} weights, but the model has {}; use another "
+          "checkpoint",
+          folder.string(), replica, found[replica].weights.numel(), run.state.weights.numel())};
+    }
+  }
+  for (int64_t r = 0; r < mesh.replicas; ++r) {
+    const auto own = found.find(r);
+    if (own == found.end()) run.cloned.push_back(r);
+    run.state.replicas.push_back(own == found.end() ? found.begin()->second : own->second);
+  }
+  return {};
+}
+
+std::string dtype_word(at::ScalarType type) { return type == at::kDouble ? "float64" : "float32"; }
+
+// The shards of a whole run, replica after replica.
+std::vector<Shard> cut_into_shards(const SavedRun& run, int64_t stages) {
+  const std::vector<StageSlice> slices = cut_into_stages(run.shape, stages);
+  std::vector<Shard> shards;
+  for (size_t r = 0; r < run.state.replicas.size(); ++r) {
+    const ReplicaState& replica = run.state.replicas[r];
+    int64_t offset = 0;
+    for (size_t s = 0; s < slices.size(); ++s) {
+      const int64_t count = parameter_count(slice_layout(run.shape, slices[s]));
+      Shard shard = {
+          .worker = {.replica = {static_cast<int64_t>(r)}, .stage = {static_cast<int64_t>(s)}},
+          .update = replica.optimizer.updates,
+          .weights = replica.weights.narrow(0, offset, count),
+          .optimizer = replica.optimizer};
+      for (auto& [name, buffer] : shard.optimizer.buffers) buffer = buffer.narrow(0, offset, count);
+      if (s < replica.rounds.size()) shard.rounds = replica.rounds[s];
+      shards.push_back(std::move(shard));
+      offset += count;
+    }
+  }
+  return shards;
+}
+
+ManifestShard entry_of(const Shard& shard) {
+  return {.name = shard_name(shard.worker),
+          .worker = shard.worker,
+          .update = shard.update,
+          .rounds = shard.rounds};
 }
 
 }  // namespace
 
-Result<Path> save_run(const Path& checkpoints, const SavedRun& run, int64_t keep) {
+Result<Path> save_run(const Path& checkpoints, const SavedRun& run, int64_t keep, int64_t stages) {
   TensorFile model{.tensors = {}, .metadata = {{"format", "pt"}}};
   for (auto& [name, tensor] :
        to_hugging_face(run.shape, whole_model(run.shape), run.state.weights)) {
     model.tensors.push_back({name, tensor});
   }
-  TensorFile state;
-  const bool several = run.state.replicas.size() > 1;
-  for (size_t r = 0; r < run.state.replicas.size(); ++r) {
-    const ReplicaState& replica = run.state.replicas[r];
-    const std::string prefix = several ? replica_prefix(r) : std::string();
-    if (several) state.tensors.push_back({prefix + kWeightsName, replica.weights});
-    for (const auto& [name, buffer] : replica.optimizer.buffers) {
-      state.tensors.push_back({prefix + name, buffer});
-    }
+  const auto replicas = std::ssize(run.state.replicas);
+  ManifestMesh mesh = {
+      .stages = stages, .replicas = replicas, .members = ReplicaSet::first(replicas)};
+  std::vector<CheckpointFile> files = {
+      {"config.json", hugging_face_config(run.shape, dtype_word(run.state.weights.scalar_type()))},
+      {"model.safetensors", std::move(model)},
+      {"state.json", counters_text(run.counters)}};
+  for (Shard& shard : cut_into_shards(run, stages)) {
+    mesh.shards.push_back(entry_of(shard));
+    files.push_back({mesh.shards.back().name, [shard = std::move(shard)](const Path& path) {
+                       return write_shard(path, shard);
+                     }});
   }
-  return write_checkpoint(
-      checkpoints, run.counters.update,
-      {{"config.json", hugging_face_config(run.shape, dtype_word(run.state.weights))},
-       {"model.safetensors", std::move(model)},
-       {"state.safetensors", std::move(state)},
-       {"state.json", counters_text(run)}},
-      keep);
+  return write_checkpoint(checkpoints, run.counters.update, files, keep, mesh);
+}
+
+Result<JoinedRun> join_shards(const Path& checkpoints, const ShardedRun& run, int64_t keep) {
+  ManifestMesh mesh = run.mesh;
+  std::vector<std::vector<Path>> by_stage(static_cast<size_t>(mesh.stages));
+  std::vector<CheckpointFile> files;
+  for (const ShardFile& shard : run.shards) {
+    ManifestShard place = shard.place;
+    place.name = shard_name(place.worker);
+    by_stage[static_cast<size_t>(place.worker.stage.value)].push_back(shard.path);
+    files.push_back(
+        {.name = place.name,
+         .content = [from = shard.path](const Path& to) { return link_or_copy(from, to); },
+         .hash = shard.hash});
+    mesh.shards.push_back(std::move(place));
+  }
+  LEEWAY_ASSIGN(const ShardWeights any, map_shard_weights(run.shards.front().path));
+  files.push_back(
+      {"config.json", hugging_face_config(run.shape, dtype_word(any.weights.scalar_type()))});
+  uint64_t weights_hash = 0;
+  files.push_back({"model.safetensors", [&](const Path& path) -> Status {
+                     LEEWAY_ASSIGN(weights_hash, write_mean_model(path, run.shape, by_stage));
+                     return {};
+                   }});
+  files.push_back({"state.json", counters_text(run.counters)});
+  LEEWAY_ASSIGN(Path path, write_checkpoint(checkpoints, run.number, files, keep, mesh));
+  return JoinedRun{std::move(path), weights_hash};
 }
 
 Result<SavedRun> load_run(const Path& checkpoint, bool with_optimizer) {
   LEEWAY_TRY(verify_checkpoint(checkpoint));
+  LEEWAY_ASSIGN(const Manifest manifest, read_manifest(checkpoint));
+  const bool sharded = !manifest.mesh.shards.empty();
   SavedRun run;
-  LEEWAY_TRY(parse_counters(checkpoint / "state.json", run));
+  LEEWAY_TRY(parse_counters(checkpoint / "state.json", /*with_replicas=*/!sharded, run));
   LEEWAY_ASSIGN(const std::string config, read_text(checkpoint / "config.json"));
   LEEWAY_ASSIGN(run.shape, shape_from_hugging_face_config(config));
   LEEWAY_ASSIGN(run.state.weights, read_weights(checkpoint / "model.safetensors", run.shape));
-  if (!with_optimizer) return run;
+  if (sharded) {
+    LEEWAY_TRY(load_shards(checkpoint, manifest.mesh, with_optimizer, run));
+  }
+  if (!plausible(run)) return not_a_state(checkpoint / "state.json");
+  if (sharded || !with_optimizer) return run;
   LEEWAY_ASSIGN(TensorFile state, read_safetensors(checkpoint / "state.safetensors"));
   LEEWAY_TRY(take_buffers(checkpoint / "state.safetensors", std::move(state), run.state));
   return run;

@@ -1,9 +1,12 @@
 // A run on disk: what a checkpoint contains, and how a run resumes from it.
 //
-//   config.json, model.safetensors   the model as Hugging Face opens it
-//   state.safetensors                the optimizer's flat buffers; with several replicas, the
-//                                    weights and buffers of each, as replica.N.NAME
-//   state.json                       the counters
+//   config.json, model.safetensors   the model as Hugging Face opens it: the mean of the replicas
+//   replica-R.stage-S.safetensors    the shard of one worker (shard.h)
+//   state.json                       the counters of the run
+//
+// Folders of earlier versions (format 1) have state.safetensors in place of shards: the optimizer's
+// flat buffers; with several replicas, the weights and buffers of each, as replica.N.NAME. They are
+// read like the others.
 #pragma once
 
 #include <deque>
@@ -12,6 +15,7 @@
 
 #include "base/files.h"
 #include "base/result.h"
+#include "checkpoint/manifest.h"
 #include "model/shape.h"
 #include "optim/optimizer.h"
 
@@ -48,9 +52,32 @@ struct SavedRun {
   RunCounters counters;
   ModelShape shape;
   ModelState state;
+  // Replicas that were not in the checkpoint: copies of the first that was.
+  std::vector<int64_t> cloned = {};
 };
 
-Result<Path> save_run(const Path& checkpoints, const SavedRun& run, int64_t keep);
+// Writes all of it as a checkpoint, cut into `stages`.
+Result<Path> save_run(const Path& checkpoints, const SavedRun& run, int64_t keep, int64_t stages);
+
+// A run whose workers have written their shards: files that are on this disk already.
+struct ShardFile {
+  Path path;
+  uint64_t hash = 0;
+  ManifestShard place;  // the name is given to it
+};
+struct ShardedRun {
+  int64_t number = 0;  // of the checkpoint
+  RunCounters counters;
+  ModelShape shape;
+  ManifestMesh mesh;              // without its shards
+  std::vector<ShardFile> shards;  // whole replicas, stage after stage
+};
+struct JoinedRun {
+  Path path;
+  uint64_t weights_hash = 0;  // of the mean of the replicas
+};
+// A checkpoint of these shards; one of the same number is replaced in one step.
+Result<JoinedRun> join_shards(const Path& checkpoints, const ShardedRun& run, int64_t keep);
 
 // Every byte is verified first. `with_optimizer` false: reads only the model and the counters, for
 // evaluation and generation.

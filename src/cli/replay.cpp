@@ -53,7 +53,6 @@ class ReplayRecorder final : public Recorder {
   }
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
-  void saved(StageState) override {}
 
   std::optional<int64_t> first_difference() const { return first_difference_; }
 

@@ -84,12 +84,12 @@ class Display {
 // next ends the program.
 class WaitForSpace {
  public:
-  explicit WaitForSpace(Display& display) : display_(display) {}
   bool operator()(const Error& error) {
     if (tries_ == 0) {
       stopped_before_ = interrupted();
-      display_.warn(fmt::format("{}; tries again for {} minutes, Ctrl-C gives up", error.message,
-                                kTriesMax / 60));
+      // Not through the display: workers may still train, and draw there from another thread.
+      say(fmt::format("{}warning: {}; tries again for {} minutes, Ctrl-C gives up\n",
+                      stderr_is_terminal() ? "\n" : "", error.message, kTriesMax / 60));
     }
     wait_for_signal(Nanos{1'000'000'000});
     return ++tries_ < kTriesMax && (stopped_before_ || !interrupted());
@@ -97,7 +97,6 @@ class WaitForSpace {
 
  private:
   static constexpr int kTriesMax = 300;  // one a second
-  Display& display_;
   int tries_ = 0;
   bool stopped_before_ = false;
 };
@@ -121,7 +120,7 @@ TrainingObserver observer_for(Display& display, std::optional<SignalWatch>& sign
       if (save_requests() > std::exchange(told, save_requests())) ask(Ask::kSave);
     });
   };
-  observer.wait_to_save = WaitForSpace(display);
+  observer.wait_to_save = WaitForSpace();
   return observer;
 }
 

@@ -46,8 +46,8 @@ struct StageState {
   int64_t update = 0;
   int64_t checkpoint = 0;  // the checkpoint it is for: the same for all workers, where `update` of
                            // replicas that do not wait for each other may differ
-  at::Tensor weights;
-  Optimizer::State optimizer;        // including averaging's buffers
+  at::Tensor weights = {};
+  Optimizer::State optimizer = {};   // including averaging's buffers
   std::vector<int64_t> rounds = {};  // the next one, by lane
   PurposeBytes bytes = {};           // that this worker had sent in the session
   bool last = false;                 // the session ends with it

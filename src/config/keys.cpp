@@ -336,6 +336,8 @@ const Key kKeys[] = {
      "An update after which the coordinator is lost and another one takes over; 0: never."},
     {"sim.notice_ms", number<kSim, &SimOptions::notice_ms>(0.0, 1e9, Ends::kBoth),
      "How long it takes until somebody who is lost is missed."},
+    {"sim.save_ms", number<kSim, &SimOptions::save_ms>(0.0, 1e9, Ends::kBoth),
+     "How long it takes until what a worker saves is on its disk."},
 };
 
 }  // namespace

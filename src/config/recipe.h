@@ -120,6 +120,7 @@ struct SimOptions {
   int64_t lost_at = 0;              // 0: never
   int64_t coordinator_lost_at = 0;  // update after which another coordinator takes over; 0: never
   double notice_ms = 1000;          // until somebody who is lost is missed
+  double save_ms = 0;               // until what a worker saves is on its disk
   bool operator==(const SimOptions&) const = default;
 };
 

@@ -3,30 +3,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+#include <system_error>
 
 #include "base/human.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "run/shard_folder.h"
 
 namespace leeway {
 namespace {
 
-constexpr Nanos kBetweenTries{10'000'000'000};
 constexpr uint64_t kTextBytes = 1 << 16;  // config.json, state.json and the manifest
 
 }  // namespace
 
-Result<Path> CheckpointWriter::write(SavedRun run) {
-  waiting_ = std::move(run);
-  return try_again();
-}
-
-Result<Path> CheckpointWriter::try_again() {
-  tried_at_ = clock_.now();
+Result<JoinedRun> CheckpointWriter::write(const Job& job) const {
   LEEWAY_TRY(folder_.check_present());
-  LEEWAY_ASSIGN(const Path written, save_run(folder_.at("checkpoints"), *waiting_, keep_));
-  waiting_.reset();
-  return named(written);
+  // A checkpoint relies on what the log says up to it.
+  LEEWAY_TRY(sync_file(folder_.at("events.jsonl")));
+  ShardedRun run = job.run;
+  for (ShardFile& shard : run.shards) shard.path = shard_path(folder_, shard.path);
+  LEEWAY_ASSIGN(JoinedRun joined, join_shards(folder_.at("checkpoints"), run, keep_));
+  for (const std::string& file : job.needless) {
+    std::error_code ignored;  // one that stays does no harm
+    std::filesystem::remove(shard_path(folder_, file), ignored);
+  }
+  joined.path = named(joined.path);
+  return joined;
 }
 
 std::optional<Path> CheckpointWriter::newest() const {
@@ -38,16 +40,11 @@ Path CheckpointWriter::named(const Path& checkpoint) const {
   return folder_.path() / "checkpoints" / checkpoint.filename();
 }
 
-bool CheckpointWriter::again_due() const {
-  return waiting_ && clock_.now() - tried_at_ >= kBetweenTries;
-}
-
 uint64_t checkpoint_bytes(int64_t parameters, int64_t bytes_per_value, int64_t replicas,
                           size_t buffers) {
-  // The model, and each replica's buffers; several replicas also have weights of their own.
-  const uint64_t own = buffers + (replicas > 1 ? 1 : 0);
+  const uint64_t models = replicas > 1 ? 2 : 1;
   return static_cast<uint64_t>(parameters * bytes_per_value) *
-         (1 + static_cast<uint64_t>(replicas) * own);
+         (models + static_cast<uint64_t>(replicas) * (1 + buffers));
 }
 
 Result<std::string> check_room(const Room& room, const Path& folder) {

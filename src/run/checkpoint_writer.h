@@ -1,10 +1,11 @@
-// Writes a run's checkpoints. One that cannot be written (the disk is full, the folder is gone)
-// stays in memory and is tried again, until it is on disk or a newer one takes its place.
+// Makes a run's checkpoints of the shards that its workers have written, and says how much room
+// they need.
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "base/clock.h"
 #include "base/held_folder.h"
 #include "checkpoint/saved_run.h"
 
@@ -12,30 +13,26 @@ namespace leeway {
 
 class CheckpointWriter {
  public:
-  CheckpointWriter(const HeldFolder& folder, int64_t keep, const Clock& clock)
-      : folder_(folder), keep_(keep), clock_(clock) {}
+  CheckpointWriter(const HeldFolder& folder, int64_t keep) : folder_(folder), keep_(keep) {}
 
-  // The folder as the user named it. After an error, the checkpoint waits for try_again().
-  Result<Path> write(SavedRun run);
-  Result<Path> try_again();
+  struct Job {
+    ShardedRun run;                          // paths: file names in the folder of shards
+    std::vector<std::string> needless = {};  // files there that no checkpoint asks for any more
+  };
+  // From any thread, one at a time. The folder as the user named it.
+  Result<JoinedRun> write(const Job& job) const;
 
   std::optional<Path> newest() const;  // that is complete, as the user named it
-
-  const std::optional<SavedRun>& waiting() const { return waiting_; }
-  bool again_due() const;  // something is waiting, and the last attempt was some time ago
-  void give_up() { waiting_.reset(); }
 
  private:
   Path named(const Path& checkpoint) const;
 
   const HeldFolder& folder_;
   int64_t keep_;
-  const Clock& clock_;
-  std::optional<SavedRun> waiting_;
-  Nanos tried_at_;
 };
 
-// What one checkpoint takes on disk, but for a few kilobytes of text.
+// What one checkpoint takes on disk while it is written, but for a few kilobytes of text. With
+// several replicas the model is written again when more of them have come.
 uint64_t checkpoint_bytes(int64_t parameters, int64_t bytes_per_value, int64_t replicas,
                           size_t buffers);
 

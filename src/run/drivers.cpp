@@ -20,7 +20,8 @@ sim::SimulationOptions simulation_options(const Recipe& recipe, int64_t vocabula
           .notice = from_milliseconds(recipe.sim.notice_ms),
           .lost_replica = {recipe.sim.lost_replica},
           .lost_at = recipe.sim.lost_at,
-          .coordinator_lost_at = recipe.sim.coordinator_lost_at};
+          .coordinator_lost_at = recipe.sim.coordinator_lost_at,
+          .save_time = from_milliseconds(recipe.sim.save_ms)};
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 
 #include "averaging/merge.h"
 #include "base/check.h"
@@ -84,40 +83,8 @@ at::Tensor weights_of(const Workers& workers, const ReplicaSet& members) {
   return (parts.size() == 1 ? parts.front() : at::cat(parts)).cpu();
 }
 
-namespace {
-
-ReplicaState join_replica(std::span<const StageState> stages) {
-  ReplicaState whole = {.weights = {}, .optimizer = stages.front().optimizer, .rounds = {}};
-  std::vector<at::Tensor> weights;
-  for (const StageState& stage : stages) {
-    weights.push_back(stage.weights);
-    whole.rounds.push_back(stage.rounds);
-  }
-  whole.weights = at::cat(weights);
-  for (size_t b = 0; b < whole.optimizer.buffers.size(); ++b) {
-    std::vector<at::Tensor> parts;
-    for (const StageState& stage : stages) parts.push_back(stage.optimizer.buffers[b].second);
-    whole.optimizer.buffers[b].second = at::cat(parts);
-  }
-  return whole;
-}
-
-}  // namespace
-
 uint64_t hash_of(const at::Tensor& weights) {
   return hash_bytes({static_cast<const std::byte*>(weights.const_data_ptr()), weights.nbytes()});
-}
-
-ModelState join(const std::vector<StageState>& states, int64_t stages) {
-  ModelState model;
-  std::vector<at::Tensor> weights;
-  for (size_t first = 0; first < states.size(); first += static_cast<size_t>(stages)) {
-    model.replicas.push_back(
-        join_replica(std::span(states).subspan(first, static_cast<size_t>(stages))));
-    weights.push_back(model.replicas.back().weights);
-  }
-  model.weights = weights.size() == 1 ? weights.front() : mean_of(weights);
-  return model;
 }
 
 size_t buffer_count(const Workers& workers) { return workers.front()->compute()->buffer_count(); }

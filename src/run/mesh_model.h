@@ -1,5 +1,5 @@
-// Makes the workers of a run from its recipe, and joins their stages into the whole model: the
-// stages' parameters in order are the uncut layout.
+// Makes the workers of a run from its recipe, and hands them what was saved: the stages' parameters
+// in order are the uncut layout.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,6 @@ at::Tensor weights_of(const Workers& workers);  // of all
 
 uint64_t hash_of(const at::Tensor& weights);
 
-// The whole model's state from those of all workers, replica after replica, stage after stage.
-ModelState join(const std::vector<StageState>& states, int64_t stages);
 // The number of buffers per replica in a checkpoint of this run.
 size_t buffer_count(const Workers& workers);
 // Hands every worker its part. The caller has checked the sizes.

@@ -6,28 +6,14 @@
 #include <cmath>
 #include <utility>
 
-#include "base/atomic_folder.h"
-#include "checkpoint/checkpoint_folder.h"
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
-#include "run/mesh_model.h"
 
 namespace leeway {
 namespace {
 
 constexpr size_t kRecentLosses = 20;
 constexpr double kSmoothing = 0.9;  // for the speed on display
-
-// A run resumes with all its replicas: one that was lost begins as a copy of another.
-void fill_in_lost(ModelState& state, const ReplicaSet& members, int64_t replicas) {
-  if (members.size() == replicas) return;
-  std::vector<ReplicaState> all;
-  auto next = state.replicas.begin();
-  for (int64_t r = 0; r < replicas; ++r) {
-    all.push_back(members.contains({r}) ? *next++ : state.replicas.front());
-  }
-  state.replicas = std::move(all);
-}
 
 }  // namespace
 
@@ -49,17 +35,21 @@ RunRecorder::RunRecorder(const RunRecorderOptions& options, EventLog log, RunCou
       counters_(std::move(counters)),
       updating_since_(counters_.seconds),
       members_(ReplicaSet::first(options.plan.replicas)),
-      saved_(options.plan.shape.stages, members_),
-      writer_(options.folder, options.recipe.run.keep, options.clock),
+      ledger_(options.plan.shape.stages, members_, options.plan.together()),
+      writer_(options.folder, options.recipe.run.keep),
       valid_(valid) {}
 
+RunCounters with_bytes(RunCounters counters, const PurposeBytes& sent) {
+  counters.bytes_activations += sent.activations;
+  counters.bytes_gradients += sent.gradients;
+  counters.bytes_averaging += sent.averaging;
+  counters.bytes_evaluation += sent.evaluation;
+  return counters;
+}
+
 RunCounters RunRecorder::counters(const PurposeBytes& sent) const {
-  RunCounters now = counters_;
+  RunCounters now = with_bytes(counters_, sent);
   now.seconds = log_.seconds();
-  now.bytes_activations += sent.activations;
-  now.bytes_gradients += sent.gradients;
-  now.bytes_averaging += sent.averaging;
-  now.bytes_evaluation += sent.evaluation;
   return now;
 }
 
@@ -77,31 +67,24 @@ void RunRecorder::warn(const std::string& message) const {
 void RunRecorder::members(const Membership& table) {
   const int64_t before = members_.size();
   members_ = table.members();
+  table_ = table.number();
   log(Event("members")
           .add("update", counters_.update)
           .add("table", table.number())
           .add("replicas", text_of(members_)));
   flush_log();
-  if (members_.empty()) {
-    failure_ = Error{
-        fmt::format("no replica is left after update {}; {}", counters_.update, what_is_kept())};
-    return;
-  }
+  if (members_.empty()) return;
   if (members_.size() < before) {
     warn(fmt::format("{} of {} replicas are left, from update {} on", members_.size(),
                      options_.plan.replicas, counters_.update + 1));
   }
-  // The counters of a checkpoint are those of its update.
-  if (const auto whole = saved_.wait_for(members_)) {
-    complete_pending(std::ranges::min(*whole, {}, &StageState::update).update);
-    write_checkpoint(*whole);
-  }
   complete_pending(INT64_MAX);
+  if (const auto counting = ledger_.wait_for(members_)) plan_checkpoint(*counting);
 }
 
 void RunRecorder::updated(const StageUpdate& update) {
   if (!update.applied) return diverge(update);
-  if (failure_) return;
+  if (members_.empty()) return;
   if (update.update <= counters_.update) return;  // reported again
   newest_[update.worker] = std::max(newest_[update.worker], update.update);
   Pending& pending = pending_[update.update];
@@ -169,6 +152,10 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
     const auto replicas = static_cast<double>(members_.size());
     if (members_.contains(worker.replica)) squared_norm += part.squared_norm / replicas;
   }
+  constexpr size_t kMarks = 256;
+  marks_[update] = counters_;
+  marks_[update].seconds = now;
+  if (marks_.size() > kMarks) marks_.erase(marks_.begin());
   const UpdateReport report = {.update = update,
                                .loss = loss,
                                .gradient_norm = std::sqrt(squared_norm),
@@ -191,7 +178,6 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
     options_.observer.updated(report, static_cast<double>(tokens) / update_seconds_);
   }
   watch_rounds();
-  if (writer_.again_due()) static_cast<void>(save_again());
 }
 
 void RunRecorder::watch_rounds() {
@@ -241,64 +227,6 @@ void RunRecorder::evaluated(const StageEvaluation& evaluation) {
   if (options_.observer.evaluated) options_.observer.evaluated(*valid_);
 }
 
-void RunRecorder::saved(StageState state) {
-  if (auto whole = saved_.add(std::move(state))) write_checkpoint(*whole);
-}
-
-void RunRecorder::write_checkpoint(const std::vector<StageState>& states) {
-  const double before = log_.seconds();
-  flush_log();  // the log is written before the checkpoint that relies on it
-  // Replicas may be at different updates. What they did after they saved, a run resumed from here
-  // does again, but for what an owner still answered.
-  PurposeBytes sent;
-  for (const auto& [worker, tally] : tallies_) {
-    const auto saved = std::ranges::find(states, worker, &StageState::worker);
-    sent += saved == states.end() ? tally.bytes : saved->bytes;
-  }
-  RunCounters counted = counters(sent);
-  counted.update = std::ranges::min_element(states, {}, &StageState::update)->update;
-  ModelState state = join(states, options_.plan.shape.stages);
-  weights_hash_ = hash_of(state.weights);
-  fill_in_lost(state, members_, options_.plan.replicas);
-  const Result<Path> written =
-      writer_.write({.counters = counted, .shape = options_.shape, .state = std::move(state)});
-  if (written.ok()) {
-    note_saved(counted.update, *written);
-  } else {
-    const auto kept = writer_.newest();
-    warn(fmt::format("update {} is not saved: {}; it stays in memory and is tried again; {}",
-                     counted.update, written.error().message,
-                     kept ? fmt::format("the newest checkpoint is {}", kept->filename().string())
-                          : std::string("there is no checkpoint yet")));
-    log(Event("save_failed").add("update", counted.update).add("reason", written.error().message));
-  }
-  updating_since_ += log_.seconds() - before;  // time spent writing does not count
-}
-
-std::string RunRecorder::what_is_kept() const {
-  const auto kept = writer_.newest();
-  return kept ? "the run can be resumed from " + kept->string() : "nothing is kept of this run";
-}
-
-Status RunRecorder::save_again() {
-  if (!has_unsaved()) return Error{"no checkpoint waits to be written"};
-  const double before = log_.seconds();
-  const int64_t update = writer_.waiting()->counters.update;
-  const Result<Path> written = writer_.try_again();
-  updating_since_ += log_.seconds() - before;
-  if (!written.ok()) return written.error();
-  note_saved(update, *written);
-  return {};
-}
-
-void RunRecorder::note_saved(int64_t update, const Path& checkpoint) {
-  saved_update_ = update;
-  checkpoint_ = checkpoint;
-  log(Event("saved").add("update", update).add("checkpoint", checkpoint.string()));
-  flush_log();
-  if (options_.observer.saved) options_.observer.saved(checkpoint);
-}
-
 void RunRecorder::diverge(const StageUpdate& update) {
   if (diverged_.contains(update.worker.replica)) return;  // as another stage has said
   diverged_.add(update.worker.replica);
@@ -317,33 +245,7 @@ void RunRecorder::diverge(const StageUpdate& update) {
                     "gradients are not finite",
                     update.worker.replica.value, update.update + 1));
   }
-  drop_bad_checkpoint();
-  const auto kept = writer_.newest();
-  const std::string way_out =
-      kept ? fmt::format("the last good checkpoint is {}: use --resume with", kept->string())
-           : std::string("there is no checkpoint yet: start again with --fresh and");
-  const std::string symptom = update.loss
-                                  ? fmt::format("the loss is {:.4g} and the gradient norm {:.4g}",
-                                                *update.loss, std::abs(norm))
-                                  : fmt::format("the gradient norm of stage {} is {:.4g}",
-                                                update.worker.stage.value, std::abs(norm));
-  failure_ = Error{fmt::format(
-      "training diverged at update {}: {}; {} a lower optimizer.rate or optimizer.matrix_rate, or "
-      "a longer optimizer.warmup",
-      update.update + 1, symptom, way_out)};
-}
-
-// A checkpoint of the weights that just diverged would only bring --resume back to the same place.
-// Remove it if there is an earlier one to return to.
-void RunRecorder::drop_bad_checkpoint() {
-  // One that waits for room on the disk may be older, and good.
-  if (has_unsaved() && writer_.waiting()->counters.update != counters_.update)
-    static_cast<void>(save_again());
-  writer_.give_up();
-  const Path checkpoints = options_.folder.at("checkpoints");
-  if (saved_update_ != counters_.update || list_checkpoints(checkpoints).size() < 2) return;
-  const Status status = remove_folder(checkpoints / checkpoint_.filename());
-  if (!status) warn(status.error().message);
+  divergence_ = update;
 }
 
 }  // namespace leeway

@@ -17,7 +17,7 @@
 #include "run/checkpoint_writer.h"
 #include "run/process_log.h"
 #include "run/round_statistics.h"
-#include "run/saved_states.h"
+#include "run/shard_ledger.h"
 #include "run/stage_statistics.h"
 #include "run/training_observer.h"
 #include "worker/outbox.h"
@@ -27,6 +27,9 @@ namespace leeway {
 
 // Over the replicas, summed in order: always the same bits.
 double mean_loss(const std::map<ReplicaId, double>& losses);
+
+// With what was sent in this session.
+RunCounters with_bytes(RunCounters counters, const PurposeBytes& sent);
 
 struct RunRecorderOptions {
   const Recipe& recipe;
@@ -59,7 +62,9 @@ class RunRecorder final : public Recorder {
   }
   void updated(const StageUpdate& update) override;
   void evaluated(const StageEvaluation& evaluation) override;
-  void saved(StageState state) override;
+  void saved(const ShardSaved& saved) override;
+  // A checkpoint that counts is made of its shards while training goes on.
+  std::optional<Chore> take_chore() override;
   void finished(WorkerId worker, const Finished& finished) override {
     finished_[worker] = finished;
   }
@@ -71,8 +76,8 @@ class RunRecorder final : public Recorder {
   const std::map<WorkerId, Finished>& finished() const { return finished_; }
   // A hash of the whole model's weights, as they were last saved in this session.
   std::optional<uint64_t> weights_hash() const { return weights_hash_; }
-  // Why the run was abandoned.
-  const std::optional<Error>& failure() const { return failure_; }
+  // Why the run was abandoned, if it was. After the driver has ended.
+  std::optional<Error> failure();
   // As of now, with the whole run's time so far and everything sent.
   RunCounters counters() const { return counters(sent_by_now()); }
   // The newest evaluation, of this session or the previous one.
@@ -83,11 +88,12 @@ class RunRecorder final : public Recorder {
   RoundStatistics round_statistics() const {
     return leeway::round_statistics(options_.plan, tallies_);
   }
-  // Tries a checkpoint again that could not be written; an error if it still cannot, or none waits.
-  Status save_again();
+  // After the driver has ended: writes the checkpoint that is still to be written, if there is one.
+  Status save_rest();
+  // The states that the session ended with which were given up; none: all are stored.
+  const std::optional<Error>& lost_state() const { return lost_state_; }
   // Half a sentence: which checkpoint a run that failed leaves behind.
   std::string what_is_kept() const;
-  bool has_unsaved() const { return writer_.waiting().has_value(); }
   bool log_is_written() const { return log_.is_written(); }
 
  private:
@@ -114,8 +120,14 @@ class RunRecorder final : public Recorder {
   void watch_stability(const RoundStatistics& rounds);
   void diverge(const StageUpdate& update);
   void drop_bad_checkpoint();
-  void write_checkpoint(const std::vector<StageState>& states);
-  void note_saved(int64_t update, const Path& checkpoint);
+  Error divergence(const StageUpdate& update);
+  void plan_checkpoint(const ShardLedger::Counting& counting);
+  RunCounters counters_at(int64_t update) const;
+  void note_unsaved(const ShardSaved& saved);
+  Chore write_chore();
+  void wrote(const CheckpointWriter::Job& job, const Result<JoinedRun>& written);
+  void note_saved(const CheckpointWriter::Job& job, const Path& checkpoint);
+  void note_failed_save(int64_t update, const std::string& reason);
   void warn(const std::string& message) const;
 
   RunRecorderOptions options_;
@@ -130,16 +142,26 @@ class RunRecorder final : public Recorder {
   std::map<WorkerId, int64_t> newest_;  // update that each worker has reported
   std::map<WorkerId, Finished> finished_;
   std::optional<uint64_t> weights_hash_;
-  SavedStates saved_;
-  CheckpointWriter writer_;
+  std::map<int64_t, RunCounters> marks_;  // by update, of the last ones: states are stored later
+  ShardLedger ledger_;
+  const CheckpointWriter writer_;
+  std::optional<CheckpointWriter::Job> to_write_;
+  bool writing_ = false;
+  std::optional<Nanos> tried_at_;     // it could not be written then
+  std::optional<Error> write_error_;  // why
+  std::optional<Error> lost_state_;
+  int64_t warned_of_save_ = -1;  // update
+  bool warned_of_slow_disk_ = false;
   Tallies tallies_;
   bool warned_of_lag_ = false;
   bool told_of_guard_ = false;
   bool warned_of_alone_ = false;
   std::optional<Evaluated> valid_;
-  int64_t saved_update_ = -1;  // this session's last checkpoint
+  int64_t saved_number_ = -1;  // this session's last checkpoint
+  int64_t saved_update_ = -1;  // of its counters
   Path checkpoint_;
-  std::optional<Error> failure_;
+  int64_t table_ = 0;                      // number of the table of members
+  std::optional<StageUpdate> divergence_;  // of the last replica
 };
 
 }  // namespace leeway

@@ -35,7 +35,8 @@ struct TrainingObserver {
   // The run has begun: a way to ask it to stop or to save, from any thread. It may be kept: after
   // the end it does nothing.
   std::function<void(const std::function<void(Ask)>&)> begun;
-  // The last checkpoint cannot be written: waits a moment, and says whether to try again.
+  // The last checkpoint cannot be written: waits a moment, and says whether to try again. While it
+  // waits, other callbacks may be called: replicas that are not done yet go on.
   std::function<bool(const Error&)> wait_to_save;
 };
 

@@ -1,6 +1,7 @@
 #include "run/training_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "run/mesh_model.h"
 #include "run/recorder.h"
 #include "run/run_folder.h"
+#include "run/shard_folder.h"
 #include "run/summary.h"
 
 namespace leeway {
@@ -78,6 +80,15 @@ void take_over_summary(const Path& folder, Start& start) {
   const bool has_loss = json.contains("valid_loss") && json["valid_loss"].is_number();
   if (is("valid_update") && has_loss)
     start.valid = Evaluated{counters.update, number("valid_loss")};
+}
+
+std::string clones_of(const Start& start) {
+  const SavedRun& saved = start.saved;
+  int64_t first = 0;  // that was saved
+  while (std::ranges::count(saved.cloned, first) > 0) ++first;
+  return fmt::format("{} was saved before replica {} had come: {} as a copy of replica {}",
+                     start.checkpoint.string(), fmt::join(saved.cloned, ", "),
+                     saved.cloned.size() == 1 ? "it begins" : "they begin", first);
 }
 
 Status check_fits(const Start& start, const RunCounters& fresh, const Workers& workers,
@@ -159,11 +170,11 @@ Result<std::string> check_room_for(const Recipe& recipe, const Workers& workers,
 // Nothing is lost while this process lives, and a full disk can be freed.
 Status save_at_last(RunRecorder& recorder, const TrainingObserver& observer,
                     const HeldFolder& folder) {
-  if (!recorder.has_unsaved()) return {};
-  Status saved = recorder.save_again();
+  Status saved = recorder.save_rest();
   while (!saved.ok() && folder.check_present().ok() && observer.wait_to_save &&
          observer.wait_to_save(Error{"the last checkpoint is not saved: " + saved.error().message}))
-    saved = recorder.save_again();
+    saved = recorder.save_rest();
+  if (recorder.lost_state()) saved = *recorder.lost_state();
   if (saved.ok()) return {};
   return Error{fmt::format("the last checkpoint is not saved: {}; {}", saved.error().message,
                            recorder.what_is_kept())};
@@ -314,7 +325,10 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
     LEEWAY_ASSIGN(start, load_newest(folder.path()));
     LEEWAY_TRY(check_goes_on(*start, request));
     take_over_summary(folder.path(), *start);
-    if (observer.warned) std::ranges::for_each(start->damaged, observer.warned);
+    if (observer.warned) {
+      std::ranges::for_each(start->damaged, observer.warned);
+      if (!start->saved.cloned.empty()) observer.warned(clones_of(*start));
+    }
   }
   const MeshData mesh = {.train = data.train,
                          .valid = data.valid ? &*data.valid : nullptr,
@@ -364,8 +378,9 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
   } else {
     log_start(recorder, recipe, data, counters, parameters_of(workers), plan, folder.path());
   }
-  LEEWAY_TRY(driver.run(workers, recorder));
-  if (recorder.failure()) return *recorder.failure();
+  ShardFolder shards(folder, observer);
+  LEEWAY_TRY(driver.run(workers, recorder, &shards));
+  if (const std::optional<Error> failure = recorder.failure()) return *failure;
   LEEWAY_TRY(save_at_last(recorder, observer, folder));
   return end(request, data, start, recorder, observer);
 }

@@ -30,7 +30,6 @@ class Tally final : public Recorder {
   void updated(const StageUpdate&) override {}
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
-  void saved(StageState) override {}
   bool abandoned() const { return abandoned_; }
 
   const PurposeBytes& bytes() const { return bytes_; }

@@ -22,8 +22,8 @@ bool speaks_for(const Report& report, WorkerId from) {
   if (const auto* evaluation = std::get_if<StageEvaluation>(&report)) {
     return evaluation->worker == from;
   }
-  const auto* const state = std::get_if<StageState>(&report);
-  return state == nullptr || state->worker == from;
+  const auto* const saved = std::get_if<ShardSaved>(&report);
+  return saved == nullptr || saved->worker == from;
 }
 
 bool has_diverged(const Report& report) {
@@ -146,10 +146,7 @@ void Coordinator::run(Errand errand) {
 // the end was lost while only some had heard of it, another one names a later end: who has ended
 // by then is waited for no longer.
 std::vector<ReplicaId> Coordinator::ended_before_others() const {
-  if (end_.named == 0) return {};
-  const bool together =
-      std::ranges::any_of(plan_.lanes, [](const LanePlan& lane) { return lane.lag.has_value(); });
-  if (!together) return {};
+  if (end_.named == 0 || !plan_.together()) return {};
   int64_t latest = 0;
   std::vector<ReplicaId> before;
   for (const ReplicaId replica : table_.members())
@@ -175,8 +172,8 @@ void Coordinator::record(const Filed& filed) {
     recorder_.updated(*done->stage);
   } else if (const auto* evaluation = std::get_if<StageEvaluation>(&report)) {
     recorder_.evaluated(*evaluation);
-  } else if (const auto* state = std::get_if<StageState>(&report)) {
-    recorder_.saved(*state);
+  } else if (const auto* saved = std::get_if<ShardSaved>(&report)) {
+    recorder_.saved(*saved);
   } else if (const auto* finished = std::get_if<Finished>(&report)) {
     recorder_.finished(filed.from, *finished);
   } else if (const auto* present = std::get_if<Present>(&report)) {

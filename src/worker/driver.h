@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "worker/outbox.h"
+#include "worker/shard_store.h"
 #include "worker/workers.h"
 
 namespace leeway {
@@ -17,8 +18,10 @@ class Driver {
   virtual ~Driver() = default;
 
   // Runs these workers, and a coordinator with this recorder, until the session is over. Rethrows
-  // exceptions from a worker's compute; a returned error is the driver's own.
-  virtual Status run(const Workers& workers, Recorder& recorder) = 0;
+  // exceptions from a worker's compute; a returned error is the driver's own. `shards` null: what
+  // workers save is not kept.
+  virtual Status run(const Workers& workers, Recorder& recorder, ShardStore* shards) = 0;
+  Status run(const Workers& workers, Recorder& recorder) { return run(workers, recorder, nullptr); }
   virtual const Clock& clock() const = 0;
 };
 

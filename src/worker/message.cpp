@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-constexpr uint32_t kMagic = 0x4c774d34;  // "4MwL" in memory: header format, version 4
+constexpr uint32_t kMagic = 0x4c774d35;  // "5MwL" in memory: header format, version 5
 
 struct Header {
   uint32_t magic = kMagic;
@@ -61,6 +61,10 @@ TrafficClass class_of(MessageKind kind) {
 bool is_reminder(MessageKind kind) {
   return kind == MessageKind::kDeadline || kind == MessageKind::kRemind ||
          kind == MessageKind::kTick;
+}
+
+bool is_of_driver(MessageKind kind) {
+  return is_reminder(kind) || kind == MessageKind::kStored || kind == MessageKind::kLost;
 }
 
 Message ask_message(const RunPlan& plan, Ask wish) {

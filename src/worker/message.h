@@ -39,6 +39,8 @@ enum class MessageKind : uint8_t {
   // From the driver, when the time that a worker asked for has passed:
   kDeadline,  // stop waiting for parts of that chunk
   kRemind,    // say again that this worker is done
+  // From the driver, when it has written what a worker saved, or given that up:
+  kStored,  // what became of the state of update `index`, as a report of its sender
   // From the coordinator:
   kNameEnd,    // to stage 0: name an update to end with, that no replica can have passed
   kEndAt,      // to all: the session ends with update `index`, or at the first flush after it
@@ -54,7 +56,7 @@ enum class MessageKind : uint8_t {
   kLost,    // from the driver: the worker `from` is gone
   kTick,    // from the driver: the time that the coordinator asked for has passed
 };
-inline constexpr int kMessageKinds = 26;
+inline constexpr int kMessageKinds = 27;
 
 // Messages of one class, on one link, arrive in the order they were sent. Classes may overtake each
 // other: nothing may depend on it.
@@ -63,6 +65,8 @@ inline constexpr int kTrafficClasses = 3;
 TrafficClass class_of(MessageKind kind);
 // From the driver, when the time that the receiver asked for has passed.
 bool is_reminder(MessageKind kind);
+// From the receiver's own driver: nobody else may say it.
+bool is_of_driver(MessageKind kind);
 
 // Every message says who sent it, and what its sender knows about the run.
 struct Envelope {
@@ -93,7 +97,7 @@ struct Message {
   int64_t stretch = 1;       // guard's factor on the interval; contribution: that its sender wants;
                              // answer: the largest among those in the mean
   Envelope envelope = {};
-  std::shared_ptr<const Report> report = {};     // kReport
+  std::shared_ptr<const Report> report = {};     // kReport, kStored
   std::shared_ptr<const Membership> table = {};  // kTable
 };
 

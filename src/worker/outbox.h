@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 
 #include "base/time.h"
 #include "compute/stage_reports.h"
@@ -18,6 +20,8 @@ class Outbox {
   virtual void send(Message message) = 0;
   // Delivers the message to its own sender after this much time.
   virtual void remind(Message message, Nanos after) = 0;
+  // Writes what the worker has saved, without holding it up, and delivers kStored.
+  virtual void store(std::shared_ptr<const StageState> state) = 0;
 };
 
 // What happened in this process, as it happens. The driver makes one call at a time.
@@ -48,8 +52,14 @@ class Recorder : public Journal {
   virtual void tallied(WorkerId, const WorkTally&) {}
   virtual void updated(const StageUpdate& update) = 0;
   virtual void evaluated(const StageEvaluation& evaluation) = 0;
-  virtual void saved(StageState state) = 0;
+  virtual void saved(const ShardSaved&) {}
   virtual void finished(WorkerId, const Finished&) {}
+
+  // Something slow that nobody has to wait for: a driver in real time calls it on a thread of its
+  // own, and what it returns like the recorder itself, one call at a time. Asked for after every
+  // turn of the coordinator.
+  using Chore = std::function<std::function<void()>()>;
+  virtual std::optional<Chore> take_chore() { return std::nullopt; }
 };
 
 }  // namespace leeway

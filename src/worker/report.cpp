@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint8_t kUndefined = 0;
 constexpr size_t kDimensionsMax = 4;
-// A worker saves a few buffers and counts a few lanes; more than this is not ours.
+// A worker counts a few lanes; more than this is not ours.
 constexpr uint64_t kPartsMax = 1024;
 
 struct WireType {
@@ -91,45 +91,47 @@ StageUpdate take_update(ByteReader& from) {
   return update;
 }
 
-void put(ByteWriter& to, const StageState& state) {
-  to.put(state.worker);
-  to.put(state.update);
-  to.put(state.checkpoint);
-  write_tensor(to, state.weights);
-  to.put(state.optimizer.updates);
-  to.put(state.optimizer.momentum_product);
-  to.put(uint64_t{state.optimizer.buffers.size()});
-  for (const auto& [name, buffer] : state.optimizer.buffers) {
-    to.put_text(name);
-    write_tensor(to, buffer);
-  }
-  to.put(uint64_t{state.rounds.size()});
-  for (const int64_t round : state.rounds) to.put(round);
-  to.put(state.bytes);
-  to.put(state.last);
+void put(ByteWriter& to, const ShardSaved& saved) {
+  to.put(saved.worker);
+  to.put(saved.update);
+  to.put(saved.checkpoint);
+  to.put(saved.last);
+  to.put(uint64_t{saved.rounds.size()});
+  for (const int64_t round : saved.rounds) to.put(round);
+  to.put(saved.bytes);
+  to.put_text(saved.file);
+  to.put(saved.size);
+  to.put(saved.hash);
+  to.put_text(saved.error);
+  to.put(saved.again);
+  to.put(saved.replaced);
 }
 
-Result<Report> take_state(ByteReader& from) {
-  StageState state;
-  state.worker = from.take<WorkerId>();
-  state.update = from.take<int64_t>();
-  state.checkpoint = from.take<int64_t>();
-  LEEWAY_ASSIGN(state.weights, read_tensor(from));
-  state.optimizer.updates = from.take<int64_t>();
-  state.optimizer.momentum_product = from.take<double>();
-  const auto buffers = from.take<uint64_t>();
-  if (buffers > kPartsMax) return Error{"a saved state has too many buffers"};
-  for (uint64_t i = 0; i < buffers; ++i) {
-    std::string name = from.take_text();
-    LEEWAY_ASSIGN(at::Tensor buffer, read_tensor(from));
-    state.optimizer.buffers.emplace_back(std::move(name), std::move(buffer));
-  }
+// Part of a path in somebody's folder: nothing that leads out of it.
+bool is_file_name(const std::string& name) {
+  return name.find('/') == std::string::npos && name.find('\0') == std::string::npos &&
+         name != "." && name != "..";
+}
+
+Result<Report> take_saved(ByteReader& from) {
+  ShardSaved saved;
+  saved.worker = from.take<WorkerId>();
+  saved.update = from.take<int64_t>();
+  saved.checkpoint = from.take<int64_t>();
+  saved.last = from.take<uint8_t>() != 0;
+  if (saved.update < 0 || saved.checkpoint < 0) return Error{"a saved state has no update"};
   const auto rounds = from.take<uint64_t>();
   if (rounds > kPartsMax) return Error{"a saved state has too many kinds of rounds"};
-  for (uint64_t i = 0; i < rounds; ++i) state.rounds.push_back(from.take<int64_t>());
-  state.bytes = from.take<PurposeBytes>();
-  state.last = from.take<uint8_t>() != 0;
-  return Report(std::move(state));
+  for (uint64_t i = 0; i < rounds; ++i) saved.rounds.push_back(from.take<int64_t>());
+  saved.bytes = from.take<PurposeBytes>();
+  saved.file = from.take_text();
+  saved.size = from.take<uint64_t>();
+  saved.hash = from.take<uint64_t>();
+  saved.error = from.take_text();
+  saved.again = from.take<uint8_t>() != 0;
+  saved.replaced = from.take<uint8_t>() != 0;
+  if (!is_file_name(saved.file)) return Error{"a saved state is not in its folder"};
+  return Report(std::move(saved));
 }
 
 Result<Report> take_update_done(ByteReader& from) {
@@ -168,7 +170,7 @@ struct Writer {
     if (done.stage) put(to, *done.stage);
     put(to, done.tally);
   }
-  void operator()(const StageState& state) const { put(to, state); }
+  void operator()(const ShardSaved& saved) const { put(to, saved); }
   void operator()(const Present& present) const {
     to.put(present.updates);
     to.put(present.done);
@@ -259,7 +261,7 @@ Result<Report> read_report(ByteReader& from) {
     case 1:
       return Report(from.take<StageEvaluation>());
     case 2:
-      return take_state(from);
+      return take_saved(from);
     case 3: {
       FlushNamed named;
       named.ends = from.take<uint8_t>() != 0;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -36,6 +37,25 @@ struct RoundCounts {
   int64_t dropped = 0;  // rounds that a flush point cut off
 };
 
+// What became of a state that a worker has saved: a shard of a checkpoint, or why there is none.
+struct ShardSaved {
+  WorkerId worker;
+  int64_t update = 0;
+  int64_t checkpoint = 0;  // as in StageState
+  bool last = false;
+  std::vector<int64_t> rounds = {};
+  PurposeBytes bytes = {};
+  // On disk, in the store of the worker's process:
+  std::string file = {};
+  uint64_t size = 0;
+  uint64_t hash = 0;
+  std::string error = {};  // why it is not; empty: it is
+  bool again = false;      // it is tried again
+  bool replaced = false;   // the disk was too slow: another one of this worker is written
+
+  bool stored() const { return error.empty(); }
+};
+
 // Nothing is left to do in this session.
 struct Finished {
   int64_t updates = 0;
@@ -56,7 +76,7 @@ struct Present {
   WorkTally tally = {};
 };
 
-using Report = std::variant<UpdateDone, StageEvaluation, StageState, FlushNamed, Finished, Present>;
+using Report = std::variant<UpdateDone, StageEvaluation, ShardSaved, FlushNamed, Finished, Present>;
 
 // The numbers that come with a report; null: none.
 const WorkTally* tally_in(const Report& report);

@@ -1,9 +1,8 @@
 // A worker's reports on their way to the coordinator. They are numbered, kept until they are known
 // to be recorded, and sent again when they are asked for: a coordinator that was away misses
 // nothing, and training never waits for it. Each says which kept one comes before it, so that one
-// that a newer has made needless can be left out. Memory is bounded: a saved state, or where a
-// worker is, makes room for a newer one, and without a coordinator the oldest reports are forgotten
-// in the end.
+// that a newer has made needless can be left out. Memory is bounded: where a worker is makes room
+// for a newer one, and without a coordinator the oldest reports are forgotten in the end.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,6 @@ class ReportQueue {
 
   // The first report has number 1.
   void add(Report report) {
-    if (std::holds_alternative<StageState>(report)) drop<StageState>();
     if (std::holds_alternative<Present>(report)) drop<Present>();
     kept_.push_back({++newest_, std::make_shared<const Report>(std::move(report))});
     if (kept_.size() > kKeptMax) kept_.pop_front();

@@ -42,6 +42,10 @@ struct RunPlan {
   // Updates each replica has done when a recorded run ended, if that differs; empty: last_update.
   std::vector<int64_t> ends = {};
 
+  // Replicas wait for each other's parts, so they stop, save and resume at the same updates.
+  bool together() const {
+    return std::ranges::any_of(lanes, [](const LanePlan& lane) { return lane.lag.has_value(); });
+  }
   Mesh mesh() const { return {.stages = shape.stages, .replicas = replicas}; }
   // No update comes after this one, in this session or in a later one.
   int64_t updates_max() const { return std::max(run_updates, last_update); }

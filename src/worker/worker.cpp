@@ -94,7 +94,8 @@ std::optional<Work> Worker::pipeline_turn() const {
 bool Worker::done() const {
   if (!takes_part() || has_said_done_) return true;  // what was reported does not change any more
   const bool evaluated = evaluations_.empty() || end_.stop_decided() || gives_up_evaluations();
-  return trained() && !boundary_turn().due && !save_due() && evaluated;
+  const bool saved = !save_due() && !storing_ && last_is_named_;
+  return trained() && !boundary_turn().due && saved && evaluated;
 }
 
 // If other replicas have stopped, the copies that an evaluation waits for may never come.
@@ -103,6 +104,7 @@ bool Worker::gives_up_evaluations() const { return plan_.replicas > 1 && end_.st
 // Something that others wait to hear, and that no other piece of work tells them.
 bool Worker::report_due() const {
   if (tell_again_ || names_end_now() || give_up_wanted_ || impossible_evaluation()) return true;
+  if (!stored_.empty() || names_last_state_now()) return true;
   return !told_done_ && done();
 }
 
@@ -110,6 +112,9 @@ bool Worker::report_due() const {
 bool Worker::names_end_now() const {
   return is_first() && end_.stop_wanted() && !end_.stop_decided() && trained();
 }
+
+// The session ends at an update that was saved before anybody knew that.
+bool Worker::names_last_state_now() const { return trained() && !save_due() && !last_is_named_; }
 
 // An evaluation that the stage before this one makes, but for which this stage has no copy.
 std::optional<int64_t> Worker::impossible_evaluation() const {

@@ -86,6 +86,7 @@ class Worker {
   bool evaluation_arrived() const;
   bool report_due() const;
   bool names_end_now() const;
+  bool names_last_state_now() const;
   std::optional<int64_t> impossible_evaluation() const;
 
   std::string_view check_sender(const Message& message) const;
@@ -104,7 +105,9 @@ class Worker {
 
   void run_backward(const Work& work, Outcome& outcome);
   void run_update(const Work& work, Outcome& outcome);
+  void name_last_state();
   void run_save(Outcome& outcome);
+  void describe_save(StageState& state) const;
   void run_evaluation(const Work& work, Outcome& outcome);
   void run_adoption(const Work& work, Outcome& outcome);
 
@@ -141,6 +144,12 @@ class Worker {
   Counts counts_;
   std::deque<int64_t> versions_;  // updates that the weights of each microbatch in flight have had
   int64_t saved_update_;          // the newest state that is on disk, or on its way there
+  std::shared_ptr<const StageState> to_store_;  // from the work that is being finished
+  std::shared_ptr<const StageState> unstored_;  // the newest, until it is on disk
+  bool storing_ = false;                        // it is on its way there
+  std::vector<ShardSaved> stored_;              // what became of states, not reported yet
+  std::optional<ShardSaved> newest_stored_;
+  bool last_is_named_ = true;  // of what was saved, what the session ends with is known as that
   bool diverged_ = false;
   bool at_boundary_ = false;  // after an update, before the next forward or backward
 

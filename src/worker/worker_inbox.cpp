@@ -13,8 +13,16 @@ bool is_round(MessageKind kind) {
   return class_of(kind) == TrafficClass::kAveraging || kind == MessageKind::kDeadline;
 }
 
-bool is_own_reminder(MessageKind kind) {
-  return kind == MessageKind::kDeadline || kind == MessageKind::kRemind;
+bool is_of_own_driver(MessageKind kind) {
+  return kind == MessageKind::kDeadline || kind == MessageKind::kRemind ||
+         kind == MessageKind::kStored;
+}
+
+// What a driver says of a saved state is a report of the worker itself.
+bool is_answer_to(WorkerId worker, const Message& message) {
+  if (message.report == nullptr) return false;
+  const auto* const saved = std::get_if<ShardSaved>(message.report.get());
+  return saved != nullptr && saved->worker == worker;
 }
 
 bool is_order(MessageKind kind) {
@@ -36,8 +44,11 @@ void Worker::deliver(Message message) {
 
 std::string_view Worker::check(const Message& message) const {
   if (message.to != id_) return "for another worker";
-  if (is_own_reminder(message.kind)) {
+  if (is_of_own_driver(message.kind)) {
     if (message.from != id_) return "a reminder of another worker";
+    if (message.kind == MessageKind::kStored) {
+      return is_answer_to(id_, message) ? "" : "not about a state of this worker";
+    }
     return message.kind == MessageKind::kDeadline ? rounds_.check(message) : "";
   }
   if (const std::string_view reason = check_envelope(message, plan_, table_); !reason.empty()) {
@@ -156,6 +167,17 @@ void Worker::file(Message message) {
     case MessageKind::kRemind:
       told_done_ = false;
       return;
+    case MessageKind::kStored: {
+      const auto& saved = std::get<ShardSaved>(*message.report);
+      const bool newest =
+          unstored_ && unstored_->update == saved.update && unstored_->last == saved.last;
+      if (newest && !saved.again) storing_ = false;
+      // One that made room for an older one may turn out to be the last.
+      if (newest && !saved.again && !saved.replaced) unstored_.reset();
+      if (saved.stored()) newest_stored_ = saved;
+      stored_.push_back(saved);
+      return;
+    }
     default:
       return file_order(message);
   }

@@ -89,6 +89,8 @@ Present Worker::presence() const {
 void Worker::finish_report(const Work& work, Outbox& outbox) {
   if (names_end_now()) stop_at_next_flush();
   if (work.index >= 0) give_up_evaluations(work.index);
+  for (ShardSaved& saved : std::exchange(stored_, {})) report(std::move(saved));
+  if (names_last_state_now()) name_last_state();
   const bool done_now = !told_done_ && done();
   if (std::exchange(tell_again_, false) || (done_now && has_said_done_)) {
     for (size_t at = 0; at < reports_.kept().size(); ++at) send_kept(at);
@@ -107,6 +109,20 @@ void Worker::finish_report(const Work& work, Outbox& outbox) {
   told_done_ = true;
   constexpr Nanos kAgain = {1'000'000'000};
   outbox.remind({.kind = MessageKind::kRemind, .from = id_, .to = id_}, kAgain);
+}
+
+// Such a state is the last one all the same, and is not given up as one on the way would be.
+void Worker::name_last_state() {
+  last_is_named_ = true;
+  if (unstored_) {
+    StageState last = *unstored_;
+    last.last = true;
+    unstored_ = to_store_ = std::make_shared<const StageState>(std::move(last));
+    storing_ = true;
+  } else if (newest_stored_ && newest_stored_->update == counts_.updates) {
+    newest_stored_->last = true;
+    report(*newest_stored_);
+  }
 }
 
 // More may have become impossible since this began: that is given up next.
@@ -132,7 +148,6 @@ void Worker::send_reports() {
     std::visit(
         [this](auto& news) {
           if constexpr (requires { news.tally; }) news.tally = tally_.tally();
-          if constexpr (requires { news.bytes; }) news.bytes = tally_.tally().bytes;
         },
         report);
     reports_.add(std::move(report));

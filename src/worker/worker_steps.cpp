@@ -66,10 +66,14 @@ void Worker::run_update(const Work& work, Outcome& outcome) {
 void Worker::run_save(Outcome& outcome) {
   rounds_.forget_in_compute();
   outcome.state = compute_->state();
-  outcome.state->rounds = rounds_.rounds_begun();
+  describe_save(*outcome.state);
+}
+
+void Worker::describe_save(StageState& state) const {
   const auto requested = requested_saves_.checkpoint_at(counts_.updates);
-  outcome.state->last = trained();
-  outcome.state->checkpoint = trained() ? counts_.updates : requested.value_or(counts_.updates);
+  state.rounds = rounds_.rounds_begun();
+  state.last = trained();
+  state.checkpoint = trained() ? counts_.updates : requested.value_or(counts_.updates);
 }
 
 void Worker::run_evaluation(const Work& work, Outcome& outcome) {
@@ -141,6 +145,7 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
     }
     messages->clear();
   }
+  if (to_store_) outbox.store(std::exchange(to_store_, nullptr));
 }
 
 // A mean leaves out parts with values that are not finite, and the log says whose they were.
@@ -225,9 +230,16 @@ void Worker::finish_update(const Work& work, const Outcome& outcome, Journal& jo
 void Worker::finish_save(Outcome& outcome) {
   LEEWAY_CHECK(counts_.in_flight() == 0, "a checkpoint is a flush point");
   saved_update_ = counts_.updates;
+  if (!outcome.state) {  // nothing to keep, but it takes its time like any other
+    outcome.state = StageState{.worker = id_, .update = counts_.updates};
+    describe_save(*outcome.state);
+  }
   rounds_.flush();
   at_boundary_ = false;  // no merge may change the weights after they are saved
-  if (outcome.state) report(std::move(*outcome.state));
+  outcome.state->bytes = tally_.tally().bytes;
+  last_is_named_ = outcome.state->last;
+  unstored_ = to_store_ = std::make_shared<const StageState>(std::move(*outcome.state));
+  storing_ = true;
 }
 
 void Worker::finish_evaluation(const Work& work, const Outcome& outcome) {

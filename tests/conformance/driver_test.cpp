@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "../support/memory_store.h"
 #include "../support/mesh_without_compute.h"
 #include "../support/processes.h"
 #include "drivers/sim/replay.h"
@@ -91,6 +92,22 @@ TEST_P(Conformance, EverythingIsDoneOnce) {
       EXPECT_EQ(recorder.of(worker->id(), WorkKind::kContribute).size(), 4U) << "copies";
       EXPECT_EQ(recorder.of(worker->id(), WorkKind::kSave).size(), 3U);
     }
+  }
+}
+
+// A state may make room for a newer one of its worker, but never the one that a session ends with.
+TEST_P(Conformance, WhatASessionEndsWithIsStored) {
+  for (const PipelineShape& shape : kShapes) {
+    const RunPlan plan = with_replicas(busy_plan(shape), 2);
+    const IdleWorkers workers = make_mesh(plan);
+    Notebook recorder;
+    MemoryStore store;
+    ASSERT_TRUE(GetParam().make(shape.stages)->run(workers, recorder, &store).ok());
+    EXPECT_EQ(recorder.stored(), std::ssize(store.states));
+    EXPECT_EQ(recorder.last_stored(), std::ssize(workers));
+    const std::vector<StageState> last = store.states_at(12);
+    ASSERT_EQ(last.size(), workers.size());
+    for (size_t at = 0; at < last.size(); ++at) EXPECT_EQ(last[at].worker, workers[at]->id());
   }
 }
 

@@ -56,7 +56,6 @@ class Watcher final : public Recorder {
   }
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
-  void saved(StageState) override {}
 
   double spread = 0;
   int64_t repeats = 0;

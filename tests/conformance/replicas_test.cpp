@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "../support/joined_states.h"
+#include "../support/memory_store.h"
 #include "../support/worker_testing.h"
 #include "config/averaging_rules.h"
 #include "config/words.h"
@@ -26,20 +28,8 @@ class StateRecorder final : public Recorder {
   void updated(const StageUpdate&) override {}
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
-  void saved(StageState state) override { states.push_back(std::move(state)); }
-
-  std::vector<StageState> states_at(int64_t update) const {
-    std::vector<StageState> found;
-    for (const StageState& state : states) {
-      if (state.update == update) found.push_back(state);
-    }
-    std::sort(found.begin(), found.end(),
-              [](const StageState& a, const StageState& b) { return a.worker < b.worker; });
-    return found;
-  }
 
   std::vector<WorkRecord> records;
-  std::vector<StageState> states;
   size_t stop_after = SIZE_MAX;
 
  private:
@@ -142,7 +132,13 @@ TEST_P(Replicas, ResumingFromACheckpointGivesTheBitsOfTheWholeRun) {
     StateRecorder recorder;
     ASSERT_TRUE(threads::Threads(1).run(whole, recorder).ok());
 
-    const ModelState state = join(recorder.states_at(16), /*stages=*/2);
+    RunPlan first = plan;
+    first.last_update = 16;
+    MemoryStore store;
+    StateRecorder first_recorder;
+    ASSERT_TRUE(
+        threads::Threads(1).run(make_workers(recipe, data(), first), first_recorder, &store).ok());
+    const ModelState state = join(store.states_at(16), /*stages=*/2);
     RunPlan rest = plan;
     rest.first_update = 16;
     for (const ReplicaState& replica : state.replicas) {

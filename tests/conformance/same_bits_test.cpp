@@ -116,7 +116,6 @@ class QuietRecorder final : public Recorder {
   void evaluated(const StageEvaluation& evaluation) override {
     evaluations.push_back(evaluation.loss);
   }
-  void saved(StageState) override {}
 
   Losses losses;
   std::vector<double> evaluations;

@@ -180,19 +180,20 @@ def cut_in_half(path):
     path.write_bytes(content[: len(content) // 2])
 
 
-def test_checkpoint_cut_in_half_falls_back_to_the_one_before(place):
+@pytest.mark.parametrize("file", ["model.safetensors", "replica-0.stage-0.safetensors"])
+def test_checkpoint_cut_in_half_falls_back_to_the_one_before(place, file):
     whole = place.train("whole")
     place.train("r", *place.sets(run__checkpoint_every=3), "--stop-at", 6)
-    cut_in_half(place.folder / "r/checkpoints/update-00000006/model.safetensors")
+    cut_in_half(place.folder / "r/checkpoints/update-00000006" / file)
     done = place.run("train", "--resume", "--out", "r", "--json")
     assert done.returncode == 0, done.stderr
-    assert "update-00000006/model.safetensors is damaged" in done.stderr
+    assert f"update-00000006/{file} is damaged" in done.stderr
     assert json.loads(done.stdout)["weights_hash"] == whole["weights_hash"]
 
 
 def test_only_checkpoint_cut_in_half(place):
     place.train("r", "--stop-at", 6)
-    cut_in_half(place.folder / "r/checkpoints/update-00000006/state.safetensors")
+    cut_in_half(place.folder / "r/checkpoints/update-00000006/replica-0.stage-0.safetensors")
     sentence = place.refused(1, "train", "--resume", "--out", "r")
     assert "checkpoint" in sentence
 

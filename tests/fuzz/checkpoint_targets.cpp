@@ -84,12 +84,9 @@ void use_model(const Place& place, std::string_view bytes) {
   load_with(place, "model.safetensors", bytes);
 }
 
-std::vector<std::string> optimizers(const Place& place) {
-  return {must_read(newest(place) / "state.safetensors")};
-}
-void use_optimizer(const Place& place, std::string_view bytes) {
-  load_with(place, "state.safetensors", bytes);
-}
+constexpr const char* kShard = "replica-0.stage-0.safetensors";
+std::vector<std::string> shards(const Place& place) { return {must_read(newest(place) / kShard)}; }
+void use_shard(const Place& place, std::string_view bytes) { load_with(place, kShard, bytes); }
 
 }  // namespace
 
@@ -99,7 +96,7 @@ std::vector<Target> checkpoint_targets() {
           {"model_config", model_configs, use_model_config},
           {"safetensors", tensor_files, use_tensors},
           {"model", models, use_model},
-          {"optimizer", optimizers, use_optimizer}};
+          {"shard", shards, use_shard}};
 }
 
 }  // namespace leeway::fuzz

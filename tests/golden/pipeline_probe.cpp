@@ -70,7 +70,11 @@ std::string prefix_of(const Recipe& recipe, ReplicaId replica) {
 // Records what the emulation is compared with.
 class Notebook final : public Recorder {
  public:
+  explicit Notebook(const Workers& workers) : workers_(workers) {}
+  // On the worker's own thread: what it has just saved is what it still has.
   void worked(const WorkRecord& record) override {
+    if (record.work.kind == WorkKind::kSave)
+      keep(*workers_[workers_.front()->plan().mesh().index(record.worker)]);
     if (record.work.kind != WorkKind::kForward) return;
     for (const int64_t number :
          {record.worker.stage.value, record.work.index, record.work.version, record.work.delay}) {
@@ -89,14 +93,6 @@ class Notebook final : public Recorder {
     predictions.push_back(p.error);
   }
   void evaluated(const StageEvaluation&) override {}
-  void saved(StageState state) override {
-    std::vector<NamedTensor>& saved = pages_[state.worker.replica].saved;
-    const std::string prefix = fmt::format("saved/{}/{}/", state.update, state.worker.stage.value);
-    saved.push_back({prefix + "weights", state.weights});
-    for (const auto& [name, buffer] : state.optimizer.buffers) {
-      saved.push_back({prefix + name, buffer});
-    }
-  }
 
   bool diverged() const { return !applied_; }
   void write(const Recipe& recipe, TensorFile& out) const {
@@ -121,6 +117,17 @@ class Notebook final : public Recorder {
     std::vector<double> predictions;
     std::vector<NamedTensor> saved;
   };
+  void keep(const Worker& worker) {
+    const StageState state = worker.compute()->state();
+    std::vector<NamedTensor>& saved = pages_[state.worker.replica].saved;
+    const std::string prefix = fmt::format("saved/{}/{}/", state.update, state.worker.stage.value);
+    saved.push_back({prefix + "weights", state.weights});
+    for (const auto& [name, buffer] : state.optimizer.buffers) {
+      saved.push_back({prefix + name, buffer});
+    }
+  }
+
+  const Workers& workers_;
   bool applied_ = true;
   std::map<ReplicaId, Page> pages_;
 };
@@ -276,7 +283,7 @@ Status run_job(const Path& path) {
   put_constants(recipe, vocabulary, out);
   put_subsets(recipe, workers, out);
   put_weights(recipe, "initial", workers, out);
-  Notebook recorder;
+  Notebook recorder(workers);
   LEEWAY_TRY(make_driver(recipe)->run(workers, recorder));
   if (recorder.diverged()) return Error{"the run diverged: nothing to compare"};
   put_weights(recipe, "final", workers, out);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "drivers/loop/turn.h"
+#include "worker/shard_store.h"
 #include "worker/workers.h"
 
 namespace leeway {
@@ -22,7 +23,7 @@ class MemoryRecorder : public Recorder {
   void updated(const StageUpdate& update) override { updates.push_back(update); }
   void predicted(const Prediction& prediction) override { predictions.push_back(prediction); }
   void evaluated(const StageEvaluation& evaluation) override { evaluations.push_back(evaluation); }
-  void saved(StageState state) override { states.push_back(std::move(state)); }
+  void saved(const ShardSaved& saved) override { shards.push_back(saved); }
   void tallied(WorkerId worker, const WorkTally& tally) override { tallies[worker] = tally; }
 
   std::vector<double> losses() const {
@@ -37,7 +38,7 @@ class MemoryRecorder : public Recorder {
   std::vector<StageUpdate> updates;
   std::vector<Prediction> predictions;
   std::vector<StageEvaluation> evaluations;
-  std::vector<StageState> states;
+  std::vector<ShardSaved> shards;
   Tallies tallies;
 };
 
@@ -45,13 +46,19 @@ class MemoryRecorder : public Recorder {
 // deadlines only when no worker can continue without them, in the order they were requested.
 class HandDriver : public Outbox {
  public:
-  explicit HandDriver(const Workers& workers) : workers_(workers) {}
+  // `shards` null: what workers save is not kept.
+  explicit HandDriver(const Workers& workers, ShardStore* shards = nullptr)
+      : workers_(workers), shards_(shards) {}
   void send(Message message) override {
     if (message.to == kCoordinator) return coordinator_->deliver(std::move(message));
     worker_at(message.to).deliver(std::move(message));
   }
   void remind(Message message, Nanos) override {
     if (message.kind == MessageKind::kDeadline) reminders_.push_back(std::move(message));
+  }
+  void store(std::shared_ptr<const StageState> state) override {
+    const auto stored = shards_ == nullptr ? ShardStore::Stored{} : shards_->store(*state);
+    worker_at(state->worker).deliver(stored_message(*state, stored));
   }
   void ask(Ask wish) { coordinator_->deliver(ask_message(workers_.front()->plan(), wish)); }
 
@@ -96,6 +103,7 @@ class HandDriver : public Outbox {
   }
 
   const Workers& workers_;
+  ShardStore* shards_;
   std::optional<Coordinator> coordinator_;
   std::deque<Message> reminders_;
 };

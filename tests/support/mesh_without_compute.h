@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,10 @@ class Notebook final : public Recorder {
   void updated(const StageUpdate&) override {}
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
-  void saved(StageState) override {}
+  void saved(const ShardSaved& saved) override {
+    if (saved.stored()) stored_.emplace(saved.worker, saved.update);
+    if (saved.stored() && saved.last) last_stored_.insert(saved.worker);
+  }
   void tallied(WorkerId worker, const WorkTally& tally) override { tallies_[worker] = tally; }
 
   void stop_after(size_t records) { stop_after_ = records; }
@@ -37,6 +41,9 @@ class Notebook final : public Recorder {
   void abandon_after(size_t records) { abandon_after_ = records; }
 
   const Tallies& tallies() const { return tallies_; }
+  // States that are said to be on disk, however often, and those that the session ended with.
+  int64_t stored() const { return std::ssize(stored_); }
+  int64_t last_stored() const { return std::ssize(last_stored_); }
   const std::vector<WorkRecord>& records() const { return records_; }
   std::vector<WorkRecord> of(WorkerId worker) const {
     std::vector<WorkRecord> found;
@@ -56,6 +63,8 @@ class Notebook final : public Recorder {
  private:
   std::vector<WorkRecord> records_;
   Tallies tallies_;
+  std::set<std::pair<WorkerId, int64_t>> stored_;  // and update
+  std::set<WorkerId> last_stored_;
   size_t stop_after_ = SIZE_MAX;
   std::vector<size_t> save_after_;  // one request each
   size_t abandon_after_ = SIZE_MAX;

@@ -11,7 +11,6 @@ class NoRecorder final : public Recorder {
   void updated(const StageUpdate&) override {}
   void predicted(const Prediction&) override {}
   void evaluated(const StageEvaluation&) override {}
-  void saved(StageState) override {}
 };
 
 }  // namespace leeway

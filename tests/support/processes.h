@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,6 +19,20 @@
 #include "worker/driver.h"
 
 namespace leeway {
+
+// The processes have one disk.
+class LockedStore final : public ShardStore {
+ public:
+  explicit LockedStore(ShardStore* store) : store_(store) {}
+  Result<Stored> store(const StageState& state) override {
+    const std::lock_guard lock(mutex_);
+    return store_->store(state);
+  }
+
+ private:
+  ShardStore* store_;
+  std::mutex mutex_;
+};
 
 class Processes final : public Driver {
  public:
@@ -30,9 +45,11 @@ class Processes final : public Driver {
   };
   explicit Processes(Options options) : options_(std::move(options)) {}
 
-  Status run(const Workers& workers, Recorder& recorder) override {
+  using Driver::run;
+  Status run(const Workers& workers, Recorder& recorder, ShardStore* shards) override {
     const RunPlan& plan = workers.front()->plan();
     LockedRecorder shared(recorder, &recorder);
+    LockedStore store(shards);
     size_t count = 1;
     for (const auto& worker : workers) {
       count = std::max(count, options_.process_of(worker->id()) + 1);
@@ -55,6 +72,7 @@ class Processes final : public Driver {
                          .journal = journals[at] ? *journals[at] : shared,
                          .recorder = at == 0 ? &shared : nullptr,
                          .clock = clock_,
+                         .shards = shards == nullptr ? nullptr : &store,
                          .router = [&](Message message) {
                            couriers[home(message.to)]->take(std::move(message));
                          }}));

@@ -42,11 +42,18 @@ class LockedRecorder final : public Recorder {
   void evaluated(const StageEvaluation& evaluation) override {
     locked([&] { recorder_->evaluated(evaluation); });
   }
-  void saved(StageState state) override {
-    locked([&] { recorder_->saved(std::move(state)); });
+  void saved(const ShardSaved& saved) override {
+    locked([&] { recorder_->saved(saved); });
   }
   void finished(WorkerId worker, const Finished& finished) override {
     locked([&] { recorder_->finished(worker, finished); });
+  }
+  std::optional<Chore> take_chore() override {
+    return locked([&] { return recorder_->take_chore(); });
+  }
+  // What a chore leaves to do.
+  void call(const std::function<void()>& rest) {
+    locked([&] { rest(); });
   }
 
  private:

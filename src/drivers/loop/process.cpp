@@ -12,7 +12,7 @@ namespace leeway {
 namespace {
 
 // What a driver tells those who live in its own process is not for others to say.
-bool travels(MessageKind kind) { return !is_reminder(kind) && kind != MessageKind::kLost; }
+bool travels(MessageKind kind) { return !is_of_driver(kind); }
 
 // Norms are a few numbers that the CPU adds up.
 bool is_for_compute(MessageKind kind) {
@@ -69,6 +69,23 @@ void Process::remind(Message message, Nanos after) {
   mailboxes_.at(message.to)->put_after(after, std::move(message));
 }
 
+void Process::store(std::shared_ptr<const StageState> state) { shards_->take(std::move(state)); }
+
+void Process::tell_stored(Message message) {
+  {
+    const std::lock_guard lock(stored_mutex_);
+    stored_[message.to] = message.report;
+  }
+  mailboxes_.at(message.to)->put(std::move(message));
+}
+
+// A run that ends early, because its last replica has diverged, ends before its workers can tell
+// what is on disk by now. What was told before changes nothing.
+void Process::record_stored() {
+  if (options_.recorder == nullptr) return;
+  for (const auto& [worker, report] : stored_) recorder_.saved(std::get<ShardSaved>(*report));
+}
+
 bool Process::receive(std::span<const std::byte> bytes) {
   Result<Message> message = from_bytes(bytes);
   if (!message.ok() || !travels(message->kind)) return false;
@@ -89,6 +106,9 @@ void Process::run() {
   std::vector<std::thread> threads;
   const std::vector<Worker*>& workers = options_.workers;
   try {
+    background_.emplace([this](std::exception_ptr failure) { fail(std::move(failure)); });
+    shards_.emplace(options_.shards, *background_,
+                    [this](Message message) { tell_stored(std::move(message)); });
     if (coordinator_) threads.emplace_back([this] { guarded([this] { coordinate(); }); });
     for (size_t i = 0; i < workers.size() && workers.size() > 1; ++i) {
       threads.emplace_back([this, i] {
@@ -104,6 +124,9 @@ void Process::run() {
   // A single worker has this thread, and the numeric threads that belong to it.
   if (workers.size() == 1) guarded([&] { work(*workers.front()); });
   for (std::thread& thread : threads) thread.join();
+  if (shards_) shards_->close();
+  if (background_) background_->finish();
+  record_stored();
   if (failure_) std::rethrow_exception(failure_);
 }
 
@@ -122,6 +145,14 @@ void Process::coordinate() {
   while (!coordinator_->over()) {
     for (const Message& message : mailbox.take(/*wait=*/idle)) coordinator_->deliver(message);
     idle = !take_turn(*coordinator_, *this);
+    do_chores();
+  }
+}
+
+// Off this thread: an order that somebody waits for must not wait for a disk.
+void Process::do_chores() {
+  while (std::optional<Recorder::Chore> chore = recorder_.take_chore()) {
+    background_->run([this, chore = std::move(*chore)] { recorder_.call(chore()); });
   }
 }
 

@@ -1,6 +1,7 @@
 // The part of a run that lives in one process, in real time: some of its workers, in one process
 // also the coordinator, each with a thread and a mailbox. What is for somebody else leaves through
-// the router. A driver is one such process, or several and a way between them.
+// the router; what is for the disk goes to one more thread, that nobody waits for. A driver is one
+// such process, or several and a way between them.
 #pragma once
 
 #include <exception>
@@ -13,8 +14,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "drivers/loop/background.h"
 #include "drivers/loop/locked_recorder.h"
 #include "drivers/loop/mailbox.h"
+#include "drivers/loop/shard_writer.h"
 #include "worker/coordinator.h"
 #include "worker/workers.h"
 
@@ -28,7 +31,8 @@ struct ProcessOptions {
   Journal& journal;
   Recorder* recorder = nullptr;  // the coordinator's, if it lives here
   const Clock& clock;
-  int threads_per_worker = 1;  // for the numeric kernels of one worker
+  int threads_per_worker = 1;    // for the numeric kernels of one worker
+  ShardStore* shards = nullptr;  // null: what these workers save is not kept
   // Takes a message to where its receiver lives; called from any thread, and must not block. Those
   // of the pipeline and the last orders must arrive: who is not told that it is over waits for it.
   Router router = {};
@@ -52,9 +56,13 @@ class Process final : private Outbox {
  private:
   void send(Message message) override;
   void remind(Message message, Nanos after) override;
+  void store(std::shared_ptr<const StageState> state) override;
 
   void work(Worker& worker);
   void coordinate();
+  void do_chores();
+  void tell_stored(Message message);
+  void record_stored();
   template <class Action>
   void guarded(const Action& action);
   void fail(std::exception_ptr failure);
@@ -65,6 +73,11 @@ class Process final : private Outbox {
   std::optional<Coordinator> coordinator_;
   std::map<WorkerId, std::shared_ptr<Mailbox>> mailboxes_;
   std::map<WorkerId, at::Device> devices_;  // where the workers compute
+  // While it runs:
+  std::optional<Background> background_;
+  std::optional<ShardWriter> shards_;
+  std::mutex stored_mutex_;
+  std::map<WorkerId, std::shared_ptr<const Report>> stored_;  // the newest of each worker
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
 };

@@ -26,6 +26,8 @@ class Hand final : public Outbox {
   }
   // The records already show what each deadline caused.
   void remind(Message, Nanos) override {}
+  // A replay saves nothing.
+  void store(std::shared_ptr<const StageState>) override {}
 
  private:
   // The log has the coordinator's decisions: nothing is left to decide.

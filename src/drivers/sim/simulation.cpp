@@ -15,8 +15,9 @@ namespace leeway::sim {
 
 Simulation::Simulation(SimulationOptions options) : options_(std::move(options)) {}
 
-Status Simulation::run(const Workers& workers, Recorder& recorder) {
+Status Simulation::run(const Workers& workers, Recorder& recorder, ShardStore* shards) {
   LEEWAY_CHECK(seats_.empty(), "a simulation runs once");
+  shards_ = shards;
   prepare(workers);
   coordinator_.emplace(seats_.front().worker->plan(), recorder);
   recorder.begun([wishes = wishes_](Ask wish) {
@@ -63,7 +64,7 @@ void Simulation::prepare(const Workers& workers) {
 
 Status Simulation::run_until_nothing_is_left(Recorder& recorder) {
   while (true) {
-    coordinate();
+    coordinate(recorder);
     start_touched();
     // Deadlines that no worker waits for do not count.
     if (agenda_.empty() || (agenda_.size() == reminders_ && all_over()) || stands_still()) break;
@@ -142,6 +143,8 @@ void Simulation::happen(const Agenda::Entry& entry, Recorder& recorder) {
       return arrive(entry.subject, /*again=*/true);
     case Happening::kAwake:
       return touch(entry.subject);
+    case Happening::kStored:
+      return finish_store(entry.subject, recorder);
     case Happening::kMissed:
       planned_happened();
       missed_.push_back(entry.subject);
@@ -221,7 +224,7 @@ bool Simulation::all_over() const {
   return std::ranges::all_of(seats_, [this](const Seat& seat) { return is_over(seat); });
 }
 
-void Simulation::coordinate() {
+void Simulation::coordinate(Recorder& recorder) {
   if (!coordinator_) return;
   {
     const std::lock_guard lock(wishes_->mutex);
@@ -232,6 +235,8 @@ void Simulation::coordinate() {
   }
   while (take_turn(*coordinator_, *this)) {
   }
+  // At once: virtual time has no threads, and a chore takes none of it.
+  while (const std::optional<Recorder::Chore> chore = recorder.take_chore()) (*chore)()();
 }
 
 // Reminders alone, over and over: nobody can go on. A worker that was paused may have many due at

@@ -51,6 +51,7 @@ struct SimulationOptions {
   int64_t lost_at = 0;
   int64_t coordinator_lost_at = 0;
   MessageFaults messages = {};
+  Nanos save_time = {};  // from a worker's save until its state is on its own disk
   std::vector<Window> coordinator_outages = {};  // it is gone, and then another one takes over
   // By machine of links.places: how many workers can be busy at once; 0: all. Empty: no limits.
   std::vector<int64_t> cores = {};
@@ -68,7 +69,8 @@ class Simulation final : public Driver, private Outbox {
   // who waits, or returns an error where the options allow it. The end of virtual time is a usage
   // error. Replicas that have lost a worker for good are not waited for. Exceptions from a worker's
   // compute pass through.
-  Status run(const Workers& workers, Recorder& recorder) override;
+  using Driver::run;
+  Status run(const Workers& workers, Recorder& recorder, ShardStore* shards) override;
   const Clock& clock() const override { return clock_; }
 
   // After the run.
@@ -109,8 +111,10 @@ class Simulation final : public Driver, private Outbox {
     Nanos begin;                       // when that began
     std::unique_ptr<Outcome> outcome;  // what it computed; null: without compute, nothing
     BusyIntervals busy;
-    bool touched = false;  // something happened to it: ask it what is next
-    size_t host = 0;       // its machine, if hosts_ is not empty
+    std::shared_ptr<const StageState> storing;  // on its way to disk
+    std::shared_ptr<const StageState> waiting;  // for that one
+    bool touched = false;                       // something happened to it: ask it what is next
+    size_t host = 0;                            // its machine, if hosts_ is not empty
   };
   // A machine whose workers share its cores.
   struct Host {
@@ -121,6 +125,10 @@ class Simulation final : public Driver, private Outbox {
   void send(Message message) override;
   int64_t bytes_on_link(const Message& message) const;
   void remind(Message message, Nanos after) override;
+  void store(std::shared_ptr<const StageState> state) override;
+  void begin_store(size_t at, std::shared_ptr<const StageState> state);
+  void finish_store(size_t at, Recorder& recorder);
+  void tell_stored(size_t at, Message message);
   void carry(Message message, Nanos arrival);
   void send_control(Message message);
   Nanos in_order(const Message& message, Nanos arrival);
@@ -143,7 +151,7 @@ class Simulation final : public Driver, private Outbox {
   void later(Nanos at, Happening what, size_t subject);
   void planned_happened();
   void touch(size_t at);
-  void coordinate();
+  void coordinate(Recorder& recorder);
   bool stands_still() const;
   void note(size_t at, const Work& work, Nanos begin);
   std::string who_waits() const;
@@ -163,6 +171,7 @@ class Simulation final : public Driver, private Outbox {
   size_t reminders_ = 0;         // on the agenda: they alone keep nothing going
   size_t planned_ = 0;           // on the agenda: losses, and who takes over
   size_t quiet_ = 0;             // reminders since something else happened
+  ShardStore* shards_ = nullptr;
   std::optional<Coordinator> coordinator_;
   std::shared_ptr<Wishes> wishes_ = std::make_shared<Wishes>();
   std::vector<size_t> missed_;  // workers that the coordinator was told are gone

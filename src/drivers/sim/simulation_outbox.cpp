@@ -85,6 +85,49 @@ void Simulation::remind(Message message, Nanos after) {
   agenda_.enter(clock_.now() + after, Happening::kArrived, messages_.put(std::move(message)));
 }
 
+// Every worker has a disk of its own, which writes one state after another.
+void Simulation::store(std::shared_ptr<const StageState> state) {
+  const size_t at = mesh_.index(state->worker);
+  Seat& seat = seats_[at];
+  if (!seat.storing) return begin_store(at, std::move(state));
+  if (!seat.waiting || makes_room(*seat.waiting, *state)) std::swap(seat.waiting, state);
+  if (state) tell_stored(at, replaced_message(*state));
+}
+
+void Simulation::begin_store(size_t at, std::shared_ptr<const StageState> state) {
+  seats_[at].storing = std::move(state);
+  agenda_.enter(clock_.now() + options_.save_time, Happening::kStored, at);
+}
+
+// As in real time: what cannot be written is tried again, until a newer state takes its place.
+void Simulation::finish_store(size_t at, Recorder& recorder) {
+  if (faults_->is_gone(at, clock_.now())) return;
+  quiet_ = 0;
+  Seat& seat = seats_[at];
+  const std::shared_ptr<const StageState> state = std::exchange(seat.storing, nullptr);
+  const Result<ShardStore::Stored> stored =
+      shards_ == nullptr ? ShardStore::Stored{} : shards_->store(*state);
+  if (seat.worker->over()) {  // it cannot tell any more, but what is on disk counts
+    const Message message = stored_message(*state, stored);
+    return recorder.saved(std::get<ShardSaved>(*message.report));
+  }
+  const bool again =
+      !stored.ok() && !seat.waiting && (!state->last || shards_->wait_to_store(stored.error()));
+  if (again) {
+    tell_stored(at, store_again_message(*state, stored.error()));
+    seat.storing = state;
+    return agenda_.enter(clock_.now() + kStoreAgainAfter, Happening::kStored, at);
+  }
+  const bool replaced = !stored.ok() && seat.waiting;
+  tell_stored(at, replaced ? replaced_message(*state) : stored_message(*state, stored));
+  if (seat.waiting) begin_store(at, std::exchange(seat.waiting, nullptr));
+}
+
+void Simulation::tell_stored(size_t at, Message message) {
+  seats_[at].worker->deliver(std::move(message));
+  touch(at);
+}
+
 void Simulation::arrive(size_t slot, bool again) {
   Message message = messages_.take(slot);
   const bool control = class_of(message.kind) == TrafficClass::kControl;

@@ -4,13 +4,14 @@
 
 namespace leeway::threads {
 
-Status Threads::run(const Workers& workers, Recorder& recorder) {
+Status Threads::run(const Workers& workers, Recorder& recorder, ShardStore* shards) {
   Process process({.plan = workers.front()->plan(),
                    .workers = pointers_to(workers),
                    .journal = recorder,
                    .recorder = &recorder,
                    .clock = clock_,
-                   .threads_per_worker = threads_per_worker_});
+                   .threads_per_worker = threads_per_worker_,
+                   .shards = shards});
   recorder.begun(process.asker());
   process.run();
   return {};

@@ -13,7 +13,8 @@ class Threads final : public Driver {
   explicit Threads(int threads_per_worker) : threads_per_worker_(threads_per_worker) {}
 
   // Rethrows an exception from a worker's compute after all threads have ended.
-  Status run(const Workers& workers, Recorder& recorder) override;
+  using Driver::run;
+  Status run(const Workers& workers, Recorder& recorder, ShardStore* shards) override;
   const Clock& clock() const override { return clock_; }
 
  private:

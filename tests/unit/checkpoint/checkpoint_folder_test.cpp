@@ -172,7 +172,8 @@ TEST(CheckpointFolder, InvalidManifestsAreRejected) {
   const TemporaryFolder folder;
   const Path path = write(folder.path(), 20, 2);
   for (const std::string text :
-       {"", "{", "[]", R"({"format":2,"update":1,"files":[]})", R"({"format":1,"files":[]})",
+       {"", "{", "[]", R"({"format":2,"update":1,"files":[]})",
+        R"({"format":3,"update":1,"files":[]})", R"({"format":1,"files":[]})",
         R"({"format":1,"update":1,"files":[{"name":"../x","bytes":1,"xxh3":"00"}]})",
         R"({"format":1,"update":1,"files":[{"name":"x","bytes":1,"xxh3":"zz"}]})",
         R"({"format":1,"update":1,"files":[{"name":"x","bytes":1,"xxh3":"0123456789abcdeg"}]})",

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "../../support/format_1.h"
 #include "../../support/temporary_folder.h"
 #include "../../support/tiny_run.h"
 #include "checkpoint/checkpoint_folder.h"
@@ -29,32 +30,26 @@ void expect_same(const ReplicaState& a, const ReplicaState& b) {
 class SavedStateTest : public testing::Test {
  protected:
   void SetUp() override {
-    const auto saved = save_run(folder_.path(), tiny_run(), 3);
+    const auto saved = save_run(folder_.path(), tiny_run(), 3, /*stages=*/1);
     ASSERT_TRUE(saved.ok()) << saved.error().message;
     checkpoint_ = *saved;
   }
 
-  // Another checkpoint with correct hashes but a wrong state.json or wrong buffers.
+  // A checkpoint of an earlier version with correct hashes, but a wrong state.json or wrong
+  // buffers.
   Path with(const std::string& state, const TensorFile& buffers) {
-    const auto config = read_text(checkpoint_ / "config.json");
-    auto model = read_safetensors(checkpoint_ / "model.safetensors");
-    return write_checkpoint(folder_.path(), 13,
-                            {{"config.json", *config},
-                             {"model.safetensors", *std::move(model)},
-                             {"state.safetensors", buffers},
-                             {"state.json", state}},
-                            3)
-        .value();
+    return save_format_1(folder_ / "old", tiny_run(), state, buffers).value();
   }
 
-  std::string state_text() { return read_text(checkpoint_ / "state.json").value(); }
+  std::string state_text() { return format_1_state(tiny_run()).dump(); }
 
   TemporaryFolder folder_;
   Path checkpoint_;
 };
 
 TEST_F(SavedStateTest, IsLoadedCompletely) {
-  const SavedRun run = tiny_run();
+  SavedRun run = tiny_run();
+  run.state.replicas[0].rounds.resize(1);  // as many as there are stages
   const auto loaded = load_run(checkpoint_, /*with_optimizer=*/true);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   EXPECT_EQ(loaded->counters.update, 12);
@@ -70,15 +65,27 @@ TEST_F(SavedStateTest, IsLoadedCompletely) {
 }
 
 // More than ten, so that replica.1 is a prefix of another's name.
-TEST_F(SavedStateTest, EveryReplicaGetsItsOwnState) {
-  const SavedRun run = tiny_run(/*replicas=*/12);
-  const auto saved = save_run(folder_.path(), run, 3);
-  ASSERT_TRUE(saved.ok()) << saved.error().message;
-  const auto loaded = load_run(*saved, /*with_optimizer=*/true);
-  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
-  EXPECT_TRUE(at::equal(loaded->state.weights, run.state.weights));
-  ASSERT_EQ(loaded->state.replicas.size(), 12u);
-  for (size_t r = 0; r < 12; ++r) expect_same(loaded->state.replicas[r], run.state.replicas[r]);
+TEST_F(SavedStateTest, EveryReplicaGetsItsOwnStateFromEitherFormat) {
+  SavedRun run = tiny_run(/*replicas=*/12);
+  run.shape.layers = 2;
+  const int64_t count = parameter_count(slice_layout(run.shape, whole_model(run.shape)));
+  run.state.weights = at::arange(count, at::kFloat);
+  for (ReplicaState& replica : run.state.replicas) {
+    replica.weights = run.state.weights + static_cast<double>(replica.optimizer.updates);
+    for (auto& [name, buffer] : replica.optimizer.buffers) buffer = replica.weights / 3;
+  }
+  for (const bool sharded : {true, false}) {
+    const auto saved = sharded ? save_run(folder_.path(), run, 3, /*stages=*/2)
+                               : save_format_1(folder_ / "old", run);
+    ASSERT_TRUE(saved.ok()) << saved.error().message;
+    EXPECT_EQ(std::filesystem::exists(*saved / "replica-11.stage-1.safetensors"), sharded);
+    const auto loaded = load_run(*saved, /*with_optimizer=*/true);
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+    EXPECT_TRUE(at::equal(loaded->state.weights, run.state.weights));
+    EXPECT_TRUE(loaded->cloned.empty());
+    ASSERT_EQ(loaded->state.replicas.size(), 12u);
+    for (size_t r = 0; r < 12; ++r) expect_same(loaded->state.replicas[r], run.state.replicas[r]);
+  }
 }
 
 TEST_F(SavedStateTest, RejectsAReplicaWithoutWeights) {
@@ -174,7 +181,7 @@ TEST_F(SavedStateTest, RejectsAModelThatItsFileCannotHave) {
     config[key] = 2147483647;
     const Path forged =
         write_checkpoint(
-            folder_.path(), 13,
+            folder_ / "old", 13,
             {{"config.json", config.dump()},
              {"model.safetensors", *read_safetensors(checkpoint_ / "model.safetensors")},
              {"state.safetensors", TensorFile()},
@@ -190,7 +197,7 @@ TEST_F(SavedStateTest, RejectsAModelThatItsFileCannotHave) {
 }
 
 TEST_F(SavedStateTest, RejectsAChangedByte) {
-  std::string text = state_text();
+  std::string text = read_text(checkpoint_ / "state.json").value();
   text[text.find("12")] = '9';  // same length: only the hash can tell
   ASSERT_TRUE(write_atomically(checkpoint_ / "state.json", text).ok());
   EXPECT_FALSE(load_run(checkpoint_, /*with_optimizer=*/false).ok());

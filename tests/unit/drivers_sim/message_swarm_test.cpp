@@ -1,7 +1,7 @@
 // What a network may do to messages: they come twice, overtake those of other classes, pass through
-// bytes; those of averaging and of the coordinator get lost; replicas pause and leave, and the
-// coordinator is started again. The run ends, what it claims was done was done, and nothing piles
-// up.
+// bytes; those of averaging and of the coordinator get lost; replicas pause and leave, the
+// coordinator is started again, and disks are slow or fail. The run ends, what it claims was done
+// was done, and nothing piles up.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,6 +19,26 @@ struct MessageScenario {
   size_t stop_after = SIZE_MAX;
   std::vector<size_t> save_after;
   std::optional<int64_t> victim;
+  double disk_fails = 0;              // share of the attempts to write
+  std::optional<WorkerId> dead_disk;  // never writes
+};
+
+// Keeps nothing, and fails now and then.
+class FlakyDisk final : public ShardStore {
+ public:
+  FlakyDisk(const MessageScenario& scenario, uint64_t seed) : scenario_(scenario), dice_(seed) {}
+  Result<Stored> store(const StageState& state) override {
+    const bool fails = static_cast<double>(dice_(0, 999)) < 1000 * scenario_.disk_fails;
+    if (fails || state.worker == scenario_.dead_disk) return Error{"the disk fails"};
+    return Stored{.file = "shard", .size = 1, .hash = static_cast<uint64_t>(state.update)};
+  }
+  // Nobody waits for a disk that is dead.
+  bool wait_to_store(const Error&) override { return !scenario_.dead_disk || ++waits_ < 50; }
+
+ private:
+  const MessageScenario& scenario_;
+  Dice dice_;
+  int waits_ = 0;
 };
 
 RunPlan random_plan(Dice& dice, bool on_arrival) {
@@ -97,6 +117,13 @@ MessageScenario random_scenario(uint64_t seed) {
     if (dice.one_in(3)) scenario.save_after.push_back(static_cast<size_t>(dice(10, 2000)));
   }
   add_absences(dice, scenario);
+  // Disks that are slow, fail or are dead.
+  if (dice.one_in(2)) options.save_time = dice(0, dice.one_in(4) ? 5000 : 100) * kMillisecond;
+  if (dice.one_in(3)) scenario.disk_fails = 0.3;
+  if (dice.one_in(8)) {
+    scenario.dead_disk = WorkerId{.replica = {dice(0, plan.replicas - 1)},
+                                  .stage = {dice(0, plan.shape.stages - 1)}};
+  }
   return scenario;
 }
 
@@ -161,8 +188,15 @@ class Auditor final : public Recorder {
   // nothing else to say about one.
   void updated(const StageUpdate&) override { ADD_FAILURE() << "there is no compute"; }
   void evaluated(const StageEvaluation&) override {}
-  void saved(StageState) override {}
+  void saved(const ShardSaved& saved) override {
+    EXPECT_LE(saved.update, made_[saved.worker]) << "saved before it was made";
+    if (saved.stored()) stored_[saved.worker] = std::max(stored_[saved.worker], saved.update);
+  }
+  // What a stop promises: the last state of everyone who was there to the end is on disk.
   void finished(WorkerId worker, const leeway::Finished& finished) override {
+    if (worker != scenario_.dead_disk && worker.replica.value != scenario_.victim) {
+      EXPECT_EQ(stored_[worker], finished.updates) << "done before its last state was stored";
+    }
     EXPECT_EQ(finished.updates, made_[worker]) << "what it claims is not what was made";
   }
 
@@ -175,16 +209,18 @@ class Auditor final : public Recorder {
   AskRun ask_;
   size_t records_ = 0;
   std::map<WorkerId, int64_t> made_;    // updates
+  std::map<WorkerId, int64_t> stored_;  // the newest update on disk
   std::map<WorkerId, int64_t> behind_;  // at most, updates
   int64_t newest_ = 0;                  // update of any worker
 };
 
-uint64_t run(const MessageScenario& scenario) {
+uint64_t run(const MessageScenario& scenario, uint64_t seed) {
   const RunPlan& plan = scenario.plan;
   const IdleWorkers workers = make_mesh(plan);
   Simulation simulation(scenario.options);
   Auditor auditor(scenario, workers);
-  EXPECT_TRUE(simulation.run(workers, auditor).ok());
+  FlakyDisk disk(scenario, seed);
+  EXPECT_TRUE(simulation.run(workers, auditor, &disk).ok());
   for (const auto& worker : workers) {
     if (worker->id().replica.value == scenario.victim) continue;
     EXPECT_TRUE(worker->over());
@@ -205,9 +241,9 @@ uint64_t run(const MessageScenario& scenario) {
 TEST(MessageSwarm, TheRunEnds) {
   run_swarm({.seeds = 200, .share = 0.5}, [](uint64_t seed) {
     const MessageScenario scenario = random_scenario(seed);
-    const uint64_t digest = run(scenario);
+    const uint64_t digest = run(scenario, seed);
     if (seed % 10 != 0) return;
-    EXPECT_EQ(digest, run(scenario)) << "not the same run twice";
+    EXPECT_EQ(digest, run(scenario, seed)) << "not the same run twice";
   });
 }
 

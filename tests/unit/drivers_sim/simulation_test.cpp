@@ -153,6 +153,37 @@ TEST(Simulation, AStopRequestDrainsThePipeline) {
   }
 }
 
+// When the last update was made, with disks that take this long.
+Nanos last_update_with(Nanos save_time, Notebook& recorder) {
+  RunPlan plan = plan_of({.stages = 4, .update_every = 4}, 1000);
+  plan.checkpoint_every = 100;
+  const RunPlan both = with_replicas(plan, 2);
+  SimulationOptions options = jittery(1);
+  options.save_time = save_time;
+  const IdleWorkers workers = make_mesh(both);
+  EXPECT_TRUE(Simulation(options).run(workers, recorder).ok());
+  Nanos last;
+  for (const WorkRecord& record : recorder.records()) {
+    if (record.work.kind == WorkKind::kUpdate) last = std::max(last, record.times.end);
+  }
+  return last;
+}
+
+// A save that takes as long as 250 updates, of which every hundredth is saved.
+TEST(Simulation, SlowDisksDoNotHoldUpUpdates) {
+  Notebook quick;
+  const Nanos without = last_update_with({}, quick);
+  EXPECT_EQ(quick.stored(), 8 * 10);
+  Notebook slow;
+  const Nanos save_time = {without.count / 4};
+  const Nanos with = last_update_with(save_time, slow);
+  EXPECT_LE(static_cast<double>(with.count), static_cast<double>(without.count) / 0.95);
+  // What finds the disk busy waits until a newer state comes; the last one is always written.
+  EXPECT_GE(slow.stored(), 8 * 4);
+  EXPECT_LT(slow.stored(), 8 * 10);
+  EXPECT_EQ(slow.last_stored(), 8);
+}
+
 TEST(Simulation, AnAbandonedRunEndsAtOnce) {
   const RunPlan plan = plan_of({.stages = 4}, 1000);
   const IdleWorkers workers = make_mesh(plan);

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "../../support/joined_states.h"
+#include "../../support/memory_store.h"
 #include "../../support/mesh_testing.h"
 #include "../../support/worker_testing.h"
 #include "base/rng.h"
@@ -17,6 +19,7 @@ struct Trained {
   at::Tensor weights;
   std::vector<double> losses;
   MemoryRecorder recorder;
+  MemoryStore store;
 };
 
 class MeshTest : public testing::Test {
@@ -28,9 +31,10 @@ class MeshTest : public testing::Test {
     const RunPlan plan = make_plan(recipe, data());
     const Workers workers = make_workers(recipe, data(), plan);
     Trained trained;
-    EXPECT_TRUE(HandDriver(workers).run(trained.recorder, [&](size_t turn, size_t ready) {
-      return random_bits({seed, Stream::kSampler, 0}, turn) % ready;
-    }));
+    EXPECT_TRUE(
+        HandDriver(workers, &trained.store).run(trained.recorder, [&](size_t turn, size_t ready) {
+          return random_bits({seed, Stream::kSampler, 0}, turn) % ready;
+        }));
     trained.weights = weights_of(workers).clone();
     trained.losses = trained.recorder.losses();
     return trained;
@@ -104,10 +108,8 @@ TEST_F(MeshTest, ResumesFromASavedStateWithTheSameBits) {
     recipe.pipeline.lookahead = lookahead;
     recipe.run.checkpoint_every = 3;
     const Trained whole = train(recipe);
-    ASSERT_EQ(whole.recorder.states.size(), 4U);  // two stages at updates 3 and 6
-    std::vector<StageState> saved(whole.recorder.states.begin(), whole.recorder.states.begin() + 2);
-    std::sort(saved.begin(), saved.end(),
-              [](const StageState& a, const StageState& b) { return a.worker < b.worker; });
+    ASSERT_EQ(whole.store.states.size(), 4U);  // two stages at updates 3 and 6
+    const std::vector<StageState> saved = whole.store.states_at(3);
 
     RunPlan plan = make_plan(recipe, data());
     plan.first_update = 3;
@@ -128,12 +130,7 @@ TEST_F(MeshTest, EvaluationsSeeOneVersionOfAllStages) {
   const Trained trained = train(recipe);
   ASSERT_EQ(trained.recorder.evaluations.size(), 3U);
   for (const StageEvaluation& evaluation : trained.recorder.evaluations) {
-    std::vector<StageState> saved;
-    for (const StageState& state : trained.recorder.states) {
-      if (state.update == evaluation.update) saved.push_back(state);
-    }
-    std::sort(saved.begin(), saved.end(),
-              [](const StageState& a, const StageState& b) { return a.worker < b.worker; });
+    const std::vector<StageState> saved = trained.store.states_at(evaluation.update);
     ASSERT_EQ(saved.size(), 4U);
     const Workers one =
         make_workers(mesh_recipe(1, 4), data(), make_plan(mesh_recipe(1, 4), data()));

@@ -1,10 +1,14 @@
 #include "run/recorder.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
+#include "../../support/file_size_limit.h"
 #include "../../support/temporary_folder.h"
+#include "../../support/tiny_run.h"
+#include "run/shard_folder.h"
 
 namespace leeway {
 namespace {
@@ -55,7 +59,7 @@ class RunRecorderTest : public testing::Test {
   RunRecorder recorder_ =
       RunRecorder({.recipe = recipe_,
                    .plan = plan_,
-                   .shape = {},
+                   .shape = tiny_shape(),
                    .folder = held_,
                    .clock = clock_,
                    .observer = observer_},
@@ -72,6 +76,93 @@ TEST_F(RunRecorderTest, CountsTheBytesOfAllWorkByPurpose) {
   EXPECT_EQ(counters.bytes_gradients, 4);
   EXPECT_EQ(counters.bytes_averaging, 4);
   EXPECT_EQ(counters.bytes_evaluation, 4);
+}
+
+// A shard of one of the two replicas, written as its process would.
+class RunRecorderSaves : public RunRecorderTest {
+ protected:
+  RunRecorderSaves() {
+    observer_.saved = [this](const Path& path) { saved_.push_back(path.filename().string()); };
+    observer_.warned = [this](const std::string& warning) { warnings_.push_back(warning); };
+    EXPECT_TRUE(write_atomically(held_.at("events.jsonl"), "").ok());
+  }
+  void save(int64_t replica, int64_t number) {
+    const ReplicaState state = tiny_run(2).state.replicas[static_cast<size_t>(replica)];
+    StageState stage = {.worker = {{replica}, {0}}, .update = number, .checkpoint = number};
+    stage.weights = state.weights;
+    stage.optimizer = state.optimizer;
+    const auto message = stored_message(stage, shards_.store(stage));
+    recorder_.saved(std::get<ShardSaved>(*message.report));
+  }
+  bool do_chore() {
+    const std::optional<Recorder::Chore> chore = recorder_.take_chore();
+    if (chore) (*chore)()();
+    return chore.has_value();
+  }
+  Result<SavedRun> load(int64_t number) const {
+    return load_run(folder_ / fmt::format("run/checkpoints/update-{:08}", number), true);
+  }
+
+  ShardFolder shards_{held_, observer_};
+  std::vector<std::string> saved_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(RunRecorderSaves, ACheckpointCountsOnceAndGetsItsOtherReplicasLater) {
+  for (const int64_t replica : {0, 1}) update(replica, 1);
+  EXPECT_FALSE(do_chore());
+  save(1, 1);
+  EXPECT_TRUE(do_chore());
+  EXPECT_EQ(saved_, std::vector<std::string>{"update-00000001"});
+  EXPECT_EQ(load(1)->cloned, std::vector<int64_t>{0});
+  const auto alone = recorder_.weights_hash();
+  save(0, 1);
+  EXPECT_TRUE(do_chore());
+  EXPECT_EQ(saved_.size(), 1U) << "it counted before";
+  EXPECT_TRUE(load(1)->cloned.empty());
+  EXPECT_NE(recorder_.weights_hash(), alone) << "the mean of both";
+  EXPECT_FALSE(do_chore());
+}
+
+// Its shards are on disk some updates later.
+TEST_F(RunRecorderSaves, TheCountersAreThoseOfItsUpdate) {
+  for (int64_t number = 1; number <= 3; ++number) {
+    for (const int64_t replica : {0, 1}) update(replica, number);
+  }
+  for (const int64_t replica : {0, 1}) save(replica, 2);
+  EXPECT_TRUE(do_chore());
+  const auto loaded = load(2);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(loaded->counters.update, 2);
+  EXPECT_EQ(loaded->counters.recent_losses.size(), 2U);
+}
+
+TEST_F(RunRecorderSaves, AManifestThatCannotBeWrittenIsTriedAgain) {
+  for (const int64_t replica : {0, 1}) update(replica, 1);
+  for (const int64_t replica : {0, 1}) save(replica, 1);
+  {
+    const FileSizeLimit full(100);
+    EXPECT_TRUE(do_chore());
+  }
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_EQ(warnings_[0].find("update 1 is not saved: "), 0U) << warnings_[0];
+  EXPECT_TRUE(saved_.empty());
+  EXPECT_FALSE(do_chore()) << "it has just been tried";
+  EXPECT_TRUE(recorder_.save_rest().ok());
+  EXPECT_EQ(saved_.size(), 1U);
+  EXPECT_TRUE(load(1).ok());
+}
+
+TEST_F(RunRecorderSaves, AStateThatWasGivenUpIsRemembered) {
+  const ShardSaved waits = {.worker = {{0}, {0}}, .update = 4, .error = "no room", .again = true};
+  for (int i = 0; i < 3; ++i) recorder_.saved(waits);
+  EXPECT_EQ(warnings_.size(), 1U);
+  EXPECT_FALSE(recorder_.lost_state());
+  ShardSaved lost = waits;
+  lost.again = false;
+  recorder_.saved(lost);
+  ASSERT_TRUE(recorder_.lost_state());
+  EXPECT_EQ(recorder_.lost_state()->message, "no room");
 }
 
 // Happens after replicas stopped at different updates: the updates in between are not repeated.

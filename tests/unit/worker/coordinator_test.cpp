@@ -21,7 +21,6 @@ class Diary final : public Recorder {
   void members(const Membership& table) override { tables.push_back(table); }
   void updated(const StageUpdate& update) override { updates.push_back(update.update); }
   void evaluated(const StageEvaluation&) override {}
-  void saved(StageState) override {}
 
   std::vector<int64_t> updates;
   std::vector<Membership> tables;
@@ -32,6 +31,7 @@ class CoordinatorTest : public testing::Test, public Outbox {
  protected:
   void send(Message message) override { sent.push_back(std::move(message)); }
   void remind(Message message, Nanos) override { reminders.push_back(std::move(message)); }
+  void store(std::shared_ptr<const StageState>) override {}
 
   void turn(Coordinator& coordinator) {
     while (take_turn(coordinator, *this)) {

@@ -51,17 +51,21 @@ std::vector<Report> reports() {
                               .total_squared_norm = 0.75,
                               .rate_factor = 0.25,
                               .loss = 2.5};
-  StageState state;
-  state.worker = worker;
-  state.update = 4;
-  state.checkpoint = 5;
-  state.weights = at::ones({3});
-  state.optimizer = {.buffers = {{"momentum", at::zeros({3})}}, .updates = 4};
-  state.rounds = {7, 8};
-  state.bytes = {1, 2, 3, 4};
+  const ShardSaved saved = {.worker = worker,
+                            .update = 4,
+                            .checkpoint = 5,
+                            .last = true,
+                            .rounds = {7, 8},
+                            .bytes = {1, 2, 3, 4},
+                            .file = "a.safetensors",
+                            .size = 99,
+                            .hash = 0xFEDCBA9876543210,
+                            .error = "no room",
+                            .again = true,
+                            .replaced = true};
   return {UpdateDone{.update = 4, .stage = update, .tally = tally},
           StageEvaluation{.worker = worker, .update = 4, .loss = 1.5, .windows = 6},
-          state,
+          saved,
           FlushNamed{.ends = true, .update = 9, .for_all = false},
           Finished{.updates = 9,
                    .parameters = 100,

@@ -28,18 +28,19 @@ TEST(ReportQueue, KeepsReportsUntilTheyAreRecorded) {
 // A worker that has finished says after every piece of work where it is.
 TEST(ReportQueue, WhereAWorkerIsNeverPushesOutWhatItHasDone) {
   ReportQueue queue;
-  queue.add(StageState{});
+  queue.add(ShardSaved{});
   queue.add(Finished{});
   for (int i = 0; i < 1000; ++i) queue.add(Present{});
   EXPECT_THAT(kept(queue), ElementsAre(Pair(1, 0), Pair(2, 1), Pair(1002, 2)));
 }
 
-TEST(ReportQueue, ASavedStateMakesRoomForANewerOne) {
+// Each is a file that is on disk: a checkpoint may need them all.
+TEST(ReportQueue, ANewerShardDoesNotPushOutAnOlderOne) {
   ReportQueue queue;
-  queue.add(StageState{});
+  queue.add(ShardSaved{});
   queue.add(UpdateDone{});
-  queue.add(StageState{});
-  EXPECT_THAT(kept(queue), ElementsAre(Pair(2, 0), Pair(3, 2)));
+  queue.add(ShardSaved{});
+  EXPECT_THAT(kept(queue), ElementsAre(Pair(1, 0), Pair(2, 1), Pair(3, 2)));
 }
 
 TEST(ReportQueue, ForgetsTheOldestInTheEnd) {

@@ -1,0 +1,46 @@
+#include "run/shard_folder.h"
+
+#include <fmt/format.h>
+
+#include "checkpoint/manifest.h"
+#include "checkpoint/shard.h"
+
+namespace leeway {
+namespace {
+
+Path shards_of(const HeldFolder& folder) { return folder.at("checkpoints") / "shards"; }
+
+}  // namespace
+
+Path shard_path(const HeldFolder& folder, const std::string& file) {
+  return shards_of(folder) / file;
+}
+
+ShardFolder::ShardFolder(const HeldFolder& folder, const TrainingObserver& observer)
+    : folder_(folder), observer_(observer) {
+  static_cast<void>(remove_tree(shards_of(folder_)));
+}
+
+ShardFolder::~ShardFolder() { static_cast<void>(remove_tree(shards_of(folder_))); }
+
+Result<ShardStore::Stored> ShardFolder::store(const StageState& state) {
+  LEEWAY_TRY(folder_.check_present());
+  LEEWAY_TRY(make_folder(shards_of(folder_)));
+  const std::string file = fmt::format("update-{:08}.{}", state.update, shard_name(state.worker));
+  LEEWAY_TRY(write_shard(shard_path(folder_, file), {.worker = state.worker,
+                                                     .update = state.update,
+                                                     .weights = state.weights,
+                                                     .optimizer = state.optimizer,
+                                                     .rounds = state.rounds}));
+  LEEWAY_ASSIGN(const ManifestEntry entry, describe_file(shards_of(folder_), file));
+  return Stored{.file = file, .size = entry.bytes, .hash = entry.hash};
+}
+
+bool ShardFolder::wait_to_store(const Error& error) {
+  const bool may = !gave_up_ && folder_.check_present().ok() && observer_.wait_to_save;
+  gave_up_ =
+      !may || !observer_.wait_to_save(Error{"the last checkpoint is not saved: " + error.message});
+  return !gave_up_;
+}
+
+}  // namespace leeway
