@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "averaging/gather.h"
+#include "averaging/newcomer.h"
 #include "base/check.h"
 
 namespace leeway {
@@ -201,13 +202,13 @@ std::vector<std::pair<std::string, at::Tensor>> AveragingCompute::buffers() cons
     if (buffer.defined()) found.emplace_back(name, buffer);
   };
   for (const LaneState& lane : lanes_) {
-    add("averaging_ema", lane.merge.ema);
-    add("averaging_anchor", lane.merge.anchor);
-    add("averaging_outer", lane.merge.outer);
-    add("averaging_unsent", lane.lowbit.unsent);
-    add("averaging_pending", lane.lowbit.pending);
-    add("averaging_momentum", lane.lowbit.momentum);
-    add("averaging_residual", lane.lowbit.residual);
+    add(kEmaBuffer, lane.merge.ema);
+    add(kAnchorBuffer, lane.merge.anchor);
+    add(kOuterBuffer, lane.merge.outer);
+    add(kUnsentBuffer, lane.lowbit.unsent);
+    add(kPendingBuffer, lane.lowbit.pending);
+    add(kMomentumBuffer, lane.lowbit.momentum);
+    add(kResidualBuffer, lane.lowbit.residual);
   }
   return found;
 }
