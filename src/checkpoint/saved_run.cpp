@@ -32,6 +32,8 @@ std::string counters_text(const SavedRun& run) {
   json["bytes_evaluation"] = run.counters.bytes_evaluation;
   json["bytes_averaging"] = run.counters.bytes_averaging;
   json["tokens_missed"] = run.counters.tokens_missed;
+  json["shifted_sequences"] = run.counters.shifted_sequences;
+  json["shifted_allreduce_bytes"] = run.counters.shifted_allreduce_bytes;
   json["replicas"] = Json::array();
   for (const ReplicaState& replica : run.state.replicas) {
     json["replicas"].push_back({{"updates", replica.optimizer.updates},
@@ -44,12 +46,14 @@ std::string counters_text(const SavedRun& run) {
 // Numbers that a run of this program can have; a forged update would train past the end of the run.
 bool plausible(const SavedRun& run) {
   constexpr int64_t kUpdatesMax = 1'000'000'000;  // as run.updates
+  constexpr int64_t kSequencesMax = 1'000'000'000'000'000;
   const auto counts = [](int64_t updates) { return updates >= 0 && updates <= kUpdatesMax; };
   const RunCounters& counters = run.counters;
   const bool sound = counts(counters.update) && counters.seconds >= 0 &&
                      counters.seconds_updating >= 0 && counters.bytes_activations >= 0 &&
                      counters.bytes_gradients >= 0 && counters.bytes_evaluation >= 0 &&
                      counters.bytes_averaging >= 0 && counters.tokens_missed >= 0 &&
+                     std::abs(counters.shifted_sequences) <= kSequencesMax &&
                      !run.state.replicas.empty();
   return sound && std::ranges::all_of(run.state.replicas, [&](const ReplicaState& replica) {
            const bool rounds = std::ranges::all_of(replica.rounds, [&](const auto& lanes) {
@@ -80,6 +84,8 @@ Status parse_counters(const Path& path, SavedRun& run) {
     run.counters.bytes_evaluation = json.at("bytes_evaluation").get<int64_t>();
     run.counters.bytes_averaging = json.at("bytes_averaging").get<int64_t>();
     run.counters.tokens_missed = json.value("tokens_missed", int64_t{0});
+    run.counters.shifted_sequences = json.value("shifted_sequences", int64_t{0});
+    run.counters.shifted_allreduce_bytes = json.value("shifted_allreduce_bytes", int64_t{0});
     for (const Json& replica : json.at("replicas")) {
       ReplicaState& state = run.state.replicas.emplace_back();
       state.optimizer.updates = replica.at("updates").get<int64_t>();

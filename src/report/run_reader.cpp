@@ -136,6 +136,7 @@ void RunReader::happened(std::string text) {
 
 void RunReader::resumed(const Event& event) {
   data_.state = RunState::kUnfinished;
+  shifted_allreduce_bytes_ = event.integer("shifted_allreduce_bytes").value_or(0);
   if (const CoresUsed cores = cores_of(event); cores.cores > 0) data_.cores = cores;
   recent_.clear();
   session_begin_.reset();
@@ -232,8 +233,9 @@ void RunReader::updated(const Event& event) {
   now_.tokens = event.integer("tokens").value_or(now_.tokens);
   now_.seconds = event.number("seconds").value_or(now_.seconds);
   take_bytes(event);
-  if (now_.update > 0) {
-    tokens_per_update_ = static_cast<double>(now_.tokens) / static_cast<double>(now_.update);
+  if (const int64_t more = now_.update - before.update; more > 0) {
+    tokens_per_update_ =
+        static_cast<double>(now_.tokens - before.tokens) / static_cast<double>(more);
   }
   if (const auto loss = event.number("loss")) {
     put(Curve::kTrainLoss, now_, *loss);
@@ -264,7 +266,7 @@ void RunReader::evaluated(const Event& event) {
   if (!loss) return;
   Standing at = now_;
   at.update = event.integer("update").value_or(now_.update);
-  at.tokens = std::llround(static_cast<double>(at.update) * tokens_per_update_);
+  at.tokens -= std::llround(static_cast<double>(now_.update - at.update) * tokens_per_update_);
   at.seconds = event.number("seconds").value_or(now_.seconds);
   put(Curve::kValidLoss, at, *loss);
   data_.headline.valid_loss = *loss;

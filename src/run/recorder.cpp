@@ -178,7 +178,7 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
       .add("loss", report.loss)
       .add("gradient_norm", report.gradient_norm)
       .add("rate_factor", report.rate_factor)
-      .add("tokens", update * planned - counters_.tokens_missed)
+      .add("tokens", tokens_read(counters_, options_.recipe))
       .add("seconds", now)
       .add("bytes_activations", counted.bytes_activations)
       .add("bytes_gradients", counted.bytes_gradients)

@@ -226,13 +226,6 @@ def test_replicas_stopped_at_different_updates_count_their_own(place):
         assert row[key] == summary[key], key
 
 
-def test_another_number_of_replicas_is_refused_on_resume(place):
-    place.train("r", *place.sets(**FIXED), "--stop-at", 4)
-    other = place.sets(**{**FIXED, "mesh__replicas": 3})
-    sentence = place.refused(2, "train", "tiny.toml", "--out", "r", "--resume", *other)
-    assert "mesh.replicas was 2 when r began and is 3 now" in sentence
-
-
 def test_the_timeline_of_a_run_of_replicas(place):
     place.train("r", *place.sets(**FIXED))
     done = place.ok("timeline", "r", "--out", "p.svg", "--trace", "t.json")
