@@ -232,10 +232,20 @@ void RunRecorder::watch_stability(const RoundStatistics& rounds) {
 
 void RunRecorder::evaluated(const StageEvaluation& evaluation) {
   if (valid_ && valid_->update == evaluation.update) return;  // reported again
-  valid_ = Evaluated{evaluation.update, evaluation.loss};
+  if (evaluation.given_up) {
+    log(Event("evaluation_given_up")
+            .add("update", evaluation.update)
+            .add("stage", evaluation.worker.stage.value));
+    return warn(
+        fmt::format("update {} is not evaluated: stage {} does not have the weights of all "
+                    "replicas that stage 0 has",
+                    evaluation.update, evaluation.worker.stage.value));
+  }
+  valid_ = Evaluated{evaluation.update, evaluation.loss, evaluation.replicas};
   log(Event("evaluated")
           .add("update", evaluation.update)
           .add("valid_loss", evaluation.loss)
+          .add("replicas", text_of(evaluation.replicas))
           .add("windows", evaluation.windows)
           .add("seconds", log_.seconds()));
   if (options_.observer.evaluated) options_.observer.evaluated(*valid_);

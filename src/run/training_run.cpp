@@ -53,35 +53,6 @@ Result<Start> load_newest(const Path& folder) {
                shell_word(folder.string())};
 }
 
-// A session that ended normally left a summary: it has the time spent and the bytes sent after the
-// checkpoint, and an evaluation that need not be repeated.
-void take_over_summary(const Path& folder, Start& start) {
-  const Result<std::string> text = read_text(folder / "summary.json");
-  if (!text) return;
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return;
-  RunCounters& counters = start.saved.counters;
-  const auto is = [&](const char* key) {
-    const auto found = json.find(key);
-    return found != json.end() && found->is_number_integer() && *found == counters.update;
-  };
-  const auto number = [&](const char* key) {
-    const auto found = json.find(key);
-    return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
-  };
-  if (!is("updates")) return;
-  counters.seconds = std::max(counters.seconds, number("seconds"));
-  for (const auto& [key, bytes] : {std::pair("bytes_activations", &counters.bytes_activations),
-                                   std::pair("bytes_gradients", &counters.bytes_gradients),
-                                   std::pair("bytes_averaging", &counters.bytes_averaging),
-                                   std::pair("bytes_evaluation", &counters.bytes_evaluation)}) {
-    *bytes = std::max(*bytes, static_cast<int64_t>(number(key)));
-  }
-  const bool has_loss = json.contains("valid_loss") && json["valid_loss"].is_number();
-  if (is("valid_update") && has_loss)
-    start.valid = Evaluated{counters.update, number("valid_loss")};
-}
-
 // The recipe may have another number of replicas than the checkpoint: then the model, which is
 // their mean, is another one.
 Status fit_to_mesh(Start& start, const Recipe& recipe) {
@@ -295,6 +266,7 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
                     .tokens = tokens_read(counters, recipe),
                     .valid_loss = loss,
                     .valid_update = valid_update,
+                    .valid_replicas = valid ? valid->replicas : ReplicaSet(),
                     .finished = finished,
                     .valid_bits_per_byte = bits,
                     .weights_hash = weights_hash,
@@ -332,7 +304,7 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
   if (request.resume) {
     LEEWAY_ASSIGN(start, load_newest(folder.path()));
     LEEWAY_TRY(check_goes_on(*start, request));
-    take_over_summary(folder.path(), *start);
+    take_over_summary(folder.path() / "summary.json", start->saved.counters, start->valid);
     LEEWAY_TRY(fit_to_mesh(*start, recipe));
     if (observer.warned) std::ranges::for_each(start->damaged, observer.warned);
   }

@@ -35,12 +35,11 @@ Rounds::Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute)
       const auto& rounds = plan.starts[static_cast<size_t>(id.replica.value)].rounds;
       next_round = rounds[static_cast<size_t>(id.stage.value)][lane];
     }
-    seats_.push_back(
-        {options, RoundOwner(options, id.replica), RoundMember(options, updates, next_round)});
+    seats_.push_back({options, RoundOwner(options, id), RoundMember(options, updates, next_round)});
   }
   const LanePlan& copies = plan.evaluation;
   LEEWAY_CHECK(copies.replicas == plan.replicas, "every replica sends its copy for evaluation");
-  seats_.push_back({copies, RoundOwner(copies, id.replica), RoundMember(copies, updates, 0)});
+  seats_.push_back({copies, RoundOwner(copies, id), RoundMember(copies, updates, 0)});
 }
 
 const Rounds::Seat* Rounds::find(Lane lane) const {

@@ -244,3 +244,27 @@ def test_the_timeline_of_a_run_of_replicas(place):
                if e.get("cat") in ("contribute", "reduce") and e["args"]["lane"] == "main")
     summary = json.loads((place.folder / "r/summary.json").read_text())
     assert sent == summary["bytes_averaging"]
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_an_evaluation_is_of_the_same_replicas_on_every_stage_and_says_which(place, lost):
+    """A replica is lost between two copies for an evaluation, on links that are slow and uneven."""
+    sets = place.sets(
+        mesh__stages=2, mesh__replicas=3, run__driver="sim", run__log="all", run__updates=24,
+        run__evaluate_every=2, sim__lost_replica=lost, sim__lost_at=11, sim__jitter_ms=40,
+        sim__latency_ms=20, sim__bandwidth_mbit=20, sim__flops=1e9,
+    )  # fmt: skip
+    summary = place.train("r", *sets)
+    left = [r for r in range(3) if r != lost]
+    assert summary["valid_replicas"] == left
+    lines = [json.loads(line) for line in (place.folder / "r/events.jsonl").open()]
+    evaluated = {e["update"]: e["replicas"] for e in lines if e["event"] == "evaluated"}
+    assert evaluated[2] == "0 1 2" and evaluated[24] == " ".join(map(str, left))
+    means = {}
+    for e in lines:
+        if e["event"] == "work" and e["kind"] == "reduce" and e["lane"] == "evaluation":
+            means.setdefault(e["round"], set()).add(e["replicas"])
+    for update, replicas in evaluated.items():
+        assert means[update] == {replicas}, update
+    given_up = {e["update"] for e in lines if e["event"] == "evaluation_given_up"}
+    assert not given_up & set(evaluated)
