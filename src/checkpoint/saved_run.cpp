@@ -31,6 +31,7 @@ std::string counters_text(const SavedRun& run) {
   json["bytes_gradients"] = run.counters.bytes_gradients;
   json["bytes_evaluation"] = run.counters.bytes_evaluation;
   json["bytes_averaging"] = run.counters.bytes_averaging;
+  json["bytes_copies"] = run.counters.bytes_copies;
   json["tokens_missed"] = run.counters.tokens_missed;
   json["shifted_sequences"] = run.counters.shifted_sequences;
   json["shifted_allreduce_bytes"] = run.counters.shifted_allreduce_bytes;
@@ -49,12 +50,12 @@ bool plausible(const SavedRun& run) {
   constexpr int64_t kSequencesMax = 1'000'000'000'000'000;
   const auto counts = [](int64_t updates) { return updates >= 0 && updates <= kUpdatesMax; };
   const RunCounters& counters = run.counters;
-  const bool sound = counts(counters.update) && counters.seconds >= 0 &&
-                     counters.seconds_updating >= 0 && counters.bytes_activations >= 0 &&
-                     counters.bytes_gradients >= 0 && counters.bytes_evaluation >= 0 &&
-                     counters.bytes_averaging >= 0 && counters.tokens_missed >= 0 &&
-                     std::abs(counters.shifted_sequences) <= kSequencesMax &&
-                     !run.state.replicas.empty();
+  const bool sound =
+      counts(counters.update) && counters.seconds >= 0 && counters.seconds_updating >= 0 &&
+      counters.bytes_activations >= 0 && counters.bytes_gradients >= 0 &&
+      counters.bytes_evaluation >= 0 && counters.bytes_averaging >= 0 &&
+      counters.bytes_copies >= 0 && counters.tokens_missed >= 0 &&
+      std::abs(counters.shifted_sequences) <= kSequencesMax && !run.state.replicas.empty();
   return sound && std::ranges::all_of(run.state.replicas, [&](const ReplicaState& replica) {
            const bool rounds = std::ranges::all_of(replica.rounds, [&](const auto& lanes) {
              return std::ranges::all_of(lanes, counts);
@@ -83,6 +84,7 @@ Status parse_counters(const Path& path, SavedRun& run) {
     run.counters.bytes_gradients = json.at("bytes_gradients").get<int64_t>();
     run.counters.bytes_evaluation = json.at("bytes_evaluation").get<int64_t>();
     run.counters.bytes_averaging = json.at("bytes_averaging").get<int64_t>();
+    run.counters.bytes_copies = json.value("bytes_copies", int64_t{0});
     run.counters.tokens_missed = json.value("tokens_missed", int64_t{0});
     run.counters.shifted_sequences = json.value("shifted_sequences", int64_t{0});
     run.counters.shifted_allreduce_bytes = json.value("shifted_allreduce_bytes", int64_t{0});

@@ -29,6 +29,7 @@ struct RunCounters {
   int64_t bytes_gradients = 0;
   int64_t bytes_evaluation = 0;
   int64_t bytes_averaging = 0;
+  int64_t bytes_copies = 0;   // of bytes_evaluation: weights that replicas sent each other
   int64_t tokens_missed = 0;  // of replicas that had left, in updates that the others made
   // What the run has read, and an all-reduce would have sent, beyond what the present mesh would
   // have by now: earlier sessions may have had another number of replicas.

@@ -156,6 +156,9 @@ void RunReader::take_bytes(const Event& event) {
     data_.headline.bytes[i] = sent;
     now_.bytes += sent;
   }
+  if (const auto between = event.integer("bytes_total_between_replicas")) {
+    data_.headline.bytes_between_replicas = between;
+  }
   now_.bytes_averaging = data_.headline.bytes[static_cast<size_t>(Purpose::kAveraging)];
 }
 

@@ -47,6 +47,8 @@ void take_headline(Headline& headline, const Json& json) {
     int64_t& bytes = headline.bytes[static_cast<size_t>(i)];
     bytes = whole(json, fmt::format("bytes_{}", purpose_word(static_cast<Purpose>(i))), bytes);
   }
+  const int64_t between = whole(json, "bytes_total_between_replicas", -1);
+  if (between >= 0) headline.bytes_between_replicas = between;
   const int64_t allreduce = whole(json, "bytes_allreduce", 0);
   if (allreduce > 0) headline.bytes_allreduce = allreduce;
   headline.lag_mean = number(json, "lag_mean");

@@ -11,6 +11,7 @@
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
 #include "run/mesh_model.h"
+#include "run/summary.h"
 
 namespace leeway {
 namespace {
@@ -60,6 +61,7 @@ RunCounters RunRecorder::counters(const PurposeBytes& sent) const {
   now.bytes_gradients += sent.gradients;
   now.bytes_averaging += sent.averaging;
   now.bytes_evaluation += sent.evaluation;
+  now.bytes_copies += sent.copies;
   return now;
 }
 
@@ -184,6 +186,8 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
       .add("bytes_gradients", counted.bytes_gradients)
       .add("bytes_averaging", counted.bytes_averaging)
       .add("bytes_evaluation", counted.bytes_evaluation);
+  if (options_.plan.replicas > 1)
+    event.add("bytes_total_between_replicas", bytes_between_replicas(counted));
   if (members_.size() < options_.plan.replicas) event.add("replicas", text_of(members_));
   log(event);
   flush_log();  // followers see the update now, and a crash loses at most one

@@ -47,6 +47,10 @@ std::optional<double> train_loss(const RunCounters& counters) {
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
 }
 
+int64_t bytes_between_replicas(const RunCounters& counters) {
+  return counters.bytes_averaging + counters.bytes_copies;
+}
+
 std::string summary_json(const SummaryParts& parts) {
   const RunCounters& counters = parts.counters;
   Json json;
@@ -72,6 +76,7 @@ std::string summary_json(const SummaryParts& parts) {
   json["bytes_gradients"] = counters.bytes_gradients;
   json["bytes_evaluation"] = counters.bytes_evaluation;
   json["bytes_averaging"] = counters.bytes_averaging;
+  json["bytes_total_between_replicas"] = bytes_between_replicas(counters);
   // For comparison only: an all-reduce would have sent this.
   json["bytes_allreduce"] = static_cast<int64_t>(parts.allreduce_bytes);
   json["replicas"] = parts.recipe.mesh.replicas;
@@ -120,6 +125,8 @@ void take_over_summary(const Path& summary, RunCounters& counters,
                                    std::pair("bytes_evaluation", &counters.bytes_evaluation)}) {
     *bytes = std::max(*bytes, static_cast<int64_t>(number(key)));
   }
+  const auto total = static_cast<int64_t>(number("bytes_total_between_replicas"));
+  counters.bytes_copies = std::max(counters.bytes_copies, total - counters.bytes_averaging);
   const bool has_loss = json.contains("valid_loss") && json["valid_loss"].is_number();
   if (is("valid_update") && has_loss)
     valid = Evaluated{counters.update, number("valid_loss"), evaluated_replicas(json)};

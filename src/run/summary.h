@@ -42,6 +42,9 @@ struct SummaryParts {
 // The mean loss of the last few updates: a single one is noisy.
 std::optional<double> train_loss(const RunCounters& counters);
 
+// All that replicas have sent each other: for averaging, and copies of weights for evaluations.
+int64_t bytes_between_replicas(const RunCounters& counters);
+
 std::string summary_json(const SummaryParts& parts);
 
 // A session that ended normally left a summary: it has the time spent and the bytes sent after the

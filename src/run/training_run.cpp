@@ -282,7 +282,8 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
                    .add("bytes_activations", counters.bytes_activations)
                    .add("bytes_gradients", counters.bytes_gradients)
                    .add("bytes_averaging", counters.bytes_averaging)
-                   .add("bytes_evaluation", counters.bytes_evaluation));
+                   .add("bytes_evaluation", counters.bytes_evaluation)
+                   .add("bytes_total_between_replicas", bytes_between_replicas(counters)));
   recorder.flush_log();
   LEEWAY_TRY(write_atomically(request.folder.at("summary.json"), json));
   LEEWAY_TRY(write_log_at_last(recorder, observer, request.folder));

@@ -38,6 +38,7 @@ def test_what_is_sent_is_the_formula_to_the_byte(place, replicas):
     # Copies of the weights at updates 6 and 12, plus the activations of validation.
     copies = 2 * (replicas - 1) * summary["parameters"] * 4
     assert copies < summary["bytes_evaluation"] < 2 * copies
+    assert summary["bytes_total_between_replicas"] == summary["bytes_averaging"] + copies
 
 
 @pytest.mark.parametrize("wire, most", [("f32", 0.051), ("bf16", 0.026)])
@@ -60,14 +61,14 @@ def test_the_summary_says_what_averaging_saved(place):
     sets = place.sets(**FIXED)
     shown = place.ok("train", "tiny.toml", "--out", "r", *sets).stdout.splitlines()
     summary = json.loads((place.folder / "r/summary.json").read_text())
-    share = 100 * summary["bytes_averaging"] / summary["bytes_allreduce"]
-    line = next(line for line in shown if line.startswith("averaging sent "))
+    share = 100 * summary["bytes_total_between_replicas"] / summary["bytes_allreduce"]
+    line = next(line for line in shown if line.startswith("replicas sent each other "))
     assert line.endswith(f": {share:.1f} %") and "gradient all-reduce would have sent" in line
     line = shown[shown.index(line) + 1]
     assert line.startswith("12 rounds, merged 0.9 updates after sending (at most 1), replicas ")
     assert line.endswith(" % from their mean")
     alone = place.ok("train", "tiny.toml", "--out", "alone").stdout
-    assert "averaging" not in alone
+    assert "averaging" not in alone and "each other" not in alone
 
 
 def test_check_plans_what_is_sent(place):
@@ -222,7 +223,8 @@ def test_replicas_stopped_at_different_updates_count_their_own(place):
     assert summary["bytes_allreduce"] == allreduce(summary)
     (place.folder / "r/summary.json").unlink()  # the log alone gives the same
     (row,) = json.loads(place.ok("report", "r", "--json").stdout)["runs"]
-    for key in ("updates", "bytes_averaging", "bytes_allreduce", "bytes_activations"):
+    for key in ("updates", "bytes_averaging", "bytes_allreduce", "bytes_activations",
+                "bytes_total_between_replicas"):  # fmt: skip
         assert row[key] == summary[key], key
 
 
