@@ -35,8 +35,9 @@ def test_what_is_sent_is_the_formula_to_the_byte(place, replicas):
     for key in ("contributions_late", "contributions_missing", "answers_missed", "rounds_dropped"):
         assert summary[key] == 0, key
     assert summary["tokens"] == summary["updates"] * 4 * 32 * replicas
-    # Copies of the weights at updates 6 and 12, plus the activations of validation.
-    copies = 2 * (replicas - 1) * summary["parameters"] * 4
+    # Copies of the weights at updates 6 (bf16) and 12 (the final model: fp32), plus the activations
+    # of validation.
+    copies = (replicas - 1) * summary["parameters"] * (2 + 4)
     assert copies < summary["bytes_evaluation"] < 2 * copies
     assert summary["bytes_total_between_replicas"] == summary["bytes_averaging"] + copies
 
