@@ -38,7 +38,7 @@ const waitingText = () => {
 const headlineTable = () => {
   const columns = ['run', 'validation loss, nats/token', 'perplexity',
     'training loss, mean of 20 updates', 'tokens/s',
-    shown.runs.some(sharesCores) ? 'busy or waiting for a core' : 'busy', 'averaging sent',
+    shown.runs.some(sharesCores) ? 'busy or waiting for a core' : 'busy', 'replicas sent',
     'of all-reduce', 'lag, updates', 'replica spread', 'updates', 'progress', 'time left', 'epochs',
     'learning rate', 'tokens', 'time', 'state'];
   return {columns, rows: shown.runs.map((run) => {
@@ -50,7 +50,7 @@ const headlineTable = () => {
     return [{text: run.name, value: run.name, color: many() ? runColor(run) : ''},
       loss, cell('perplexity', say.perplexity), cell('train_loss', say.loss),
       cell('tokens_per_second', say.count), cell('busy', say.percent),
-      cell('bytes_averaging', say.bytes), cell('traffic_share', say.percent),
+      cell('bytes_total_between_replicas', say.bytes), cell('traffic_share', say.percent),
       cell('lag_mean', say.short), cell('consensus', say.percent), cell('updates', say.count),
       {text: say.percent(progress), value: progress}, cell('seconds_left', say.seconds),
       cell('epochs', say.short), cell('learning_rate', say.short), cell('tokens', say.count),

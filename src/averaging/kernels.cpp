@@ -126,16 +126,39 @@ LEEWAY_SIMD BlockSums merge_loop(const MergeConstants& constants, const MergeBlo
       drift[lane] += static_cast<double>(step) * static_cast<double>(step);
       correction[lane] += change * change;
     };
-    if (block.sent == nullptr) {  // no step: the weights may not even be finite
-      for_lanes(length, [&](int64_t i, size_t lane) LEEWAY_INLINE { element(i, lane, Scalar{0}); });
-    } else {
-      const Scalar* const sent = block.sent + done;
-      for_lanes(length, [&](int64_t i, size_t lane)
-                            LEEWAY_INLINE { element(i, lane, weights[i] - sent[i]); });
-    }
+    const Scalar* const sent = block.sent + done;
+    for_lanes(length, [&](int64_t i, size_t lane)
+                          LEEWAY_INLINE { element(i, lane, weights[i] - sent[i]); });
   };
   for_runs(block.range, merge_run);
   return {.drift = sum_of(drift), .correction = sum_of(correction)};
+}
+
+// Nothing was sent, so there is no step to keep, and what has happened since the anchor was set is
+// not one round's progress: the weights land on the mean. They may not even be finite before.
+template <class Scalar>
+LEEWAY_SIMD BlockSums follow_loop(const MergeConstants& constants,
+                                  const MergeBlock<Scalar>& block) {
+  const Scalar keep = static_cast<Scalar>(constants.ema_keep);
+  Lanes correction = {};
+  const auto follow_run = [&](int64_t, int64_t offset, int64_t done, int64_t length) LEEWAY_INLINE {
+    const Scalar* const mean = block.mean + done;
+    Scalar* const weights = block.weights + offset;
+    for_lanes(length, [&](int64_t i, size_t lane) LEEWAY_INLINE {
+      const double change = static_cast<double>(mean[i] - weights[i]);
+      weights[i] = mean[i];
+      correction[lane] += change * change;
+    });
+    if (block.anchor != nullptr) {
+      std::copy_n(mean, length, block.anchor + offset);
+      std::fill_n(block.outer + offset, length, Scalar{0});
+    }
+    if (block.ema != nullptr) {  // u = 0
+      for (int64_t i = 0; i < length; ++i) block.ema[offset + i] *= keep;
+    }
+  };
+  for_runs(block.range, follow_run);
+  return {.drift = 0, .correction = sum_of(correction)};
 }
 
 template <bool kContributed, bool kPending, bool kMomentum, class Scalar>
@@ -245,6 +268,7 @@ LEEWAY_SIMD void convert_runs(const RunRange& range, const From* from, To* to) {
 
 template <class Scalar>
 BlockSums merge_block(const MergeConstants& constants, const MergeBlock<Scalar>& block) {
+  if (block.sent == nullptr) return follow_loop(constants, block);
   const bool outer = block.anchor != nullptr;
   if (block.ema != nullptr) {
     return outer ? merge_loop<true, true, true>(constants, block)

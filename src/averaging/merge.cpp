@@ -142,7 +142,11 @@ MergeNorms merge_aten(const MergeOptions& options, const MergeArguments& argumen
   const SubsetView view(arguments.subset, arguments.weights.device());
   const at::Tensor old = view.gather(arguments.weights);
   at::Tensor target = arguments.mean;
-  if (options.has_outer()) {
+  const bool sent = arguments.sent.defined();
+  if (options.has_outer() && !sent) {
+    view.scatter(at::zeros_like(target), buffers.outer);
+    view.scatter(target, buffers.anchor);
+  } else if (options.has_outer()) {
     const at::Tensor anchor = view.gather(buffers.anchor);
     const at::Tensor distance = anchor - target;
     const at::Tensor velocity = view.gather(buffers.outer) * constants.outer_momentum + distance;
@@ -150,13 +154,13 @@ MergeNorms merge_aten(const MergeOptions& options, const MergeArguments& argumen
     view.scatter(velocity, buffers.outer);
     view.scatter(target, buffers.anchor);
   }
-  const at::Tensor steps = arguments.sent.defined() ? old - arguments.sent : at::zeros_like(old);
+  const at::Tensor steps = sent ? old - arguments.sent : at::zeros_like(old);
   at::Tensor added = steps;
   if (options.has_ema()) {
     added = view.gather(buffers.ema) * constants.ema_keep + steps * (1 - constants.ema_keep);
     view.scatter(added, buffers.ema);
   }
-  const at::Tensor merged = constants.keeps_steps ? target + added : target;
+  const at::Tensor merged = constants.keeps_steps && sent ? target + added : target;
   view.scatter(merged, arguments.weights);
   if (arguments.compute.defined()) view.scatter(merged, arguments.compute);
   return {.count = arguments.subset.count(),

@@ -39,7 +39,7 @@ struct MergeArguments {
   Subset subset;  // this chunk's
   int64_t round = 0;
   at::Tensor mean;          // A: decoded, in the weights' type
-  at::Tensor sent = {};     // own weights when sent; undefined: nothing was sent, and u = 0
+  at::Tensor sent = {};     // own weights when sent; undefined: nothing was sent, and w = x = A
   at::Tensor weights;       // flat, changed in place
   at::Tensor compute = {};  // flat copy for forwards, any floating type; undefined: none to update
 };

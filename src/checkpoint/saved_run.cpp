@@ -35,20 +35,25 @@ std::string counters_text(const RunCounters& counters) {
   json["bytes_gradients"] = counters.bytes_gradients;
   json["bytes_evaluation"] = counters.bytes_evaluation;
   json["bytes_averaging"] = counters.bytes_averaging;
+  json["bytes_copies"] = counters.bytes_copies;
   json["tokens_missed"] = counters.tokens_missed;
+  json["shifted_sequences"] = counters.shifted_sequences;
+  json["shifted_allreduce_bytes"] = counters.shifted_allreduce_bytes;
   return json.dump(2) + "\n";
 }
 
 // Numbers that a run of this program can have; a forged update would train past the end of the run.
 bool plausible(const SavedRun& run) {
   constexpr int64_t kUpdatesMax = 1'000'000'000;  // as run.updates
+  constexpr int64_t kSequencesMax = 1'000'000'000'000'000;
   const auto counts = [](int64_t updates) { return updates >= 0 && updates <= kUpdatesMax; };
   const RunCounters& counters = run.counters;
-  const bool sound = counts(counters.update) && counters.seconds >= 0 &&
-                     counters.seconds_updating >= 0 && counters.bytes_activations >= 0 &&
-                     counters.bytes_gradients >= 0 && counters.bytes_evaluation >= 0 &&
-                     counters.bytes_averaging >= 0 && counters.tokens_missed >= 0 &&
-                     !run.state.replicas.empty();
+  const bool sound =
+      counts(counters.update) && counters.seconds >= 0 && counters.seconds_updating >= 0 &&
+      counters.bytes_activations >= 0 && counters.bytes_gradients >= 0 &&
+      counters.bytes_evaluation >= 0 && counters.bytes_averaging >= 0 &&
+      counters.bytes_copies >= 0 && counters.tokens_missed >= 0 &&
+      std::abs(counters.shifted_sequences) <= kSequencesMax && !run.state.replicas.empty();
   return sound && std::ranges::all_of(run.state.replicas, [&](const ReplicaState& replica) {
            const bool rounds = std::ranges::all_of(replica.rounds, [&](const auto& lanes) {
              return std::ranges::all_of(lanes, counts);
@@ -81,7 +86,10 @@ Status parse_counters(const Path& path, bool with_replicas, SavedRun& run) {
     run.counters.bytes_gradients = json.at("bytes_gradients").get<int64_t>();
     run.counters.bytes_evaluation = json.at("bytes_evaluation").get<int64_t>();
     run.counters.bytes_averaging = json.at("bytes_averaging").get<int64_t>();
+    run.counters.bytes_copies = json.value("bytes_copies", int64_t{0});
     run.counters.tokens_missed = json.value("tokens_missed", int64_t{0});
+    run.counters.shifted_sequences = json.value("shifted_sequences", int64_t{0});
+    run.counters.shifted_allreduce_bytes = json.value("shifted_allreduce_bytes", int64_t{0});
     if (!with_replicas) return {};
     for (const Json& replica : json.at("replicas")) {
       ReplicaState& state = run.state.replicas.emplace_back();

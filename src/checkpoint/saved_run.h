@@ -33,7 +33,12 @@ struct RunCounters {
   int64_t bytes_gradients = 0;
   int64_t bytes_evaluation = 0;
   int64_t bytes_averaging = 0;
+  int64_t bytes_copies = 0;   // of bytes_evaluation: weights that replicas sent each other
   int64_t tokens_missed = 0;  // of replicas that had left, in updates that the others made
+  // What the run has read, and an all-reduce would have sent, beyond what the present mesh would
+  // have by now: earlier sessions may have had another number of replicas.
+  int64_t shifted_sequences = 0;
+  int64_t shifted_allreduce_bytes = 0;
 };
 
 // What one replica resumes from: its own weights, and flat buffers of the model's size.

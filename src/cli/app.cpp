@@ -70,6 +70,7 @@ int run_command(int argc, char** argv) {
   add_generate(app, chosen);
   add_replay(app, chosen);
   add_merge(app, chosen);
+  add_reshape(app, chosen);
   add_report(app, chosen);
   add_dashboard(app, chosen);
   add_timeline(app, chosen);

@@ -20,6 +20,7 @@ void add_eval(CLI::App& app, Action& chosen);
 void add_generate(CLI::App& app, Action& chosen);
 void add_replay(CLI::App& app, Action& chosen);
 void add_merge(CLI::App& app, Action& chosen);
+void add_reshape(CLI::App& app, Action& chosen);
 void add_report(CLI::App& app, Action& chosen);
 void add_dashboard(CLI::App& app, Action& chosen);
 void add_timeline(CLI::App& app, Action& chosen);

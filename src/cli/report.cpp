@@ -78,19 +78,19 @@ std::string or_dash(const std::optional<double>& value, const char* format, doub
 TextTable headline_table(const std::vector<RunData>& runs) {
   TextTable table;
   const ValidationGroups groups = validation_groups(runs);
-  table.header = {"run",      "state", "updates",        "valid loss",   "train loss, last 20",
-                  "tokens/s", "busy",  "averaging sent", "of all-reduce"};
+  table.header = {"run",      "state", "updates",       "valid loss",   "train loss, last 20",
+                  "tokens/s", "busy",  "replicas sent", "of all-reduce"};
   for (size_t i = 0; i < runs.size(); ++i) {
     const RunData& run = runs[i];
     const Headline& headline = run.headline;
     const std::string on = groups.letters[i].empty() ? "" : " on " + groups.letters[i];
-    const auto averaging = headline.bytes[static_cast<size_t>(Purpose::kAveraging)];
     table.rows.push_back(
         {run.name, std::string(state_word(run.state)),
          human_count(static_cast<uint64_t>(headline.updates)),
          or_dash(headline.valid_loss, "{:.4f}") + on, or_dash(headline.train_loss, "{:.4f}"),
          human_count(static_cast<uint64_t>(std::llround(headline.tokens_per_second))),
-         or_dash(headline.busy, "{:.1f} %", 100), human_bytes(static_cast<uint64_t>(averaging)),
+         or_dash(headline.busy, "{:.1f} %", 100),
+         human_bytes(static_cast<uint64_t>(headline.replicas_sent())),
          or_dash(headline.traffic_share(), "{:.1f} %", 100)});
   }
   return table;

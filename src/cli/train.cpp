@@ -126,12 +126,15 @@ TrainingObserver observer_for(Display& display, std::optional<SignalWatch>& sign
 
 // What the replicas sent each other, what all-reduce would have sent, and how rounds went.
 std::string averaging_lines(const nlohmann::json& json) {
-  const auto sent = json["bytes_averaging"].get<uint64_t>();
+  const auto averaging = json["bytes_averaging"].get<uint64_t>();
   const auto usual = json["bytes_allreduce"].get<uint64_t>();
-  if (sent == 0 || usual == 0) return "";
+  const auto sent = json.value("bytes_total_between_replicas", averaging);
+  if (averaging == 0 || usual == 0) return "";
   std::string lines = fmt::format(
-      "averaging sent {}, gradient all-reduce would have sent {}: {:.1f} %\n", human_bytes(sent),
-      human_bytes(usual), 100 * static_cast<double>(sent) / static_cast<double>(usual));
+      "replicas sent each other {} (averaging {}, evaluation {}), gradient all-reduce would have "
+      "sent {}: {:.1f} %\n",
+      human_bytes(sent), human_bytes(averaging), human_bytes(sent - averaging), human_bytes(usual),
+      100 * static_cast<double>(sent) / static_cast<double>(usual));
   lines += counted(json["rounds"].get<uint64_t>(), "round");
   if (!json["lag_mean"].is_null()) {
     lines += fmt::format(", merged {:.1f} updates after sending (at most {})",

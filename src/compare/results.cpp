@@ -83,6 +83,10 @@ void add_costs(const std::vector<const RunOutcome*>& outcomes, ComparisonRow& ro
     return mean([=](const Json& summary) { return number_in(summary, key); });
   };
   row.bytes_averaging = of("bytes_averaging");
+  row.bytes_between_replicas = mean([](const Json& summary) {  // earlier versions did not add up
+    const bool has = summary.contains("bytes_total_between_replicas");
+    return number_in(summary, has ? "bytes_total_between_replicas" : "bytes_averaging");
+  });
   row.bytes_pipeline = of("bytes_activations") + of("bytes_gradients");
   row.bytes_allreduce = of("bytes_allreduce");
   row.busy = mean(busy_of);

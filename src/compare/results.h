@@ -46,6 +46,7 @@ struct ComparisonRow {
   std::optional<double> difference_percent;  // in loss, relative to the baseline
   // Means over the seeds of the best cell.
   double bytes_averaging = 0;
+  double bytes_between_replicas = 0;  // averaging, and copies for evaluations
   double bytes_pipeline = 0;
   double bytes_allreduce = 0;
   double busy = 0;

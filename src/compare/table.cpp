@@ -30,8 +30,7 @@ std::vector<std::string> columns_of(const ComparisonPlan& plan) {
   if (plan.comparison.rates.size() > 1) {
     for (const double rate : plan.comparison.rates) columns.push_back(fmt::format("x{:g}", rate));
   }
-  for (const char* name :
-       {"averaging sent", "of all-reduce", "pipeline sent", "busy", "tokens/s"}) {
+  for (const char* name : {"replicas sent", "of all-reduce", "pipeline sent", "busy", "tokens/s"}) {
     columns.emplace_back(name);
   }
   if (plan.comparison.target_loss > 0)
@@ -116,9 +115,10 @@ std::vector<Cell> cells_of(const ComparisonRow& row, const ComparisonResults& re
     return cells;
   }
   const auto sent = [](double bytes) { return cell_of(shown_bytes(bytes), bytes); };
-  cells.push_back(sent(row.bytes_averaging));
-  cells.push_back(row.bytes_allreduce > 0 ? share_cell(row.bytes_averaging / row.bytes_allreduce)
-                                          : Cell());
+  cells.push_back(sent(row.bytes_between_replicas));
+  cells.push_back(row.bytes_allreduce > 0
+                      ? share_cell(row.bytes_between_replicas / row.bytes_allreduce)
+                      : Cell());
   cells.push_back(sent(row.bytes_pipeline));
   cells.push_back(share_cell(row.busy));
   cells.push_back(
@@ -227,6 +227,7 @@ Json row_json(const ComparisonRow& row) {
             {"rate", best != nullptr ? Json(best->rate) : Json()},
             {"difference_percent", row.difference_percent ? Json(*row.difference_percent) : Json()},
             {"bytes_averaging", number(row.bytes_averaging)},
+            {"bytes_total_between_replicas", number(row.bytes_between_replicas)},
             {"bytes_pipeline", number(row.bytes_pipeline)},
             {"bytes_allreduce", number(row.bytes_allreduce)},
             {"busy", number(row.busy)},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "averaging/gather.h"
+#include "averaging/newcomer.h"
 #include "base/check.h"
 
 namespace leeway {
@@ -195,19 +196,38 @@ bool AveragingCompute::fits(Lane which, int64_t round, int64_t chunk,
   return is_encoding(lane.options.wire, encoded, count, stage_.weights().scalar_type());
 }
 
+std::vector<std::string> AveragingCompute::buffer_names(const std::vector<LaneOptions>& lanes) {
+  std::vector<std::string> names;
+  const auto add = [&](const char* name, bool has) {
+    if (has) names.emplace_back(name);
+  };
+  for (const LaneOptions& lane : lanes) {
+    const bool weights = lane.payload == RoundPayload::kWeights;
+    const bool steps = lane.payload == RoundPayload::kSteps;
+    add(kEmaBuffer, weights && lane.merge.has_ema());
+    add(kAnchorBuffer, weights && lane.merge.has_outer());
+    add(kOuterBuffer, weights && lane.merge.has_outer());
+    add(kUnsentBuffer, steps);
+    add(kPendingBuffer, steps && lane.lowbit.smoothing != 0);
+    add(kMomentumBuffer, steps && lane.lowbit.gain != 0);
+    add(kResidualBuffer, steps);
+  }
+  return names;
+}
+
 std::vector<std::pair<std::string, at::Tensor>> AveragingCompute::buffers() const {
   std::vector<std::pair<std::string, at::Tensor>> found;
   const auto add = [&](const char* name, const at::Tensor& buffer) {
     if (buffer.defined()) found.emplace_back(name, buffer);
   };
   for (const LaneState& lane : lanes_) {
-    add("averaging_ema", lane.merge.ema);
-    add("averaging_anchor", lane.merge.anchor);
-    add("averaging_outer", lane.merge.outer);
-    add("averaging_unsent", lane.lowbit.unsent);
-    add("averaging_pending", lane.lowbit.pending);
-    add("averaging_momentum", lane.lowbit.momentum);
-    add("averaging_residual", lane.lowbit.residual);
+    add(kEmaBuffer, lane.merge.ema);
+    add(kAnchorBuffer, lane.merge.anchor);
+    add(kOuterBuffer, lane.merge.outer);
+    add(kUnsentBuffer, lane.lowbit.unsent);
+    add(kPendingBuffer, lane.lowbit.pending);
+    add(kMomentumBuffer, lane.lowbit.momentum);
+    add(kResidualBuffer, lane.lowbit.residual);
   }
   return found;
 }

@@ -61,7 +61,8 @@ class AveragingCompute {
   // Whether a payload can be this chunk's: received data is not trusted.
   bool fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& encoded) const;
 
-  // What a checkpoint saves: flat buffers of the stage's size, live.
+  // What a checkpoint saves: flat buffers of the stage's size, live, and their names.
+  static std::vector<std::string> buffer_names(const std::vector<LaneOptions>& lanes);
   std::vector<std::pair<std::string, at::Tensor>> buffers() const;
   // Besides the weights: what the rules keep permanently, and what rounds in flight hold now.
   int64_t buffer_bytes() const;

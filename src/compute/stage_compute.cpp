@@ -135,7 +135,10 @@ RoundNorms StageCompute::merge(Lane lane, int64_t round, int64_t chunk, const at
 bool StageCompute::fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& payload) const {
   if (lane != Lane::kEvaluation) return averaging_.fits(lane, round, chunk, payload);
   const at::Tensor& weights = stage_.weights();
-  return payload.sizes() == weights.sizes() && payload.scalar_type() == weights.scalar_type();
+  const bool rounded =
+      weights.scalar_type() == at::kFloat && payload.scalar_type() == at::kBFloat16;
+  return payload.sizes() == weights.sizes() &&
+         (rounded || payload.scalar_type() == weights.scalar_type());
 }
 
 bool StageCompute::fits_activation(const at::Tensor& payload, bool training) const {
@@ -148,13 +151,17 @@ bool StageCompute::fits_activation(const at::Tensor& payload, bool training) con
 }
 
 // With one replica no clone is needed: hold_for_evaluation() copies the weights before they change.
-at::Tensor StageCompute::copy_for_evaluation() const {
+at::Tensor StageCompute::copy_for_evaluation(bool rounded) const {
   const bool alone = options_.sampler.replicas == 1;
+  if (rounded && stage_.weights().scalar_type() == at::kFloat)
+    return stage_.weights().to(at::kBFloat16);
   return alone ? stage_.weights() : stage_.weights().clone();
 }
 
 void StageCompute::hold_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies) {
-  const at::Tensor mean = copies.size() == 1 ? copies.front() : mean_of(copies);
+  std::vector<at::Tensor> values;
+  for (const at::Tensor& copy : copies) values.push_back(copy.to(stage_.weights().scalar_type()));
+  const at::Tensor mean = values.size() == 1 ? values.front() : mean_of(values);
   held_[update].version = stage_.hold_copy(mean);
 }
 

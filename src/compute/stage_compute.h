@@ -76,8 +76,8 @@ class StageCompute {
   // data if not `training`: its last batch may be smaller.
   bool fits_activation(const at::Tensor& payload, bool training) const;
 
-  // The weights as they are now, for one replica to average.
-  at::Tensor copy_for_evaluation() const;
+  // The weights as they are now, for one replica to average; fp32 may be rounded to bf16.
+  at::Tensor copy_for_evaluation(bool rounded) const;
   // Holds the mean of the replicas' copies, added in their order, until the evaluation ends.
   void hold_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies);
   // Batch `index` of the validation data through the weights held for `update`. The last stage adds

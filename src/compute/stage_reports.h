@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/replica_set.h"
 #include "events/traffic.h"
 #include "optim/optimizer.h"
 
@@ -38,6 +39,8 @@ struct StageEvaluation {
   int64_t update = 0;
   double loss = 0;  // mean over the tokens
   int64_t windows = 0;
+  ReplicaSet replicas = {};  // whose mean was measured
+  bool given_up = false;     // it will not be made: a stage lacks copies that another one has
 };
 
 // A copy of what a checkpoint needs from one stage.

@@ -25,10 +25,10 @@ constexpr std::array<std::string_view, 10> kNoMatter = {"run.driver",
 constexpr std::array<std::string_view, 3> kOnlyDelays = {"mesh.stages", "pipeline.schedule",
                                                          "pipeline.extra_per_hop"};
 // Includes the length of the run, because the rate schedule depends on it.
-constexpr std::array<std::string_view, 9> kMayChange = {
-    "run.updates",           "run.tokens",         "optimizer.rate",
-    "optimizer.matrix_rate", "optimizer.decay",    "optimizer.clip",
-    "optimizer.warmup",      "optimizer.schedule", "optimizer.final"};
+constexpr std::array<std::string_view, 10> kMayChange = {
+    "run.updates",           "run.tokens",      "optimizer.rate", "mesh.replicas",
+    "optimizer.matrix_rate", "optimizer.decay", "optimizer.clip", "optimizer.warmup",
+    "optimizer.schedule",    "optimizer.final"};
 
 bool contains(std::span<const std::string_view> paths, std::string_view path) {
   return std::find(paths.begin(), paths.end(), path) != paths.end();
@@ -50,7 +50,6 @@ bool nothing_in_flight(const Recipe& recipe) {
 std::string_view reason_of(std::string_view path) {
   if (path == "mesh.stages")
     return "in an asynchronous pipeline the number of stages decides how late gradients are";
-  if (path == "mesh.replicas") return "it decides which replica reads which data";
   if (path.starts_with("averaging.")) return "it decides how replicas merge their weights";
   if (path == "pipeline.schedule" || path == "pipeline.extra_per_hop")
     return "it decides how late gradients are";
@@ -74,7 +73,10 @@ std::vector<Difference> differences(const Recipe& a, const Recipe& b) {
     // A checkpoint drains the pipeline, which matters only if something is in flight.
     const bool moves_flushes = key.path == "run.checkpoint_every";
     if (moves_flushes && nothing_in_flight(a) && nothing_in_flight(b)) continue;
-    const bool may_change = moves_flushes || contains(kMayChange, key.path);
+    // A single replica has no rounds behind it, or none ahead.
+    const bool one_alone = a.mesh.replicas == 1 || b.mesh.replicas == 1;
+    const bool may_change = moves_flushes || contains(kMayChange, key.path) ||
+                            (one_alone && key.table() == "averaging");
     found.push_back({std::string(key.path), toml_text(first), toml_text(second), may_change,
                      may_change ? "" : reason_of(key.path)});
   }

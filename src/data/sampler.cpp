@@ -25,7 +25,9 @@ uint64_t window_at(const SamplerOptions& options, MicrobatchId m, ReplicaId r, i
       options.own_parts ? options.window_count / replicas : options.window_count;
   LEEWAY_CHECK(windows > 0, "every replica needs a window: call check_windows() first");
   const int64_t line = options.own_parts ? m.value : m.value * options.replicas + r.value;
-  const auto position = static_cast<uint64_t>(line * options.microbatch + i);
+  const int64_t shift = options.own_parts ? 0 : options.shift;
+  LEEWAY_CHECK(line * options.microbatch + shift >= 0, "the data goes on where the run was");
+  const auto position = static_cast<uint64_t>(line * options.microbatch + i + shift);
   const uint64_t epoch = position / windows;
   const RandomKey key{.seed = options.seed,
                       .stream = Stream::kSampler,

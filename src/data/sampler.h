@@ -13,6 +13,8 @@ struct SamplerOptions {
   int64_t replicas = 1;
   int64_t microbatch = 1;  // sequences per microbatch and replica
   bool own_parts = false;  // splits the windows into equal parts, one for each replica
+  // Sequences read beyond what this many replicas would have: the run once had another number.
+  int64_t shift = 0;  // not with own_parts
 };
 
 // Number of windows of `context` inputs and their targets (shifted by one): window j has tokens

@@ -20,6 +20,7 @@ void PurposeBytes::add(const WorkRecord& record) {
   const std::array<int64_t*, kPurposes> by_purpose = {&activations, &gradients, &averaging,
                                                       &evaluation};
   *by_purpose[static_cast<size_t>(purpose_of(record.work))] += record.bytes_sent;
+  if (record.work.lane == Lane::kEvaluation) copies += record.bytes_sent;
 }
 
 PurposeBytes& PurposeBytes::operator+=(const PurposeBytes& other) {
@@ -27,6 +28,7 @@ PurposeBytes& PurposeBytes::operator+=(const PurposeBytes& other) {
   gradients += other.gradients;
   averaging += other.averaging;
   evaluation += other.evaluation;
+  copies += other.copies;
   return *this;
 }
 

@@ -24,6 +24,7 @@ struct PurposeBytes {
   int64_t gradients = 0;
   int64_t averaging = 0;
   int64_t evaluation = 0;
+  int64_t copies = 0;  // of `evaluation`: weights that replicas send each other
 
   void add(const WorkRecord& record);
   PurposeBytes& operator+=(const PurposeBytes& other);

@@ -77,7 +77,11 @@ AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary) {
   const int64_t every =
       run.evaluate_every > 0 ? std::min(run.evaluate_every, run.updates) : run.updates;
   const auto width = static_cast<double>(c10::elementSize(stages.front().master));
-  traffic.evaluation_bytes = others * parameters * width / static_cast<double>(every);
+  // All but those of the final model are rounded on the way, fp32 to bf16.
+  const double rounded = stages.front().master == at::kFloat ? width / 2 : width;
+  const auto earlier = static_cast<double>((run.updates + every - 1) / every - 1);
+  traffic.evaluation_bytes =
+      others * parameters * (earlier * rounded + width) / static_cast<double>(run.updates);
   traffic.allreduce_bytes =
       allreduce_bytes(static_cast<int64_t>(parameters), recipe.mesh.replicas, 1);
   return traffic;

@@ -127,6 +127,7 @@ std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
 LanePlan evaluation_lane(const Recipe& recipe, int64_t vocabulary) {
   LanePlan plan = common_plan(recipe, Lane::kEvaluation);
   plan.lag.reset();
+  plan.final_round = recipe.run.updates;
   if (recipe.mesh.replicas == 1) plan.deadline.reset();  // there is no other replica to wait for
   for (const StageOptions& stage : stage_options(recipe, vocabulary, StagesFor::kPlan)) {
     const CutOptions whole = {.parameters = stage_parameters(stage)};

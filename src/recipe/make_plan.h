@@ -13,6 +13,7 @@ struct MeshData {
   const TokenFile& train;
   const TokenFile* valid = nullptr;  // null: no validation
   int64_t vocabulary = 0;
+  int64_t shift = 0;  // SamplerOptions::shift
 };
 
 // The whole run in one session. Narrow first_update/last_update to run part of a recipe.

@@ -60,8 +60,11 @@ std::string_view state_word(RunState state) { return kStateWords[static_cast<siz
 
 std::optional<double> Headline::traffic_share() const {
   if (bytes_allreduce.value_or(0) <= 0) return std::nullopt;
-  return static_cast<double>(bytes[static_cast<size_t>(Purpose::kAveraging)]) /
-         static_cast<double>(*bytes_allreduce);
+  return static_cast<double>(replicas_sent()) / static_cast<double>(*bytes_allreduce);
+}
+
+int64_t Headline::replicas_sent() const {
+  return bytes_between_replicas.value_or(bytes[static_cast<size_t>(Purpose::kAveraging)]);
 }
 
 std::optional<double> Headline::perplexity() const {
@@ -104,6 +107,7 @@ Json to_json(const Headline& headline) {
     json["bytes_" + std::string(purpose_word(static_cast<Purpose>(i)))] =
         headline.bytes[static_cast<size_t>(i)];
   }
+  json["bytes_total_between_replicas"] = headline.replicas_sent();
   json["bytes_allreduce"] = or_null(headline.bytes_allreduce);
   json["traffic_share"] = or_null(headline.traffic_share());
   json["lag_mean"] = or_null(headline.lag_mean);

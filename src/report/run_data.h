@@ -73,11 +73,14 @@ struct Headline {
   std::optional<double> learning_rate = {};    // of the last update
   std::optional<double> busy = {};             // mean over the stages
   std::array<int64_t, kPurposes> bytes = {};
+  // Averaging, and copies for evaluations; none: one replica, or an older log.
+  std::optional<int64_t> bytes_between_replicas = {};
   std::optional<int64_t> bytes_allreduce = {};  // what it would have sent; none: one replica
   std::optional<double> lag_mean = {};
   std::optional<double> consensus = {};
 
-  std::optional<double> traffic_share() const;  // averaging bytes relative to all-reduce
+  int64_t replicas_sent() const;                // to each other
+  std::optional<double> traffic_share() const;  // of these bytes, relative to all-reduce
   std::optional<double> perplexity() const;     // of the validation text
 };
 

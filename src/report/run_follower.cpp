@@ -140,7 +140,7 @@ RunData RunFollower::data() const {
   if (!has_log_) data.notes.push_back("there is no events.jsonl, so there are no curves");
   data.cut = cut_;
   data.written_at = written_at(log_of(folder_));
-  estimate_allreduce(data, reader_->parameters());
+  estimate_allreduce(data, reader_->parameters(), reader_->shifted_allreduce_bytes());
   add_summary(data, folder_, has_log_);
   add_progress(data, *reader_);
   if (data.state == RunState::kDiverged) {

@@ -136,6 +136,7 @@ void RunReader::happened(std::string text) {
 
 void RunReader::resumed(const Event& event) {
   data_.state = RunState::kUnfinished;
+  shifted_allreduce_bytes_ = event.integer("shifted_allreduce_bytes").value_or(0);
   if (const CoresUsed cores = cores_of(event); cores.cores > 0) data_.cores = cores;
   recent_.clear();
   session_begin_.reset();
@@ -154,6 +155,9 @@ void RunReader::take_bytes(const Event& event) {
     const int64_t sent = event.integer(kNames[i]).value_or(0);
     data_.headline.bytes[i] = sent;
     now_.bytes += sent;
+  }
+  if (const auto between = event.integer("bytes_total_between_replicas")) {
+    data_.headline.bytes_between_replicas = between;
   }
   now_.bytes_averaging = data_.headline.bytes[static_cast<size_t>(Purpose::kAveraging)];
 }
@@ -232,8 +236,9 @@ void RunReader::updated(const Event& event) {
   now_.tokens = event.integer("tokens").value_or(now_.tokens);
   now_.seconds = event.number("seconds").value_or(now_.seconds);
   take_bytes(event);
-  if (now_.update > 0) {
-    tokens_per_update_ = static_cast<double>(now_.tokens) / static_cast<double>(now_.update);
+  if (const int64_t more = now_.update - before.update; more > 0) {
+    tokens_per_update_ =
+        static_cast<double>(now_.tokens - before.tokens) / static_cast<double>(more);
   }
   if (const auto loss = event.number("loss")) {
     put(Curve::kTrainLoss, now_, *loss);
@@ -264,7 +269,7 @@ void RunReader::evaluated(const Event& event) {
   if (!loss) return;
   Standing at = now_;
   at.update = event.integer("update").value_or(now_.update);
-  at.tokens = std::llround(static_cast<double>(at.update) * tokens_per_update_);
+  at.tokens -= std::llround(static_cast<double>(now_.update - at.update) * tokens_per_update_);
   at.seconds = event.number("seconds").value_or(now_.seconds);
   put(Curve::kValidLoss, at, *loss);
   data_.headline.valid_loss = *loss;

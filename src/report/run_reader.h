@@ -34,6 +34,8 @@ class RunReader {
   // Everything but name, configuration and summary. Draws the timeline at each call.
   RunData data() const;
   int64_t parameters() const { return parameters_; }
+  // What earlier numbers of replicas add to the bytes of an all-reduce.
+  int64_t shifted_allreduce_bytes() const { return shifted_allreduce_bytes_; }
   // `rate`: optimizer.rate of the last session. Earlier sessions may have had another one.
   Series learning_rate(double rate) const;
   // How long one update takes, mean of this session; none: no update yet.
@@ -89,6 +91,7 @@ class RunReader {
 
   RunData data_;
   int64_t parameters_ = 0;
+  int64_t shifted_allreduce_bytes_ = 0;
   Standing now_;
   std::optional<Standing> session_begin_;  // the first update of this session
   std::vector<RateChange> rate_changes_;

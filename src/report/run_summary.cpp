@@ -47,6 +47,8 @@ void take_headline(Headline& headline, const Json& json) {
     int64_t& bytes = headline.bytes[static_cast<size_t>(i)];
     bytes = whole(json, fmt::format("bytes_{}", purpose_word(static_cast<Purpose>(i))), bytes);
   }
+  const int64_t between = whole(json, "bytes_total_between_replicas", -1);
+  if (between >= 0) headline.bytes_between_replicas = between;
   const int64_t allreduce = whole(json, "bytes_allreduce", 0);
   if (allreduce > 0) headline.bytes_allreduce = allreduce;
   headline.lag_mean = number(json, "lag_mean");
@@ -81,11 +83,11 @@ void add_summary(RunData& data, const Path& folder, bool has_log) {
   }
 }
 
-void estimate_allreduce(RunData& data, int64_t parameters) {
+void estimate_allreduce(RunData& data, int64_t parameters, int64_t shift) {
   const std::string text = data.setting("mesh.replicas");
   int64_t replicas = 0;
   std::from_chars(text.data(), text.data() + text.size(), replicas);
-  if (replicas < 2 || parameters <= 0) return;
+  if ((replicas < 2 && shift == 0) || replicas < 1 || parameters <= 0) return;
   const int64_t common = data.headline.updates;
   std::map<ReplicaId, int64_t> made;  // a replica's slowest stage counts
   for (const WorkerData& worker : data.workers) {
@@ -95,9 +97,10 @@ void estimate_allreduce(RunData& data, int64_t parameters) {
   int64_t all = replicas * common;
   for (const auto& [replica, updates] : made) all += std::max<int64_t>(0, updates - common);
   // Same formula as the worker's usual_bytes(), which the summary will use.
-  data.headline.bytes_allreduce = static_cast<int64_t>(
-      8.0 * static_cast<double>(parameters) * static_cast<double>(replicas - 1) *
-      static_cast<double>(all) / static_cast<double>(replicas));
+  data.headline.bytes_allreduce =
+      shift + static_cast<int64_t>(8.0 * static_cast<double>(parameters) *
+                                   static_cast<double>(replicas - 1) * static_cast<double>(all) /
+                                   static_cast<double>(replicas));
 }
 
 }  // namespace leeway

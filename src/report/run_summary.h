@@ -11,6 +11,7 @@ namespace leeway {
 void add_summary(RunData& data, const Path& folder, bool has_log);
 
 // What an all-reduce of fp32 gradients would have sent so far, if there are several replicas.
-void estimate_allreduce(RunData& data, int64_t parameters);
+// `shift`: what earlier numbers of replicas add.
+void estimate_allreduce(RunData& data, int64_t parameters, int64_t shift);
 
 }  // namespace leeway

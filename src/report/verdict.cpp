@@ -42,10 +42,10 @@ std::string loss_line(const RunData& run, const RunData& against) {
 }
 
 std::string bytes_line(const RunData& run) {
-  const auto sent = run.headline.bytes[static_cast<size_t>(Purpose::kAveraging)];
+  const int64_t sent = run.headline.replicas_sent();
   const auto share = run.headline.traffic_share();
   if (!share) return "bytes  one replica: nothing to average";
-  return fmt::format("bytes  {} of averaging, {:.1f} % of an all-reduce's {}",
+  return fmt::format("bytes  {} between replicas, {:.1f} % of an all-reduce's {}",
                      human_bytes(static_cast<uint64_t>(sent)), 100 * *share,
                      human_bytes(static_cast<uint64_t>(*run.headline.bytes_allreduce)));
 }

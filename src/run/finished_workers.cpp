@@ -40,7 +40,8 @@ double usual_bytes(const Recipe& recipe, int64_t parameters, const RunRecorder& 
     if (worker.stage.value == 0) updates += finished.updates;
   }
   const int64_t replicas = recipe.mesh.replicas;
-  return allreduce_bytes(parameters, replicas, updates) / static_cast<double>(replicas);
+  return allreduce_bytes(parameters, replicas, updates) / static_cast<double>(replicas) +
+         static_cast<double>(recorder.counters().shifted_allreduce_bytes);
 }
 
 }  // namespace leeway

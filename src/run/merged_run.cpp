@@ -38,25 +38,6 @@ Status check_request(const RunMergeRequest& request) {
                   request.run.string()));
 }
 
-// Small files: none of them grows with the run.
-Status copy_if_there(const Path& from, const Path& to) {
-  std::error_code code;
-  if (!std::filesystem::is_regular_file(from, code)) return {};
-  LEEWAY_ASSIGN(const std::string content, read_text(from));
-  return write_atomically(to, content);
-}
-
-Status copy_tokenizer(const Path& from, const Path& to) {
-  std::error_code code;
-  if (!std::filesystem::is_directory(from, code)) return {};
-  LEEWAY_TRY(make_folder(to));
-  for (std::filesystem::directory_iterator it(from, code), end; !code && it != end;
-       it.increment(code)) {
-    LEEWAY_TRY(copy_if_there(it->path(), to / it->path().filename()));
-  }
-  return code ? Status(file_error("read", from, code.value())) : Status();
-}
-
 // The way from the merged folder to where the run was started: replays look for the data there.
 std::optional<std::string> start_from(const RunMergeRequest& request) {
   const std::optional<Event> started = first_event(log_in(request.run));

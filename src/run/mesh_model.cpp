@@ -14,12 +14,13 @@ namespace {
 
 constexpr int64_t kPredictionSamples = 50;  // per run: each costs two copies of the weights
 
-SamplerOptions sampler_of(const Recipe& recipe, const TokenFile& train) {
+SamplerOptions sampler_of(const Recipe& recipe, const MeshData& data) {
   return {.seed = static_cast<uint64_t>(recipe.run.seed),
-          .window_count = window_count_of(train.info().count, recipe.model.context),
+          .window_count = window_count_of(data.train.info().count, recipe.model.context),
           .replicas = recipe.mesh.replicas,
           .microbatch = microbatch_sequences(recipe),
-          .own_parts = recipe.data.own_parts};
+          .own_parts = recipe.data.own_parts,
+          .shift = data.shift};
 }
 
 }  // namespace
@@ -39,7 +40,7 @@ Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& 
     const StageComputeOptions options = {
         .worker = id,
         .stage = stages[s],
-        .sampler = sampler_of(recipe, data.train),
+        .sampler = sampler_of(recipe, data),
         .schedule = rate_schedule_options(recipe),
         .update_every = plan.shape.update_every,
         .clip = recipe.optimizer.clip,
@@ -85,6 +86,11 @@ at::Tensor weights_of(const Workers& workers, const ReplicaSet& members) {
 
 uint64_t hash_of(const at::Tensor& weights) {
   return hash_bytes({static_cast<const std::byte*>(weights.const_data_ptr()), weights.nbytes()});
+}
+
+int64_t tokens_read(const RunCounters& counters, const Recipe& recipe) {
+  return counters.update * tokens_per_update(recipe) +
+         counters.shifted_sequences * recipe.model.context - counters.tokens_missed;
 }
 
 size_t buffer_count(const Workers& workers) { return workers.front()->compute()->buffer_count(); }

@@ -23,6 +23,9 @@ at::Tensor weights_of(const Workers& workers);  // of all
 
 uint64_t hash_of(const at::Tensor& weights);
 
+// What the run has read up to its newest update, on all its meshes.
+int64_t tokens_read(const RunCounters& counters, const Recipe& recipe);
+
 // The number of buffers per replica in a checkpoint of this run.
 size_t buffer_count(const Workers& workers);
 // Hands every worker its part. The caller has checked the sizes.

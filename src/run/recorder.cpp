@@ -8,6 +8,8 @@
 
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
+#include "run/mesh_model.h"
+#include "run/summary.h"
 
 namespace leeway {
 namespace {
@@ -44,6 +46,7 @@ RunCounters with_bytes(RunCounters counters, const PurposeBytes& sent) {
   counters.bytes_gradients += sent.gradients;
   counters.bytes_averaging += sent.averaging;
   counters.bytes_evaluation += sent.evaluation;
+  counters.bytes_copies += sent.copies;
   return counters;
 }
 
@@ -165,12 +168,14 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
       .add("loss", report.loss)
       .add("gradient_norm", report.gradient_norm)
       .add("rate_factor", report.rate_factor)
-      .add("tokens", update * planned - counters_.tokens_missed)
+      .add("tokens", tokens_read(counters_, options_.recipe))
       .add("seconds", now)
       .add("bytes_activations", counted.bytes_activations)
       .add("bytes_gradients", counted.bytes_gradients)
       .add("bytes_averaging", counted.bytes_averaging)
       .add("bytes_evaluation", counted.bytes_evaluation);
+  if (options_.plan.replicas > 1)
+    event.add("bytes_total_between_replicas", bytes_between_replicas(counted));
   if (members_.size() < options_.plan.replicas) event.add("replicas", text_of(members_));
   log(event);
   flush_log();  // followers see the update now, and a crash loses at most one
@@ -218,10 +223,20 @@ void RunRecorder::watch_stability(const RoundStatistics& rounds) {
 
 void RunRecorder::evaluated(const StageEvaluation& evaluation) {
   if (valid_ && valid_->update == evaluation.update) return;  // reported again
-  valid_ = Evaluated{evaluation.update, evaluation.loss};
+  if (evaluation.given_up) {
+    log(Event("evaluation_given_up")
+            .add("update", evaluation.update)
+            .add("stage", evaluation.worker.stage.value));
+    return warn(
+        fmt::format("update {} is not evaluated: stage {} does not have the weights of all "
+                    "replicas that stage 0 has",
+                    evaluation.update, evaluation.worker.stage.value));
+  }
+  valid_ = Evaluated{evaluation.update, evaluation.loss, evaluation.replicas};
   log(Event("evaluated")
           .add("update", evaluation.update)
           .add("valid_loss", evaluation.loss)
+          .add("replicas", text_of(evaluation.replicas))
           .add("windows", evaluation.windows)
           .add("seconds", log_.seconds()));
   if (options_.observer.evaluated) options_.observer.evaluated(*valid_);

@@ -116,6 +116,23 @@ Result<NewRun> begin_run(const Path& folder, std::optional<HeldFolder> earlier) 
   return NewRun{std::move(held), std::move(aside)};
 }
 
+Status copy_if_there(const Path& from, const Path& to) {
+  std::error_code code;
+  if (!fs::is_regular_file(from, code)) return {};
+  LEEWAY_ASSIGN(const std::string content, read_text(from));
+  return write_atomically(to, content);
+}
+
+Status copy_tokenizer(const Path& from, const Path& to) {
+  std::error_code code;
+  if (!fs::is_directory(from, code)) return {};
+  LEEWAY_TRY(make_folder(to));
+  for (fs::directory_iterator it(from, code), end; !code && it != end; it.increment(code)) {
+    LEEWAY_TRY(copy_if_there(it->path(), to / it->path().filename()));
+  }
+  return code ? Status(file_error("read", from, code.value())) : Status();
+}
+
 std::string way_to_start(const Path& run_folder) {
   std::error_code code;
   const Path way = fs::relative(fs::current_path(code), run_folder, code);

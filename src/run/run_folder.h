@@ -30,6 +30,10 @@ struct NewRun {
 };
 Result<NewRun> begin_run(const Path& folder, std::optional<HeldFolder> earlier);
 
+// Copies a small file of a run to another folder, if it is there, and a run's tokenizer.
+Status copy_if_there(const Path& from, const Path& to);
+Status copy_tokenizer(const Path& from, const Path& to);
+
 // The way from a run folder to the current one, for its `started` event.
 std::string way_to_start(const Path& run_folder);
 

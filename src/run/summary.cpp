@@ -1,5 +1,6 @@
 #include "run/summary.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -27,12 +28,27 @@ Json stage_json(const StageSummary& stage, size_t index) {
           {"busy", statistics.busy}};
 }
 
+ReplicaSet evaluated_replicas(const nlohmann::json& summary) {
+  ReplicaSet replicas;
+  const auto found = summary.find("valid_replicas");
+  if (found == summary.end() || !found->is_array()) return replicas;
+  for (const auto& replica : *found) {
+    const int64_t number = replica.is_number_integer() ? replica.get<int64_t>() : -1;
+    if (number >= 0 && number < ReplicaSet::kReplicasMax) replicas.add({number});
+  }
+  return replicas;
+}
+
 }  // namespace
 
 std::optional<double> train_loss(const RunCounters& counters) {
   const auto& losses = counters.recent_losses;
   if (losses.empty()) return std::nullopt;
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+int64_t bytes_between_replicas(const RunCounters& counters) {
+  return counters.bytes_averaging + counters.bytes_copies;
 }
 
 std::string summary_json(const SummaryParts& parts) {
@@ -46,6 +62,10 @@ std::string summary_json(const SummaryParts& parts) {
   json["train_loss"] = or_null(train_loss(counters));
   json["valid_loss"] = or_null(parts.valid_loss);
   json["valid_update"] = parts.valid_update ? Json(*parts.valid_update) : Json(nullptr);
+  json["valid_replicas"] = Json::array();
+  for (const ReplicaId replica : parts.valid_replicas) {
+    json["valid_replicas"].push_back(replica.value);
+  }
   json["valid_bits_per_byte"] = or_null(parts.valid_bits_per_byte);
   json["seconds"] = counters.seconds;
   json["seconds_updating"] = counters.seconds_updating;
@@ -56,6 +76,7 @@ std::string summary_json(const SummaryParts& parts) {
   json["bytes_gradients"] = counters.bytes_gradients;
   json["bytes_evaluation"] = counters.bytes_evaluation;
   json["bytes_averaging"] = counters.bytes_averaging;
+  json["bytes_total_between_replicas"] = bytes_between_replicas(counters);
   // For comparison only: an all-reduce would have sent this.
   json["bytes_allreduce"] = static_cast<int64_t>(parts.allreduce_bytes);
   json["replicas"] = parts.recipe.mesh.replicas;
@@ -80,6 +101,35 @@ std::string summary_json(const SummaryParts& parts) {
   json["seed"] = parts.recipe.run.seed;
   json["weights_hash"] = hash_hex(parts.weights_hash);
   return json.dump(2) + "\n";
+}
+
+void take_over_summary(const Path& summary, RunCounters& counters,
+                       std::optional<Evaluated>& valid) {
+  const Result<std::string> text = read_text(summary);
+  if (!text) return;
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return;
+  const auto is = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_number_integer() && *found == counters.update;
+  };
+  const auto number = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
+  };
+  if (!is("updates")) return;
+  counters.seconds = std::max(counters.seconds, number("seconds"));
+  for (const auto& [key, bytes] : {std::pair("bytes_activations", &counters.bytes_activations),
+                                   std::pair("bytes_gradients", &counters.bytes_gradients),
+                                   std::pair("bytes_averaging", &counters.bytes_averaging),
+                                   std::pair("bytes_evaluation", &counters.bytes_evaluation)}) {
+    *bytes = std::max(*bytes, static_cast<int64_t>(number(key)));
+  }
+  const auto total = static_cast<int64_t>(number("bytes_total_between_replicas"));
+  counters.bytes_copies = std::max(counters.bytes_copies, total - counters.bytes_averaging);
+  const bool has_loss = json.contains("valid_loss") && json["valid_loss"].is_number();
+  if (is("valid_update") && has_loss)
+    valid = Evaluated{counters.update, number("valid_loss"), evaluated_replicas(json)};
 }
 
 }  // namespace leeway

@@ -9,6 +9,7 @@
 #include "config/recipe.h"
 #include "run/round_statistics.h"
 #include "run/stage_statistics.h"
+#include "run/training_observer.h"
 #include "worker/worker.h"
 
 namespace leeway {
@@ -27,6 +28,7 @@ struct SummaryParts {
   int64_t tokens = 0;
   std::optional<double> valid_loss;
   std::optional<int64_t> valid_update;  // the update that valid_loss belongs to
+  ReplicaSet valid_replicas = {};       // and whose mean it was measured on
   bool finished = false;
   std::optional<double> valid_bits_per_byte;
   uint64_t weights_hash = 0;
@@ -40,6 +42,13 @@ struct SummaryParts {
 // The mean loss of the last few updates: a single one is noisy.
 std::optional<double> train_loss(const RunCounters& counters);
 
+// All that replicas have sent each other: for averaging, and copies of weights for evaluations.
+int64_t bytes_between_replicas(const RunCounters& counters);
+
 std::string summary_json(const SummaryParts& parts);
+
+// A session that ended normally left a summary: it has the time spent and the bytes sent after the
+// checkpoint, and an evaluation that need not be repeated.
+void take_over_summary(const Path& summary, RunCounters& counters, std::optional<Evaluated>& valid);
 
 }  // namespace leeway

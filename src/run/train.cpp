@@ -69,6 +69,13 @@ Result<std::vector<std::string>> check_same_run(const Recipe& recipe, const Path
   LEEWAY_ASSIGN(const LoadedRecipe begun, load_recipe(folder / "config.toml", {}));
   std::vector<std::string> changes;
   for (const Difference& change : differences(begun.recipe, recipe)) {
+    if (change.key == "mesh.stages") {
+      return usage_error(fmt::format(
+          "mesh.stages was {} when {} began and is {} now ({}); resume with the old value, or cut "
+          "the model anew in another folder: leeway reshape {} --stages {} --replicas {} --out NEW",
+          change.first, folder.string(), change.second, change.reason, shell_word(folder.string()),
+          change.second, recipe.mesh.replicas));
+    }
     if (!change.may_change) {
       return usage_error(fmt::format(
           "{} was {} when {} began and is {} now{}; resume with the old value, or start a new run "

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/files.h"
+#include "base/replica_set.h"
 #include "base/result.h"
 #include "worker/ask.h"
 
@@ -22,6 +23,7 @@ struct UpdateReport {
 struct Evaluated {
   int64_t update = 0;
   double loss = 0;
+  ReplicaSet replicas = {};  // whose mean was measured
 };
 
 // Callbacks to follow a run. Any may be empty. They are called one at a time, but from the run's

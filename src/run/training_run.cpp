@@ -18,6 +18,7 @@
 #include "run/finished_workers.h"
 #include "run/mesh_model.h"
 #include "run/recorder.h"
+#include "run/reshaped_state.h"
 #include "run/run_folder.h"
 #include "run/shard_folder.h"
 #include "run/summary.h"
@@ -33,6 +34,7 @@ struct Start {
   Path checkpoint;
   std::optional<Evaluated> valid = {};    // the evaluation of the checkpoint's weights, if done
   std::vector<std::string> damaged = {};  // why newer checkpoints could not be used
+  std::vector<std::string> moves = {};    // what another mesh has made of it
 };
 
 // The newest intact checkpoint. A damaged one costs the updates since the one before it.
@@ -53,33 +55,18 @@ Result<Start> load_newest(const Path& folder) {
                shell_word(folder.string())};
 }
 
-// A session that ended normally left a summary: it has the time spent and the bytes sent after the
-// checkpoint, and an evaluation that need not be repeated.
-void take_over_summary(const Path& folder, Start& start) {
-  const Result<std::string> text = read_text(folder / "summary.json");
-  if (!text) return;
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return;
-  RunCounters& counters = start.saved.counters;
-  const auto is = [&](const char* key) {
-    const auto found = json.find(key);
-    return found != json.end() && found->is_number_integer() && *found == counters.update;
-  };
-  const auto number = [&](const char* key) {
-    const auto found = json.find(key);
-    return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
-  };
-  if (!is("updates")) return;
-  counters.seconds = std::max(counters.seconds, number("seconds"));
-  for (const auto& [key, bytes] : {std::pair("bytes_activations", &counters.bytes_activations),
-                                   std::pair("bytes_gradients", &counters.bytes_gradients),
-                                   std::pair("bytes_averaging", &counters.bytes_averaging),
-                                   std::pair("bytes_evaluation", &counters.bytes_evaluation)}) {
-    *bytes = std::max(*bytes, static_cast<int64_t>(number(key)));
+// The recipe may have another number of replicas than the checkpoint: then the model, which is
+// their mean, is another one.
+Status fit_to_mesh(Start& start, const Recipe& recipe) {
+  const size_t replicas = start.saved.state.replicas.size();
+  Result<std::vector<std::string>> moves = reshape(start.saved, recipe);
+  if (!moves) {
+    return Error{fmt::format("{}: {}; resume from another checkpoint", start.checkpoint.string(),
+                             moves.error().message)};
   }
-  const bool has_loss = json.contains("valid_loss") && json["valid_loss"].is_number();
-  if (is("valid_update") && has_loss)
-    start.valid = Evaluated{counters.update, number("valid_loss")};
+  start.moves = std::move(*moves);
+  if (start.saved.state.replicas.size() != replicas) start.valid.reset();
+  return {};
 }
 
 std::string clones_of(const Start& start) {
@@ -92,7 +79,7 @@ std::string clones_of(const Start& start) {
 }
 
 Status check_fits(const Start& start, const RunCounters& fresh, const Workers& workers,
-                  const Path& folder) {
+                  const Recipe& recipe, const Path& folder) {
   const SavedRun& saved = start.saved;
   if (saved.counters.data_hash != fresh.data_hash) {
     return usage_error(fmt::format(
@@ -101,6 +88,10 @@ Status check_fits(const Start& start, const RunCounters& fresh, const Workers& w
         folder.string()));
   }
   const int64_t parameters = parameters_of(workers);
+  if (tokens_read(saved.counters, recipe) < -saved.counters.tokens_missed) {
+    return Error{start.checkpoint.string() +
+                 " has read less than nothing; resume from another checkpoint"};
+  }
   if (saved.state.weights.numel() != parameters) {
     return usage_error(
         fmt::format("{} has {} parameters, but this recipe makes {}; use the run's own recipe",
@@ -116,22 +107,17 @@ Status check_fits(const Start& start, const RunCounters& fresh, const Workers& w
   return {};
 }
 
-// Whether this recipe's replicas, stages and kinds of rounds can resume from the checkpoint.
-Status check_replicas(const Start& start, const Recipe& recipe, const RunPlan& plan) {
-  const auto& replicas = start.saved.state.replicas;
-  const auto wrong = [&](const std::string& what) {
-    return usage_error(fmt::format("{} is from a run with different {}; use the run's own recipe",
-                                   start.checkpoint.string(), what));
-  };
-  if (std::ssize(replicas) != recipe.mesh.replicas) return wrong("replicas");
-  for (const ReplicaState& replica : replicas) {
+// Whether this recipe's kinds of rounds can resume from the checkpoint.
+Status check_rounds(const Start& start, const RunPlan& plan) {
+  for (const ReplicaState& replica : start.saved.state.replicas) {
     for (const auto& lanes : replica.rounds) {
       // Earlier builds also saved a number for the lane of evaluations, as the last.
       const bool extra = lanes.size() == plan.lanes.size() + 1;
-      if (lanes.size() != plan.lanes.size() && !extra) return wrong("rounds");
+      if (lanes.size() == plan.lanes.size() || extra) continue;
+      return usage_error(
+          fmt::format("{} is from a run with different rounds; use the run's own recipe",
+                      start.checkpoint.string()));
     }
-    const bool cut_anew = std::ssize(replica.rounds) != recipe.mesh.stages;
-    if (cut_anew && recipe.mesh.replicas > 1) return wrong("stages");
   }
   return {};
 }
@@ -228,8 +214,12 @@ void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Sta
       .add("run", hash_hex(plan.run))
       .add("checkpoint", start.checkpoint.string())
       .add("log", log_level_word(request.recipe.run.log));
+  if (const int64_t shift = start.saved.counters.shifted_allreduce_bytes; shift != 0)
+    resumed.add("shifted_allreduce_bytes", shift);
   recorder.log(with_cores(std::move(resumed), request.recipe));
-  for (const std::string& change : request.changes) {
+  std::vector<std::string> changes = request.changes;
+  changes.insert(changes.end(), start.moves.begin(), start.moves.end());
+  for (const std::string& change : changes) {
     if (observer.noted) observer.noted(change);
     recorder.log(Event("changed").add("update", update).add("change", change));
   }
@@ -284,9 +274,10 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
       summary_json({.recipe = recipe,
                     .counters = counters,
                     .parameters = parameters,
-                    .tokens = counters.update * tokens_per_update(recipe) - counters.tokens_missed,
+                    .tokens = tokens_read(counters, recipe),
                     .valid_loss = loss,
                     .valid_update = valid_update,
+                    .valid_replicas = valid ? valid->replicas : ReplicaSet(),
                     .finished = finished,
                     .valid_bits_per_byte = bits,
                     .weights_hash = weights_hash,
@@ -302,7 +293,8 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
                    .add("bytes_activations", counters.bytes_activations)
                    .add("bytes_gradients", counters.bytes_gradients)
                    .add("bytes_averaging", counters.bytes_averaging)
-                   .add("bytes_evaluation", counters.bytes_evaluation));
+                   .add("bytes_evaluation", counters.bytes_evaluation)
+                   .add("bytes_total_between_replicas", bytes_between_replicas(counters)));
   recorder.flush_log();
   LEEWAY_TRY(write_atomically(request.folder.at("summary.json"), json));
   LEEWAY_TRY(write_log_at_last(recorder, observer, request.folder));
@@ -324,18 +316,20 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
   if (request.resume) {
     LEEWAY_ASSIGN(start, load_newest(folder.path()));
     LEEWAY_TRY(check_goes_on(*start, request));
-    take_over_summary(folder.path(), *start);
+    take_over_summary(folder.path() / "summary.json", start->saved.counters, start->valid);
     if (observer.warned) {
       std::ranges::for_each(start->damaged, observer.warned);
       if (!start->saved.cloned.empty()) observer.warned(clones_of(*start));
     }
+    LEEWAY_TRY(fit_to_mesh(*start, recipe));
   }
   const MeshData mesh = {.train = data.train,
                          .valid = data.valid ? &*data.valid : nullptr,
-                         .vocabulary = data.vocabulary};
+                         .vocabulary = data.vocabulary,
+                         .shift = start ? start->saved.counters.shifted_sequences : 0};
   RunPlan plan = make_plan(recipe, mesh);
   if (start) {
-    LEEWAY_TRY(check_replicas(*start, recipe, plan));
+    LEEWAY_TRY(check_rounds(*start, plan));
     plan.first_update = start->saved.counters.update;
     plan.starts = starts_of(start->saved);
   }
@@ -346,7 +340,7 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
   plan.last_update = std::max(plan.first_update, plan.last_update);
   const Workers workers = make_workers(recipe, mesh, plan);
   if (start) {
-    LEEWAY_TRY(check_fits(*start, counters, workers, folder.path()));
+    LEEWAY_TRY(check_fits(*start, counters, workers, recipe, folder.path()));
     LEEWAY_TRY(restore(workers, start->saved.state));
     counters = start->saved.counters;
     if (plan.evaluates(plan.first_update) && !start->valid) {

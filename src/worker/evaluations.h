@@ -2,18 +2,20 @@
 // replica sends a copy of its weights to the first replica; their mean is held there, and the
 // validation data goes through it one batch at a time, at most one batch per training forward. Two
 // evaluations may be pending; a third makes the update wait. Stage 0 is told when a batch is done,
-// so that it never runs far ahead of a slower stage. If the replica that evaluates is lost, the
-// next one takes over; evaluations that not all of its stages have a copy for are given up.
+// so that it never runs far ahead of a slower stage. Which replicas are in the mean stage 0 decides
+// and says with the first batch. If the replica that evaluates is lost, the next one takes over;
+// evaluations that not all of its stages have these copies for are given up.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/check.h"
+#include "base/replica_set.h"
 
 namespace leeway {
 
@@ -59,8 +61,8 @@ class Evaluations {
     }
     std::erase_if(in_flight_, [&](const Batch& batch) { return batch.first <= given_up_; });
   }
-  // The mean of the copies of this update is held now.
-  void averaged(int64_t update) { averaged_.insert(update); }
+  // The mean of these replicas' copies of this update is held now.
+  void averaged(int64_t update, const ReplicaSet& replicas) { averaged_[update] = replicas; }
 
   bool empty() const { return pending_.empty(); }
   bool full() const { return pending_.size() >= kPendingMax; }
@@ -72,6 +74,8 @@ class Evaluations {
   // The oldest unfinished evaluation, and its next batch.
   int64_t update() const { return pending_.front(); }
   int64_t batch() const { return batch_; }
+  // Whose mean it is.
+  const ReplicaSet& replicas() const { return averaged_.at(update()); }
   bool at_last_batch() const { return batch_ + 1 == batches_; }
   // Stage 0: batches that the last stage has not finished yet.
   int64_t in_flight() const { return std::ssize(in_flight_); }
@@ -95,8 +99,8 @@ class Evaluations {
   static constexpr size_t kPendingMax = 2;
   int64_t batches_ = 0;
   std::optional<int64_t> copy_due_;
-  std::deque<int64_t> pending_;  // updates, oldest first
-  std::set<int64_t> averaged_;   // updates
+  std::deque<int64_t> pending_;             // updates, oldest first
+  std::map<int64_t, ReplicaSet> averaged_;  // by update
   int64_t batch_ = 0;
   std::deque<Batch> in_flight_;
   Batch newest_evaluated_ = {-1, -1};

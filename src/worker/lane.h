@@ -43,7 +43,18 @@ struct LanePlan {
   bool rotates = true;                 // chunks change owners from round to round
   bool replays = false;                // it was the run that could not take every message
   std::vector<ChunkSizes> sizes = {};  // by stage
+  int64_t final_round = -1;            // evaluation: the last update of the run
 
+  // Copies for evaluations on the way are rounded to bf16, but for those of the final model.
+  bool rounds_copies(int64_t round) const {
+    return lane == Lane::kEvaluation && replicas > 1 && round != final_round;
+  }
+  // Encoded size of what a worker of this stage sends for a chunk.
+  int64_t bytes(StageId stage, int64_t round, int64_t chunk) const {
+    ChunkSizes own = sizes[static_cast<size_t>(stage.value)];
+    if (rounds_copies(round) && own.type == at::kFloat) own.wire = WireFormat::kBf16;
+    return own.bytes(round, chunk, chunks());
+  }
   int64_t chunks() const { return lane == Lane::kEvaluation ? 1 : std::min(replicas, kOwnersMax); }
   // The replica that averages a chunk, among those that take part. The chunks themselves are cut
   // for the recipe's replicas.

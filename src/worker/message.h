@@ -26,8 +26,9 @@ enum class MessageKind : uint8_t {
   kGradient,    // of microbatch `index`, to the previous stage
   kNorms,       // squared gradient norms of update `index`, to stage 0 (synchronous schedules)
   kTotalNorm,   // the whole model's squared gradient norm for update `index`, from stage 0
-  kEvaluation,  // activations of validation batch `index` of update `update`, to the next stage;
-                // `index` past the last batch: evaluations up to that update are given up
+  kEvaluation,  // activations of validation batch `index` of update `update`, to the next stage,
+                // through the mean of `replicas`; `index` past the last batch: evaluations up to
+                // that update are given up
   kEvaluated,   // batch `index` of update `update` is done, from the last stage to stage 0
   kGaveUp,      // evaluations up to update `index` cannot be made at the sender, to stage 0
   kFlushAt,     // from stage 0: the session ends with update `index`
@@ -92,7 +93,8 @@ struct Message {
   // Only for rounds:
   Lane lane = Lane::kMain;
   int64_t chunk = 0;
-  ReplicaSet replicas = {};  // contribution: its sender, or empty; answer: those in the mean
+  ReplicaSet replicas = {};  // contribution: its sender, or empty; answer: those in the mean, and
+                             // so in an evaluation
   Nanos update_time = {};    // contribution: between its sender's updates; zero: not known
   int64_t stretch = 1;       // guard's factor on the interval; contribution: that its sender wants;
                              // answer: the largest among those in the mean

@@ -7,9 +7,10 @@
 
 namespace leeway {
 
-RoundOwner::RoundOwner(const LanePlan& plan, ReplicaId replica)
+RoundOwner::RoundOwner(const LanePlan& plan, WorkerId worker)
     : plan_(plan),
-      replica_(replica),
+      is_told_(plan.lane == Lane::kEvaluation && worker.stage.value > 0 && plan.replicas > 1),
+      replica_(worker.replica),
       members_(Membership(plan.replicas).members()),
       newest_from_(static_cast<size_t>(plan.replicas), -1),
       heard_at_(static_cast<size_t>(plan.replicas), 0) {}
@@ -32,6 +33,29 @@ void RoundOwner::adopt(const ReplicaSet& members, int64_t copied) {
 void RoundOwner::give_up(int64_t update) {
   over_ = std::max(over_, update);
   chunks_.erase(chunks_.begin(), chunks_.lower_bound({over_ + 1, 0}));
+  expected_.erase(expected_.begin(), expected_.upper_bound(over_));
+}
+
+void RoundOwner::expect(int64_t update, const ReplicaSet& replicas) {
+  if (is_told_ && !closed({update, 0})) expected_.try_emplace(update, replicas);
+}
+
+// Copies of one sender arrive in order: one that has sent a later copy, or has left, sends this one
+// no more.
+bool RoundOwner::lacks_expected(int64_t update) const {
+  const auto expected = expected_.find(update);
+  const auto open = chunks_.find({update, 0});
+  if (expected == expected_.end() || open == chunks_.end()) return false;
+  const Chunk& chunk = open->second;
+  return std::ranges::any_of(expected->second.members(), [&](ReplicaId replica) {
+    if (chunk.weighted.contains(replica)) return false;
+    return chunk.expired || chunk.arrived.contains(replica) || !members_.contains(replica) ||
+           newest_from_[static_cast<size_t>(replica.value)] > update;
+  });
+}
+
+ReplicaSet RoundOwner::contributors(const ChunkId& id) const {
+  return is_told_ ? expected_.at(id.round) : chunks_.at(id).weighted;
 }
 
 // Rounds up to this one can be forgotten: their parts are no longer accepted. Evaluations are
@@ -50,7 +74,10 @@ bool RoundOwner::closed(const ChunkId& id) const {
 }
 
 bool RoundOwner::full(const ChunkId& id) const {
-  return chunks_.size() >= kOpenMax && !plan_.replays && !chunks_.contains(id) && !closed(id);
+  // Where all are waited for, none is far ahead, and a copy that is refused would be missed.
+  const bool few = plan_.lane == Lane::kEvaluation && plan_.deadline;
+  const size_t most = few ? kEvaluationsOpenMax : kOpenMax;
+  return chunks_.size() >= most && !plan_.replays && !chunks_.contains(id) && !closed(id);
 }
 
 void RoundOwner::deliver(Message message) {
@@ -93,10 +120,25 @@ void RoundOwner::expire(const ChunkId& id) {
   }
 }
 
+// An evaluation is of the same replicas on every stage: stage 0 decides, once its own copy is
+// there, and the others wait for what it says.
+bool RoundOwner::closable_evaluation(const ChunkId& id, const Chunk& chunk) const {
+  if (is_told_) {
+    const auto expected = expected_.find(id.round);
+    return expected != expected_.end() && chunk.weighted.has_all(expected->second);
+  }
+  if (!chunk.arrived.contains(replica_)) return false;
+  // Without deadlines every copy comes, but for those that went to an evaluator that was lost.
+  return chunk.expired || all_came_or_excused(id, chunk);
+}
+
 bool RoundOwner::closable(const ChunkId& id, const Chunk& chunk) const {
+  if (plan_.lane == Lane::kEvaluation) return closable_evaluation(id, chunk);
   if (chunk.expired || chunk.arrived.has_all(members_)) return true;
-  // Without deadlines every part comes, but for copies that went to an evaluator that was lost.
-  if (!plan_.deadline && plan_.lane != Lane::kEvaluation) return false;
+  return plan_.deadline && all_came_or_excused(id, chunk);
+}
+
+bool RoundOwner::all_came_or_excused(const ChunkId& id, const Chunk& chunk) const {
   for (const ReplicaId replica : members_) {
     const bool moved_on = newest_from_[static_cast<size_t>(replica.value)] > id.round;
     const bool excused = moved_on || absent_.contains(replica);
@@ -114,8 +156,11 @@ std::optional<RoundOwner::ChunkId> RoundOwner::to_reduce() const {
 
 std::optional<RoundOwner::ChunkId> RoundOwner::to_await() const {
   if (!plan_.deadline) return std::nullopt;
+  const bool evaluation = plan_.lane == Lane::kEvaluation;
   for (const auto& [id, chunk] : chunks_) {
-    if (!chunk.awaited) return id;
+    if (chunk.awaited) continue;
+    const bool begun = is_told_ ? expected_.contains(id.round) : chunk.arrived.contains(replica_);
+    if (!evaluation || begun) return id;
   }
   return std::nullopt;
 }
@@ -161,6 +206,7 @@ void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas, const at
                   .payload = plan_.needs_every ? answer : at::Tensor(),
                   .stretch = node.mapped().stretch};
   newest_closed_ = std::max(newest_closed_, id.round);
+  expected_.erase(id.round);
   const int64_t over = newest_over();
   std::erase_if(asked_, [&](const Repeat& repeat) { return repeat.id.round <= over; });
   answers_.erase(answers_.begin(), answers_.lower_bound({over + 1, 0}));

@@ -19,9 +19,9 @@ class RoundOwner {
  public:
   static constexpr int64_t kRememberedRounds = 64;  // answers of these can be asked for again
   static constexpr size_t kOpenMax = 256;           // chunks, for an owner that stands still
+  static constexpr size_t kEvaluationsOpenMax = 2;  // each has whole copies of the weights
 
-  // `replica`: this worker's.
-  RoundOwner(const LanePlan& plan, ReplicaId replica);
+  explicit RoundOwner(const LanePlan& plan, WorkerId worker);
 
   // A contribution, a deadline, or a request for a missing answer.
   void deliver(Message message);
@@ -43,7 +43,7 @@ class RoundOwner {
   };
   std::optional<Repeat> to_repeat() const;
 
-  ReplicaSet contributors(const ChunkId& id) const { return chunks_.at(id).weighted; }
+  ReplicaSet contributors(const ChunkId& id) const;
   // The largest factor on the interval that a contributor wants (guard).
   int64_t stretch(const ChunkId& id) const { return chunks_.at(id).stretch; }
   // Whether all of `replicas` have sent their parts, and those parts in ascending order of replica.
@@ -56,6 +56,11 @@ class RoundOwner {
 
   // For evaluations: copies up to this update are not wanted any more.
   void give_up(int64_t update);
+  // At later stages: stage 0 has averaged these replicas for the evaluation of this update, and
+  // this stage averages the same ones.
+  void expect(int64_t update, const ReplicaSet& replicas);
+  // Whether some of their copies will not come.
+  bool lacks_expected(int64_t update) const;
 
   void awaits(const ChunkId& id) { chunks_.at(id).awaited = true; }
   // `answer` is the mean over `replicas`; it is kept in case a replica asks again.
@@ -98,9 +103,13 @@ class RoundOwner {
   };
   void expire(const ChunkId& id);
   bool closable(const ChunkId& id, const Chunk& chunk) const;
+  bool closable_evaluation(const ChunkId& id, const Chunk& chunk) const;
+  bool all_came_or_excused(const ChunkId& id, const Chunk& chunk) const;
   int64_t newest_over() const;
 
   LanePlan plan_;
+  bool is_told_;                            // by stage 0, which replicas an evaluation is of
+  std::map<int64_t, ReplicaSet> expected_;  // by update
   ReplicaId replica_;
   ReplicaSet members_;
   int64_t over_ = -1;  // evaluations up to this update are over

@@ -35,12 +35,11 @@ Rounds::Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute)
       const auto& rounds = plan.starts[static_cast<size_t>(id.replica.value)].rounds;
       next_round = rounds[static_cast<size_t>(id.stage.value)][lane];
     }
-    seats_.push_back(
-        {options, RoundOwner(options, id.replica), RoundMember(options, updates, next_round)});
+    seats_.push_back({options, RoundOwner(options, id), RoundMember(options, updates, next_round)});
   }
   const LanePlan& copies = plan.evaluation;
   LEEWAY_CHECK(copies.replicas == plan.replicas, "every replica sends its copy for evaluation");
-  seats_.push_back({copies, RoundOwner(copies, id.replica), RoundMember(copies, updates, 0)});
+  seats_.push_back({copies, RoundOwner(copies, id), RoundMember(copies, updates, 0)});
 }
 
 const Rounds::Seat* Rounds::find(Lane lane) const {
@@ -132,7 +131,8 @@ void Rounds::run_contribution(const Work& work, const Seat& lane, Outcome& outco
     compute_->averaging().forget(work.lane, stale);
   }
   if (work.lane == Lane::kEvaluation) {
-    outcome.parts = {compute_->copy_for_evaluation()};
+    const bool travels = evaluator() != id_.replica;
+    outcome.parts = {compute_->copy_for_evaluation(travels && lane.plan.rounds_copies(work.index))};
   } else if (!work.replicas.empty()) {
     outcome.parts = compute_->averaging().contribute(work.lane, work.index);
   }
@@ -286,8 +286,7 @@ Message Rounds::message(MessageKind kind, const Work& work, ReplicaId to,
   if (payload.defined()) {
     payload_bytes = static_cast<int64_t>(payload.nbytes());
   } else if (carries && !plan.sizes.empty()) {
-    const ChunkSizes& sizes = plan.sizes[static_cast<size_t>(id_.stage.value)];
-    payload_bytes = sizes.bytes(work.index, work.chunk, plan.chunks());
+    payload_bytes = plan.bytes(id_.stage, work.index, work.chunk);
   }
   return {.kind = kind,
           .from = id_,

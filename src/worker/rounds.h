@@ -70,6 +70,13 @@ class Rounds {
   ReplicaId evaluator() const;  // where copies for evaluation go
   // Evaluations up to this update are not made here.
   void give_up_evaluations(int64_t update) { seat(Lane::kEvaluation).owner.give_up(update); }
+  // Stage 0 averages these replicas for the evaluation of this update; whether this stage cannot.
+  void expect_evaluation(int64_t update, const ReplicaSet& replicas) {
+    seat(Lane::kEvaluation).owner.expect(update, replicas);
+  }
+  bool evaluation_lacks_copies(int64_t update) const {
+    return seat(Lane::kEvaluation).owner.lacks_expected(update);
+  }
 
   // Whether this merge is the last of a round of gradients.
   bool completes_gradients(const Work& work) const;

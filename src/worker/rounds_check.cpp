@@ -48,7 +48,10 @@ std::string_view Rounds::check(const Message& message) const {
   if (part && (same_table || older_table) && owner != id_.replica) {
     return "a part for another owner";
   }
-  if (part && lane->owner.full({message.index, message.chunk})) return "more than can be open";
+  // The last evaluation is of the final model: its copies are kept, however far ahead they come.
+  const bool is_final = lane->plan.lane == Lane::kEvaluation && message.index == plan_.run_updates;
+  if (part && !is_final && lane->owner.full({message.index, message.chunk}))
+    return "more than can be open";
   const bool answer = message.kind == MessageKind::kAnswer;
   if (answer && same_table && owner != message.from.replica) return "an answer of no owner";
   if (is_far_ahead(*lane, message)) return "a round far ahead of all others";

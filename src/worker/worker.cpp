@@ -116,11 +116,14 @@ bool Worker::names_end_now() const {
 // The session ends at an update that was saved before anybody knew that.
 bool Worker::names_last_state_now() const { return trained() && !save_due() && !last_is_named_; }
 
-// An evaluation that the stage before this one makes, but for which this stage has no copy.
+// An evaluation that the stage before this one makes, but for which this stage lacks a copy.
 std::optional<int64_t> Worker::impossible_evaluation() const {
   const auto first = inbox_.evaluations.first();
-  if (!first || !evaluations_.is_impossible(first->first)) return std::nullopt;
-  return first->first;
+  if (!first) return std::nullopt;
+  const int64_t update = first->first;
+  if (!evaluations_.is_impossible(update) && !rounds_.evaluation_lacks_copies(update))
+    return std::nullopt;
+  return update;
 }
 
 UpdateId Worker::flush() const {

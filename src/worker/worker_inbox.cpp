@@ -125,6 +125,9 @@ std::string_view Worker::check_evaluation(const Message& message) const {
   const auto in_flight_max = static_cast<size_t>(2 * plan_.shape.stages + 4);
   if (inbox_.evaluations.size() > in_flight_max) return "more than can be in flight";
   const bool marker = message.index == plan_.evaluation_batches;
+  const bool names_replicas =
+      !message.replicas.empty() && ReplicaSet::first(plan_.replicas).has_all(message.replicas);
+  if (!marker && !names_replicas) return "an evaluation of no replica that there is";
   const bool fits =
       marker || compute_ == nullptr || compute_->fits_activation(message.payload, false);
   return fits ? "" : "a payload of another shape or type";
@@ -143,6 +146,7 @@ void Worker::file(Message message) {
     case MessageKind::kEvaluation:
       if (message.index == plan_.evaluation_batches) return want_give_up(message.update);
       if (evaluations_.was_evaluated(message.update, message.index)) return;
+      rounds_.expect_evaluation(message.update, message.replicas);
       return inbox_.evaluations.put({message.update, message.index}, std::move(message.payload));
     case MessageKind::kEvaluated:
       return evaluations_.acknowledged(message.update, message.index);

@@ -130,6 +130,7 @@ void Worker::give_up_evaluations(int64_t update) {
   const auto impossible = impossible_evaluation();
   if (impossible && *impossible <= update) {
     outgoing_.push_back(message(MessageKind::kGaveUp, 0, *impossible));
+    report(StageEvaluation{.worker = id_, .update = *impossible, .given_up = true});
   }
   if (give_up_wanted_ && *give_up_wanted_ <= update) give_up_wanted_.reset();
   evaluations_.give_up(update);

@@ -81,7 +81,9 @@ void Worker::run_evaluation(const Work& work, Outcome& outcome) {
                                        inbox_.evaluations.get({work.update, work.index}));
   if (!evaluations_.at_last_batch()) return;
   const StageEvaluation evaluation = compute_->end_evaluation(work.update);
-  if (is_last()) outcome.evaluation = evaluation;
+  if (!is_last()) return;
+  outcome.evaluation = evaluation;
+  outcome.evaluation->replicas = evaluations_.replicas();
 }
 
 void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal& journal) {
@@ -248,6 +250,7 @@ void Worker::finish_evaluation(const Work& work, const Outcome& outcome) {
     Message activation = activation_message(MessageKind::kEvaluation, id_.stage.value + 1,
                                             work.index, outcome.payload);
     activation.update = work.update;
+    activation.replicas = evaluations_.replicas();
     outgoing_.push_back(std::move(activation));
   } else if (!is_first()) {
     Message evaluated = message(MessageKind::kEvaluated, 0, work.index);
@@ -266,7 +269,7 @@ void Worker::finish_round(const Work& work, Outcome& outcome, Outbox& outbox) {
     evaluations_.copied(/*here=*/rounds_.evaluator() == id_.replica);
     at_boundary_ = false;  // no merge may come between the copy and the next forward
   }
-  if (work.kind == WorkKind::kReduce) evaluations_.averaged(work.index);
+  if (work.kind == WorkKind::kReduce) evaluations_.averaged(work.index, work.replicas);
 }
 
 Message Worker::message(MessageKind kind, int64_t to_stage, int64_t index) const {

@@ -74,7 +74,7 @@ def test_a_page_of_one_run_shows_its_summary(runs, browser):
     assert tiles["tokens_per_second"][1] == f"{summary['tokens_per_second']:,.0f}"
     busy = sum(stage["busy"] for stage in summary["stages"]) / len(summary["stages"])
     assert math.isclose(float(tiles["busy"][0]), busy)
-    share = summary["bytes_averaging"] / summary["bytes_allreduce"]
+    share = summary["bytes_total_between_replicas"] / summary["bytes_allreduce"]
     assert math.isclose(float(tiles["traffic_share"][0]), share)
     assert browser.value("document.getElementById('report').dataset.charts") == "11"
     assert browser.value("document.querySelectorAll('canvas').length") == 11

@@ -79,6 +79,13 @@ class Weights:
                 steps = stage.past[n].weights[subset] - own  # u
                 merged(stage, subset, target + self.correction(k, subset, steps, ema))
 
+    def follow(self, r, k, subset, mean):
+        """Replica r takes a mean to which it has sent nothing: it lands there, and not past it."""
+        if self.case.correction == "ema":
+            self.ema[r][subset] *= ema_constant(self.case, k)  # u = 0
+        self.anchor[subset], self.outer[subset] = mean, 0.0
+        merged(self.stages[r], subset, mean)
+
     def outer_step(self, subset, mean):
         rate, mu = self.case.outer_rate, self.case.outer_momentum
         if rate == 1 and mu == 0:

@@ -141,6 +141,19 @@ def test_the_outer_optimizer_by_hand():
     assert weights.outer_step(slice(None), torch.tensor([7.0])).item() == pytest.approx(7.4375)
 
 
+def test_a_follower_lands_on_the_mean_by_hand():
+    """As in merge_test.cpp: weights 2 at an old anchor, outer momentum 4, e = 8, A = 10."""
+    stage = Walker([delayed.State(torch.full((3,), 2.0), torch.zeros(3), None, None)])
+    case = Replicas(replicas=1, correction="ema", ema_start=0.5, outer_momentum=0.5)
+    weights = averaging.Weights(case, [stage], [])
+    weights.outer[:], weights.ema[0][:] = 4.0, 8.0
+    weights.follow(0, 0, slice(0, 2), torch.full((2,), 10.0))
+    assert stage.past[-1].weights.tolist() == [10.0, 10.0, 2.0]
+    assert weights.anchor.tolist() == [10.0, 10.0, 2.0]
+    assert weights.outer.tolist() == [0.0, 0.0, 4.0]
+    assert weights.ema[0].tolist() == [4.0, 4.0, 8.0]
+
+
 @pytest.mark.parametrize("lag", [0, 1, 10])
 def test_exact_steps_are_shared_once_they_are_merged(lag):
     case = Replicas(replicas=3, method="lowbit", lag=lag)

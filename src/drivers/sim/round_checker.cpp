@@ -135,7 +135,8 @@ bool RoundChecker::may_own(const LanePlan& plan, ReplicaId replica, const ChunkI
 // longer than its deadline plus the work its owner was busy with.
 std::string RoundChecker::duties(size_t worker, Nanos now) const {
   for (const LanePlan& plan : lanes_) {
-    if (!plan.deadline) continue;
+    // A copy for evaluation waits for the evaluator to come to its update, and for stage 0's word.
+    if (!plan.deadline || plan.lane == Lane::kEvaluation) continue;
     for (const ChunkId& id : seats_[worker].diaries[static_cast<size_t>(plan.lane)].open) {
       const Chunk* const chunk = find_chunk(mesh_.id(worker), plan.lane, id);
       LEEWAY_CHECK(chunk != nullptr, "a chunk is known before it is open");

@@ -101,9 +101,39 @@ TEST(Merge, OuterMomentumEqualsItsScalarForm) {
     b = 0.9 * b + g;
     x = x - 0.7 * (g + 0.9 * b);
     merge(options,
-          {.subset = whole(1), .mean = at::full({1}, mean, at::kDouble), .weights = weights},
+          {.subset = whole(1),
+           .mean = at::full({1}, mean, at::kDouble),
+           .sent = weights.clone(),
+           .weights = weights},
           buffers);
     EXPECT_NEAR(weights.item<double>(), x, 1e-13);
+  }
+}
+
+// A replica that was away comes back with an old anchor: what the mean has moved meanwhile is not
+// one round's progress, and must not carry it past the mean.
+TEST(Merge, AFollowerLandsOnTheMeanAndNotPastIt) {
+  for (const Correction correction : {Correction::kNone, Correction::kDelta, Correction::kEma}) {
+    const MergeOptions options = {.correction = correction, .outer_momentum = 0.5};
+    for (const bool aten : {false, true}) {
+      const at::Tensor weights = at::full({3}, 2.0);
+      MergeBuffers buffers = make_merge_buffers(options, weights);
+      buffers.outer.fill_(4);
+      if (options.has_ema()) buffers.ema.fill_(8);
+      const Subset first_two = {.granularity = 2, .parameters = 3, .begins = {0}};
+      const MergeArguments following = {
+          .subset = first_two, .mean = at::full({2}, 10.0), .weights = weights};
+      const MergeNorms norms =
+          aten ? merge_aten(options, following, buffers) : merge(options, following, buffers);
+      EXPECT_TRUE(at::equal(weights, at::tensor({10.0F, 10.0F, 2.0F})));
+      EXPECT_TRUE(at::equal(buffers.anchor, at::tensor({10.0F, 10.0F, 2.0F})));
+      EXPECT_TRUE(at::equal(buffers.outer, at::tensor({0.0F, 0.0F, 4.0F})));
+      if (options.has_ema()) {
+        EXPECT_TRUE(at::equal(buffers.ema, at::tensor({4.0F, 4.0F, 8.0F})));
+      }
+      EXPECT_EQ(norms.drift, 0.0);
+      EXPECT_EQ(norms.correction, 128.0);
+    }
   }
 }
 

@@ -83,7 +83,7 @@ TEST(Table, SaysEverythingInOneRow) {
   const std::vector<RunOutcome> outcomes = {good(2.0), good(2.1)};
   const std::string text = comparison_markdown(results_of(plan, outcomes));
   EXPECT_THAT(text, testing::StartsWith("# set\n\n| variant | loss   | against a |"));
-  EXPECT_THAT(text, HasSubstr("| b\\|c    | 2.1000 | +5.00 %   | 5.0 MB         | 5.0 %         | "
+  EXPECT_THAT(text, HasSubstr("| b\\|c    | 2.1000 | +5.00 %   | 5.0 MB        | 5.0 %         | "
                               "3.0 MB        | 75.0 % | 12,345   |\n"));
   EXPECT_THAT(
       text, HasSubstr("- Every run: 2,048,000 tokens in 1,000 updates, the same validation text.\n"

@@ -93,12 +93,18 @@ TEST(Compare, SynchronousPipelinesMayChangeTheirStages) {
   EXPECT_EQ(found[1].key, "pipeline.schedule");
 }
 
-TEST(Compare, ReplicasAndAveragingMustStay) {
+TEST(Compare, ReplicasMayChangeAndAveragingWithThemIfOneIsAlone) {
   const auto replicas = differences(recipe_of({"mesh.replicas=2"}), recipe_of({"mesh.replicas=4"}));
   ASSERT_EQ(replicas.size(), 1U);
   EXPECT_EQ(replicas[0].key, "mesh.replicas");
-  EXPECT_FALSE(replicas[0].may_change);
-  EXPECT_EQ(replicas[0].reason, "it decides which replica reads which data");
+  EXPECT_TRUE(replicas[0].may_change);
+  const auto joined = differences(recipe_of({"mesh.replicas=1"}),
+                                  recipe_of({"mesh.replicas=2", "averaging.method=lowbit"}));
+  ASSERT_GT(joined.size(), 1U);
+  for (const Difference& change : joined) EXPECT_TRUE(change.may_change) << change.key;
+}
+
+TEST(Compare, AveragingMustStay) {
   for (const Key& key : keys()) {
     if (key.table() != "averaging") continue;
     const Recipe begun = recipe_of({"mesh.replicas=2"});

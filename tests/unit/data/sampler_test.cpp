@@ -43,6 +43,33 @@ TEST(Sampler, NeverChanges) {
   EXPECT_EQ(window_at(options, {500}, {0}, 1), 813U);
 }
 
+// Three updates of two replicas with a batch of six, then two of three replicas, in microbatches of
+// another size, then again one: together they read every position once, in order.
+TEST(Sampler, GoesOnWhereAnotherNumberOfReplicasWas) {
+  struct Session {
+    int64_t replicas, microbatch, updates;
+  };
+  constexpr int64_t kBatch = 6;
+  const SamplerOptions whole{.seed = 5, .window_count = 40, .replicas = 1, .microbatch = 1};
+  int64_t position = 0, updates = 0;
+  for (const auto& [replicas, microbatch, more] :
+       {Session{2, 3, 3}, Session{3, 2, 2}, Session{1, 6, 4}}) {
+    SamplerOptions options{
+        .seed = 5, .window_count = 40, .replicas = replicas, .microbatch = microbatch};
+    options.shift = position - updates * kBatch * replicas;
+    const int64_t first = updates * kBatch / microbatch;
+    updates += more;
+    for (int64_t m = first; m < updates * kBatch / microbatch; ++m) {
+      for (int64_t r = 0; r < replicas; ++r) {
+        for (int64_t i = 0; i < microbatch; ++i, ++position) {
+          EXPECT_EQ(window_at(options, {m}, {r}, i), window_at(whole, {position}, {0}, 0));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(position, (2 * 3 + 3 * 2 + 1 * 4) * kBatch);
+}
+
 TEST(SamplerDeathTest, RejectsArgumentsOutOfRange) {
   const SamplerOptions options{.seed = 1, .window_count = 10, .replicas = 2, .microbatch = 3};
   EXPECT_DEATH(window_at(options, {0}, {2}, 0), "outside the mesh");

@@ -48,7 +48,7 @@ TEST(AveragingReport, SaysWhatARoundIsAndWhatItSends) {
       "2.5\n"
       "  an update  98.6 kB over all replicas, 5.0 % of the 2.0 MB of an all-reduce of fp32 "
       "gradients\n"
-      "  evaluation 9.9 kB of copies per update on average\n");
+      "  evaluation 5.4 kB of copies per update on average\n");
 }
 
 TEST(AveragingReport, KnowsEveryMethodMergeAndWire) {
@@ -104,7 +104,7 @@ TEST(AveragingNotes, WarnOfALagThatIsTooLong) {
 TEST(AveragingNotes, ReportEvaluationsThatSendMoreThanAveraging) {
   const auto notes = notes_of({"run.evaluate_every=5"});
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_THAT(notes[0], HasSubstr("note: copies for evaluation are 197.2 kB per update on average, "
+  EXPECT_THAT(notes[0], HasSubstr("note: copies for evaluation are 99.1 kB per update on average, "
                                   "more than the 98.6 kB of averaging: raise "
                                   "run.evaluate_every (5) to send fewer"));
   EXPECT_THAT(averaging_notes(loaded_from({"mesh.replicas=2", "run.evaluate_every=5"}), {}),

@@ -33,7 +33,7 @@ TEST(Verdict, SaysLossSpeedBytesAndBusyShare) {
   EXPECT_EQ(lines[0], "loss   1.2120 against 1.2000 of synchronous: +1.0 %, after the same tokens");
   EXPECT_EQ(lines[1],
             "speed  1,000 tokens/s against 1,250 of synchronous: 20 % slower (0.80 times)");
-  EXPECT_EQ(lines[2], "bytes  2.2 GB of averaging, 5.0 % of an all-reduce's 43.1 GB");
+  EXPECT_EQ(lines[2], "bytes  2.2 GB between replicas, 5.0 % of an all-reduce's 43.1 GB");
   EXPECT_EQ(lines[3], "busy   81 % of the time; 37 % in synchronous");
   EXPECT_EQ(verdict(synchronous, ours)[1],
             "speed  1,250 tokens/s against 1,000 of ours: 25 % faster (1.25 times)");

@@ -44,7 +44,7 @@ void close(RoundOwner& owner, const ChunkId& id) {
 
 TEST(RoundOwner, ClosesWhenAllReplicasHaveSent) {
   for (const bool on_arrival : {false, true}) {
-    RoundOwner owner(plan_of(3, on_arrival), {0});
+    RoundOwner owner(plan_of(3, on_arrival), {.replica = {0}, .stage = {0}});
     for (const int64_t replica : {2, 0}) {
       owner.deliver(part(replica, {4, 1}));
       EXPECT_FALSE(owner.to_reduce().has_value());
@@ -65,14 +65,14 @@ TEST(RoundOwner, ClosesWhenAllReplicasHaveSent) {
 }
 
 TEST(RoundOwner, TheOldestGoesFirst) {
-  RoundOwner owner(plan_of(1, false), {0});
+  RoundOwner owner(plan_of(1, false), {.replica = {0}, .stage = {0}});
   for (const ChunkId& id : {ChunkId{3, 0}, ChunkId{2, 1}, ChunkId{2, 0}})
     owner.deliver(part(0, id));
   EXPECT_EQ(owner.to_reduce(), (ChunkId{2, 0}));
 }
 
 TEST(RoundOwner, ClosesAtItsDeadlineWithThePartsThatArrived) {
-  RoundOwner owner(plan_of(3, true), {0});
+  RoundOwner owner(plan_of(3, true), {.replica = {0}, .stage = {0}});
   EXPECT_FALSE(owner.to_await().has_value());
   owner.deliver(part(1, {0, 0}));
   ASSERT_EQ(owner.to_await(), (ChunkId{0, 0}));
@@ -94,7 +94,7 @@ TEST(RoundOwner, ClosesAtItsDeadlineWithThePartsThatArrived) {
 
 // A dead replica costs one deadline, and one that returns is waited for again.
 TEST(RoundOwner, DoesNotWaitAgainForAReplicaThatADeadlinePassedWithout) {
-  RoundOwner owner(plan_of(3, true), {0});
+  RoundOwner owner(plan_of(3, true), {.replica = {0}, .stage = {0}});
   for (const ChunkId& id : {ChunkId{0, 0}, ChunkId{1, 0}}) {
     owner.deliver(part(0, id));
     owner.deliver(part(1, id));
@@ -122,7 +122,7 @@ TEST(RoundOwner, DoesNotWaitAgainForAReplicaThatADeadlinePassedWithout) {
 }
 
 TEST(RoundOwner, AReplicaThatIsBehindIsNotAbsent) {
-  RoundOwner owner(plan_of(2, true), {0});
+  RoundOwner owner(plan_of(2, true), {.replica = {0}, .stage = {0}});
   owner.deliver(part(0, {5, 0}));
   owner.deliver(part(1, {4, 0}));
   owner.deliver(message(MessageKind::kDeadline, 0, {5, 0}));
@@ -130,7 +130,7 @@ TEST(RoundOwner, AReplicaThatIsBehindIsNotAbsent) {
 }
 
 TEST(RoundOwner, AnswersWithTheLongestStretchThatAContributorWants) {
-  RoundOwner owner(plan_of(4, true), {0});
+  RoundOwner owner(plan_of(4, true), {.replica = {0}, .stage = {0}});
   for (const int64_t replica : {0, 1, 2}) {
     Message wants = part(replica, {0, 0});
     wants.stretch = replica == 1 ? 3 : 1;
@@ -145,7 +145,7 @@ TEST(RoundOwner, AnswersWithTheLongestStretchThatAContributorWants) {
 }
 
 TEST(RoundOwner, WithoutADeadlineItWaitsForAllReplicas) {
-  RoundOwner owner(plan_of(2, false), {0});
+  RoundOwner owner(plan_of(2, false), {.replica = {0}, .stage = {0}});
   owner.deliver(part(0, {0, 0}));
   owner.deliver(part(0, {1, 0}));
   owner.deliver(part(1, {1, 0}));
@@ -155,7 +155,7 @@ TEST(RoundOwner, WithoutADeadlineItWaitsForAllReplicas) {
 
 // Links are in order: a replica that has sent a part of a later round sends none of this one.
 TEST(RoundOwner, DoesNotWaitForAReplicaThatHasMovedOn) {
-  RoundOwner owner(plan_of(3, true), {0});
+  RoundOwner owner(plan_of(3, true), {.replica = {0}, .stage = {0}});
   owner.deliver(part(0, {5, 0}));
   owner.deliver(part(1, {5, 0}));
   owner.deliver(part(2, {6, 2}));
@@ -164,7 +164,7 @@ TEST(RoundOwner, DoesNotWaitForAReplicaThatHasMovedOn) {
 }
 
 TEST(RoundOwner, AFollowerIsNotWaitedForAndNotCounted) {
-  RoundOwner owner(plan_of(2, true), {0});
+  RoundOwner owner(plan_of(2, true), {.replica = {0}, .stage = {0}});
   owner.deliver(weightless(1, {0, 0}));
   owner.deliver(part(0, {0, 0}));
   ASSERT_EQ(owner.to_reduce(), (ChunkId{0, 0}));
@@ -174,7 +174,7 @@ TEST(RoundOwner, AFollowerIsNotWaitedForAndNotCounted) {
 }
 
 TEST(RoundOwner, APartThatArrivesWhileTheMeanIsMadeIsLate) {
-  RoundOwner owner(plan_of(2, true), {0});
+  RoundOwner owner(plan_of(2, true), {.replica = {0}, .stage = {0}});
   owner.deliver(part(0, {0, 0}));
   owner.deliver(message(MessageKind::kDeadline, 0, {0, 0}));
   const ReplicaSet mean_of = owner.contributors({0, 0});
@@ -185,7 +185,7 @@ TEST(RoundOwner, APartThatArrivesWhileTheMeanIsMadeIsLate) {
 }
 
 TEST(RoundOwner, TheSamePartTwiceCountsOnce) {
-  RoundOwner owner(plan_of(2, true), {0});
+  RoundOwner owner(plan_of(2, true), {.replica = {0}, .stage = {0}});
   owner.deliver(part(0, {0, 0}));
   owner.deliver(part(0, {0, 0}));
   EXPECT_FALSE(owner.to_reduce().has_value());
@@ -195,7 +195,7 @@ TEST(RoundOwner, TheSamePartTwiceCountsOnce) {
 TEST(RoundOwner, RepeatsRecentAnswersOnRequest) {
   LanePlan plan = plan_of(1, true);
   plan.needs_every = true;
-  RoundOwner owner(plan, {0});
+  RoundOwner owner(plan, {.replica = {0}, .stage = {0}});
   for (int64_t round = 0; round < 100; ++round) {
     owner.deliver(part(0, {round, 0}));
     close(owner, {round, 0});
@@ -216,7 +216,7 @@ TEST(RoundOwner, RepeatsRecentAnswersOnRequest) {
 TEST(RoundOwner, ForgetsARequestTogetherWithItsAnswer) {
   LanePlan plan = plan_of(1, true);
   plan.needs_every = true;
-  RoundOwner owner(plan, {0});
+  RoundOwner owner(plan, {.replica = {0}, .stage = {0}});
   owner.deliver(part(0, {0, 0}));
   close(owner, {0, 0});
   owner.deliver(message(MessageKind::kAskAgain, 0, {0, 0}));
@@ -227,7 +227,7 @@ TEST(RoundOwner, ForgetsARequestTogetherWithItsAnswer) {
 }
 
 TEST(RoundOwner, KeepsNoPayloadOfAnswersThatAreNeverAskedForAgain) {
-  RoundOwner owner(plan_of(1, true), {0});
+  RoundOwner owner(plan_of(1, true), {.replica = {0}, .stage = {0}});
   owner.deliver(part(0, {0, 0}));
   close(owner, {0, 0});
   ASSERT_NE(owner.answer({0, 0}), nullptr);
@@ -235,21 +235,87 @@ TEST(RoundOwner, KeepsNoPayloadOfAnswersThatAreNeverAskedForAgain) {
 }
 
 // Evaluations are numbered by updates, hundreds apart. Update 100 must still be evaluated although
-// the other replica's copy was lost and the deadline of update 200 has already passed.
+// the other replica's copy was lost, and update 200 waits for the evaluator itself.
 TEST(RoundOwner, AnEvaluationThatItsOwnerReachesLateStillHappens) {
   LanePlan plan = plan_of(2, true);
   plan.lane = Lane::kEvaluation;
-  RoundOwner owner(plan, {0});
+  RoundOwner owner(plan, {.replica = {0}, .stage = {0}});
   owner.deliver(part(1, {200, 0}));
-  owner.deliver(message(MessageKind::kDeadline, 0, {200, 0}));
-  close(owner, {200, 0});
+  EXPECT_FALSE(owner.to_await().has_value());
+  EXPECT_FALSE(owner.to_reduce().has_value());
   owner.deliver(part(0, {100, 0}));
   EXPECT_EQ(owner.to_reduce(), (ChunkId{100, 0})) << "the other has moved on";
   close(owner, {100, 0});
   owner.deliver(part(0, {200, 0}));
-  EXPECT_FALSE(owner.to_reduce().has_value()) << "that one is already closed";
+  EXPECT_EQ(owner.to_await(), (ChunkId{200, 0}));
+  ASSERT_EQ(owner.to_reduce(), (ChunkId{200, 0}));
+  EXPECT_EQ(owner.contributors({200, 0}), set_of({0, 1}));
+  close(owner, {200, 0});
   owner.deliver(part(1, {150, 0}));
   EXPECT_EQ(owner.open_count(), 0U) << "the owner has moved past it";
+}
+
+// An evaluator that is far behind does not collect the weights of all who are ahead.
+TEST(RoundOwner, HoldsTheCopiesOfTwoEvaluations) {
+  LanePlan plan = plan_of(2, true);
+  plan.lane = Lane::kEvaluation;
+  RoundOwner owner(plan, {.replica = {0}, .stage = {0}});
+  for (const int64_t update : {100, 200}) {
+    EXPECT_FALSE(owner.full({update, 0}));
+    owner.deliver(part(1, {update, 0}));
+  }
+  EXPECT_TRUE(owner.full({300, 0}));
+  EXPECT_FALSE(owner.full({200, 0}));
+  owner.deliver(part(0, {100, 0}));
+  close(owner, {100, 0});
+  EXPECT_FALSE(owner.full({300, 0}));
+}
+
+// Stage 0 has averaged replicas 0 and 2. Stage 1 also has a copy of replica 1, which it leaves out.
+TEST(RoundOwner, LaterStagesEvaluateWhomStage0Does) {
+  LanePlan plan = plan_of(3, true);
+  plan.lane = Lane::kEvaluation;
+  RoundOwner owner(plan, {.replica = {0}, .stage = {1}});
+  owner.deliver(part(0, {100, 0}));
+  owner.deliver(part(1, {100, 0}));
+  EXPECT_FALSE(owner.to_await().has_value()) << "nothing is missing that stage 0 has asked for";
+  owner.expect(100, set_of({0, 2}));
+  EXPECT_FALSE(owner.to_reduce().has_value());
+  EXPECT_EQ(owner.to_await(), (ChunkId{100, 0}));
+  EXPECT_FALSE(owner.lacks_expected(100));
+  owner.deliver(part(2, {100, 0}));
+  ASSERT_EQ(owner.to_reduce(), (ChunkId{100, 0}));
+  EXPECT_EQ(owner.contributors({100, 0}), set_of({0, 2}));
+  close(owner, {100, 0});
+  owner.expect(100, set_of({0, 2}));  // the next batch says it again
+  EXPECT_FALSE(owner.to_reduce().has_value());
+}
+
+TEST(RoundOwner, KnowsThatACopyForAnEvaluationWillNotCome) {
+  LanePlan plan = plan_of(3, true);
+  plan.lane = Lane::kEvaluation;
+  const auto waiting = [&] {
+    RoundOwner owner(plan, {.replica = {0}, .stage = {1}});
+    owner.deliver(part(0, {100, 0}));
+    owner.expect(100, set_of({0, 2}));
+    EXPECT_FALSE(owner.lacks_expected(100));
+    return owner;
+  };
+  RoundOwner overtaken = waiting();
+  overtaken.deliver(part(2, {200, 0}));
+  EXPECT_TRUE(overtaken.lacks_expected(100));
+  RoundOwner left = waiting();
+  left.adopt(set_of({0, 1}), -1);
+  EXPECT_TRUE(left.lacks_expected(100));
+  RoundOwner late = waiting();
+  late.deliver(message(MessageKind::kDeadline, 0, {100, 0}));
+  EXPECT_TRUE(late.lacks_expected(100));
+  late.give_up(100);
+  EXPECT_FALSE(late.lacks_expected(100));
+  EXPECT_EQ(late.open_count(), 0U);
+  RoundOwner elsewhere = waiting();
+  elsewhere.deliver(weightless(2, {100, 0}));
+  EXPECT_TRUE(elsewhere.lacks_expected(100));
 }
 
 // The evaluator was lost, and replica 2 had already sent it its copies of updates 9 and 18. It
@@ -257,7 +323,7 @@ TEST(RoundOwner, AnEvaluationThatItsOwnerReachesLateStillHappens) {
 TEST(RoundOwner, ANewEvaluatorDoesNotWaitForCopiesThatWentElsewhere) {
   LanePlan plan = plan_of(3, /*on_arrival=*/false);
   plan.lane = Lane::kEvaluation;
-  RoundOwner owner(plan, {1});
+  RoundOwner owner(plan, {.replica = {1}, .stage = {0}});
   owner.adopt(set_of({1, 2}), /*copied=*/-1);
   owner.deliver(weightless(2, {18, 0}));
   EXPECT_FALSE(owner.to_reduce().has_value());

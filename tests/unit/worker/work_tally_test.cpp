@@ -26,7 +26,7 @@ TEST_F(TallyKeeperTest, CountsBytesByPurpose) {
   work({.kind = WorkKind::kReduce}, 0, 0, 8);
   work({.kind = WorkKind::kContribute, .lane = Lane::kEvaluation}, 0, 0, 16);
   work({.kind = WorkKind::kEvaluate}, 0, 0, 32);
-  EXPECT_EQ(tally().bytes, (PurposeBytes{1, 2, 12, 48}));
+  EXPECT_EQ(tally().bytes, (PurposeBytes{1, 2, 12, 48, 16}));
 }
 
 TEST_F(TallyKeeperTest, BusyEndsWithTheLastUpdate) {

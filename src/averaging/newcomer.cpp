@@ -1,0 +1,48 @@
+#include "averaging/newcomer.h"
+
+#include <algorithm>
+
+namespace leeway {
+namespace {
+
+const at::Tensor* find_buffer(const NamedBuffers& buffers, const std::string& name) {
+  const auto found = std::ranges::find(buffers, name, &NamedBuffers::value_type::first);
+  return found == buffers.end() ? nullptr : &found->second;
+}
+
+at::Tensor fresh_buffer(const std::string& name, const at::Tensor& weights) {
+  return name == kAnchorBuffer ? weights.clone() : at::zeros_like(weights);
+}
+
+}  // namespace
+
+bool is_averaging_buffer(const std::string& name) { return name.starts_with("averaging_"); }
+
+WeightsAndBuffers newcomer_from(const WeightsAndBuffers& donor, NewcomerStarts starts) {
+  WeightsAndBuffers newcomer = donor;
+  if (const at::Tensor* const unsent = find_buffer(donor.buffers, kUnsentBuffer)) {
+    newcomer.weights = donor.weights - *unsent;
+  }
+  const bool follows = starts == NewcomerStarts::kAsFollower;
+  for (auto& [name, buffer] : newcomer.buffers) {
+    const bool own = name == kUnsentBuffer || name == kResidualBuffer;
+    const bool of_a_round = name == kAnchorBuffer || name == kOuterBuffer || name == kEmaBuffer;
+    if (own || (of_a_round && follows)) buffer = fresh_buffer(name, newcomer.weights);
+  }
+  return newcomer;
+}
+
+WeightsAndBuffers with_averaging_buffers(const WeightsAndBuffers& state,
+                                         std::span<const std::string> names) {
+  WeightsAndBuffers fitted = {.weights = state.weights, .buffers = {}};
+  for (const auto& named : state.buffers) {
+    if (!is_averaging_buffer(named.first)) fitted.buffers.push_back(named);
+  }
+  for (const std::string& name : names) {
+    const at::Tensor* const kept = find_buffer(state.buffers, name);
+    fitted.buffers.emplace_back(name, kept ? *kept : fresh_buffer(name, state.weights));
+  }
+  return fitted;
+}
+
+}  // namespace leeway
