@@ -180,9 +180,8 @@ Result<ReshapedRun> reshape_run(const ReshapeRequest& request) {
   changes.insert(changes.end(), moves->begin(), moves->end());
   LEEWAY_ASSIGN(AtomicFolder folder, AtomicFolder::create(request.out));
   LEEWAY_TRY(make_folder(folder.path() / "checkpoints"));
-  LEEWAY_ASSIGN(const Path saved,
-                save_run(folder.path() / "checkpoints", source.saved, after.recipe.run.keep,
-                         after.recipe.mesh.stages));
+  LEEWAY_ASSIGN(const Path saved, save_run(folder.path() / "checkpoints", source.saved,
+                                           after.recipe.run.keep, after.recipe.mesh.stages));
   LEEWAY_TRY(write_atomically(folder.path() / "config.toml", print_recipe(after)));
   LEEWAY_TRY(copy_tokenizer(source.run / "tokenizer", folder.path() / "tokenizer"));
   LEEWAY_TRY(write_log(folder.path() / "events.jsonl", source, request, changes));

@@ -307,6 +307,24 @@ std::string program_version() {
   return fmt::format("{}, LibTorch {}", LEEWAY_VERSION, TORCH_VERSION);
 }
 
+namespace {
+
+// Where a session resumes, cut for its recipe's replicas.
+Result<Start> start_of(const TrainingRequest& request, const TrainingObserver& observer) {
+  const Path folder = request.folder.path();
+  LEEWAY_ASSIGN(Start start, load_newest(folder));
+  LEEWAY_TRY(check_goes_on(start, request));
+  take_over_summary(folder / "summary.json", start.saved.counters, start.valid);
+  if (observer.warned) {
+    std::ranges::for_each(start.damaged, observer.warned);
+    if (!start.saved.cloned.empty()) observer.warned(clones_of(start));
+  }
+  LEEWAY_TRY(fit_to_mesh(start, request.recipe));
+  return start;
+}
+
+}  // namespace
+
 Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& data, Driver& driver,
                               const TrainingObserver& observer) {
   const Recipe& recipe = request.recipe;
@@ -314,14 +332,7 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
   RunCounters counters = fresh_counters(data);
   std::optional<Start> start;
   if (request.resume) {
-    LEEWAY_ASSIGN(start, load_newest(folder.path()));
-    LEEWAY_TRY(check_goes_on(*start, request));
-    take_over_summary(folder.path() / "summary.json", start->saved.counters, start->valid);
-    if (observer.warned) {
-      std::ranges::for_each(start->damaged, observer.warned);
-      if (!start->saved.cloned.empty()) observer.warned(clones_of(*start));
-    }
-    LEEWAY_TRY(fit_to_mesh(*start, recipe));
+    LEEWAY_ASSIGN(start, start_of(request, observer));
   }
   const MeshData mesh = {.train = data.train,
                          .valid = data.valid ? &*data.valid : nullptr,

@@ -247,9 +247,12 @@ std::optional<ReplicaId> Coordinator::namer() const {
   return std::nullopt;
 }
 
+// If no replica is left, what they have saved is still on its way to disk.
 bool Coordinator::all_finished() const {
+  const bool nobody = table_.members().empty();
   for (size_t at = 0; at < seats_.size(); ++at) {
-    if (table_.has(plan_.mesh().id(at).replica) && !seats_[at].finished) return false;
+    const bool awaited = nobody ? !seats_[at].lost : table_.has(plan_.mesh().id(at).replica);
+    if (awaited && !seats_[at].finished) return false;
   }
   return true;
 }

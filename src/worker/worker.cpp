@@ -92,7 +92,8 @@ std::optional<Work> Worker::pipeline_turn() const {
 }
 
 bool Worker::done() const {
-  if (!takes_part() || has_said_done_) return true;  // what was reported does not change any more
+  if (has_said_done_) return true;  // what was reported does not change any more
+  if (!takes_part()) return !storing_;
   const bool evaluated = evaluations_.empty() || end_.stop_decided() || gives_up_evaluations();
   const bool saved = !save_due() && !storing_ && last_is_named_;
   return trained() && !boundary_turn().due && saved && evaluated;
