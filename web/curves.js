@@ -41,7 +41,7 @@ const smoothed = (values, weight) => {
 const curveLines = ({names, words, exact, value}) => shown.runs.flatMap((run) => names.map(
   (name, i) => {
     const curve = run.curves[name].points;
-    const dots = name === 'valid_loss';
+    const dots = name.startsWith('valid_loss');
     const at = (values) => curve.map((point, k) => (
       {x: AXES[chosen.axis].of(point, run), y: value(values[k])}));
     const values = curve.map((point) => point[VALUE]);
@@ -165,12 +165,14 @@ const rateText = () => {
     ` Muon's, for the matrices, is ${say.short(rates[0])} times as much.` : '';
 };
 
-const lossCard = () => curveCard({id: 'loss', title: 'Loss', names: ['valid_loss', 'train_loss'],
-  words: ['validation', 'training'], wide: true, tools: curveTools(), unit: 'loss, nats per token',
-  sayValue: sayLoss, about: 'Training: the loss of single updates. The axis leaves out the first ' +
-    'steep updates and single spikes; “all values” shows them. A click on a name in the legend ' +
-    'hides its curve. All curves on this page follow the axis, the part and the smoothing chosen ' +
-    'here.'});
+const lossCard = () => curveCard({id: 'loss', title: 'Loss',
+  names: ['valid_loss', 'train_loss', 'valid_loss_own'],
+  words: ['validation', 'training', 'validation of one replica’s own weights'], wide: true,
+  tools: curveTools(), unit: 'loss, nats per token', sayValue: sayLoss,
+  about: 'Validation: of the mean of all replicas, unless it says otherwise. Training: the loss ' +
+    'of single updates. The axis leaves out the first steep updates and single spikes; “all ' +
+    'values” shows them. A click on a name in the legend hides its curve. All curves on this ' +
+    'page follow the axis, the part and the smoothing chosen here.'});
 
 const curveCards = () => ({
   speed: curveCard({id: 'speed', title: 'Speed', names: ['tokens_per_second'], words: ['speed'],

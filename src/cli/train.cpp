@@ -101,13 +101,21 @@ class WaitForSpace {
   bool stopped_before_ = false;
 };
 
+// What was measured, if there is more than one replica that it could be.
+std::string measured_text(const Evaluated& at) {
+  if (at.own) return fmt::format(" of replica {}'s own weights", at.replicas.member(0).value);
+  if (at.replicas.size() < 2) return "";
+  return fmt::format(" of the mean of {} replicas", at.replicas.size());
+}
+
 TrainingObserver observer_for(Display& display, std::optional<SignalWatch>& signals) {
   TrainingObserver observer;
   observer.updated = [&](const UpdateReport& report, double tokens_per_second) {
     display.show(report, tokens_per_second);
   };
   observer.evaluated = [&](const Evaluated& at) {
-    display.note(fmt::format("update {}: validation loss {:.4f}", at.update, at.loss));
+    display.note(
+        fmt::format("update {}: validation loss {:.4f}{}", at.update, at.loss, measured_text(at)));
   };
   observer.saved = [&](const Path& checkpoint) {
     display.note(fmt::format("saved {}", checkpoint.string()));
@@ -171,6 +179,11 @@ std::string summary_lines(const TrainingSummary& summary, const Path& folder) {
       fmt::format("train loss {} (mean of the last {}), validation loss {}\n", number("train_loss"),
                   counted(std::min<int64_t>(20, json["updates"].get<int64_t>()), "update"),
                   number("valid_loss"));
+  if (!json["valid_loss_own"].is_null()) {
+    lines += fmt::format("validation loss {} of replica {}'s own weights, at update {}\n",
+                         number("valid_loss_own"), json["valid_replica_own"].get<int64_t>(),
+                         json["valid_update_own"].get<int64_t>());
+  }
   if (json["replicas"].get<int64_t>() > 1) lines += averaging_lines(json);
   return lines + fmt::format("run folder {}\n", folder.string());
 }

@@ -27,7 +27,11 @@ Result<PlannedRun> plan_run(const ComparisonText& text, size_t variant, const Ru
   PlannedRun run{.variant = variant, .rate = choice.rate, .name = {}, .recipe = {}, .refused = {}};
   const Status complete = complete_recipe(recipe, text.source_name);
   if (!complete.ok()) run.refused = complete.error().message;
-  run.seed = recipe.recipe.run.seed;
+  // Variants are looked at equally often, whatever they send.
+  RunOptions& options = recipe.recipe.run;
+  if (text.comparison.target_loss > 0 && options.evaluate_mean_every < 0)
+    options.evaluate_mean_every = 1;
+  run.seed = options.seed;
   run.recipe = std::move(recipe);
   run.name = folder_name(chosen.name, run);
   return run;
@@ -79,13 +83,15 @@ std::vector<std::string> unfair_parts(const ComparisonPlan& plan) {
       found.push_back(std::move(part));
     }
     // Evaluating more often finds a loss sooner.
-    const int64_t every = first->recipe.recipe.run.evaluate_every;
-    if (plan.comparison.target_loss > 0 && every != recipe.run.evaluate_every) {
-      found.push_back(fmt::format("run.evaluate_every of {} is {} and of {} {}",
-                                  shown(leeway::toml_quoted(name(*first)), kShortBytes), every,
-                                  shown(leeway::toml_quoted(name(*run)), kShortBytes),
-                                  recipe.run.evaluate_every));
-    }
+    const auto compare = [&](std::string_view key, int64_t one, int64_t other) {
+      if (plan.comparison.target_loss == 0 || one == other) return;
+      found.push_back(fmt::format("{} of {} is {} and of {} {}", key,
+                                  shown(leeway::toml_quoted(name(*first)), kShortBytes), one,
+                                  shown(leeway::toml_quoted(name(*run)), kShortBytes), other));
+    };
+    const RunOptions& options = first->recipe.recipe.run;
+    compare("run.evaluate_every", options.evaluate_every, recipe.run.evaluate_every);
+    compare("run.evaluate_mean_every", options.evaluate_mean_every, recipe.run.evaluate_mean_every);
   }
   return found;
 }
@@ -104,12 +110,15 @@ Status check_target(const ComparisonPlan& plan) {
   if (plan.comparison.target_loss == 0) return {};
   for (const PlannedRun& run : plan.runs) {
     const RunOptions& options = run.recipe.recipe.run;
-    const bool looks = options.evaluate_every > 0 && options.evaluate_every < options.updates;
+    const auto is_often = [&](int64_t every) { return every > 0 && every < options.updates; };
+    const bool evaluates = is_often(options.evaluate_every);
+    const bool looks = evaluates && is_often(options.evaluate_mean_every);
     if (!run.refused.empty() || looks) continue;
     return usage_error(fmt::format(
-        "{}: target_loss does not work with run.evaluate_every = {} of {}: evaluate several times "
-        "in its {} updates",
-        shown(plan.source_name), options.evaluate_every,
+        "{}: target_loss does not work with {} = {} of {}: evaluate several times in its {} "
+        "updates",
+        shown(plan.source_name), evaluates ? "run.evaluate_mean_every" : "run.evaluate_every",
+        evaluates ? options.evaluate_mean_every : options.evaluate_every,
         shown(leeway::toml_quoted(plan.comparison.variants[run.variant].name), kShortBytes),
         options.updates));
   }

@@ -11,11 +11,12 @@ namespace leeway {
 namespace {
 
 // These never matter, nor does any key of [sim].
-constexpr std::array<std::string_view, 10> kNoMatter = {"run.driver",
+constexpr std::array<std::string_view, 11> kNoMatter = {"run.driver",
                                                         "run.device",
                                                         "run.threads_per_worker",
                                                         "run.keep",
                                                         "run.evaluate_every",
+                                                        "run.evaluate_mean_every",
                                                         "run.evaluate_windows",
                                                         "pipeline.recompute",
                                                         "averaging.deadline_ms",

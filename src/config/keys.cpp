@@ -129,6 +129,11 @@ const Key kKeys[] = {
      "Threads per worker; 0: one if there are several workers, else all cores."},
     {"run.evaluate_every", whole<kRun, &RunOptions::evaluate_every>(0, kBillion),
      "Updates between two evaluations on the validation data; 0: only at the end."},
+    {"run.evaluate_mean_every", whole<kRun, &RunOptions::evaluate_mean_every>(0, kBillion),
+     "With several replicas: evaluations after a multiple of this many updates are of the "
+     "replicas' mean, for which each sends a copy of its weights; the others are of one replica's "
+     "own weights, which costs no traffic. 1: all are of the mean; 0: only the last.",
+     "as often as the copies stay within a tenth of the bytes of averaging"},
     {"run.evaluate_windows", whole<kRun, &RunOptions::evaluate_windows>(0, kBillion),
      "Windows of the validation data that an evaluation reads; 0: all of them."},
     {"run.checkpoint_every", whole<kRun, &RunOptions::checkpoint_every>(0, kBillion),

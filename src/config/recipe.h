@@ -18,11 +18,12 @@ struct RunOptions {
   DriverName driver = DriverName::kThreads;
   std::string device = "cpu";  // cpu, cuda, cuda:N
   Precision precision = Precision::kFp32;
-  int64_t threads_per_worker = 0;  // 0: one if there are several workers, else all cores
-  int64_t evaluate_every = 100;    // updates; 0: only at the end
-  int64_t evaluate_windows = 64;   // 0: all of the validation data
-  int64_t checkpoint_every = -1;   // updates; 0: only at the end; negative: not decided yet
-  int64_t keep = 2;                // number of newest checkpoints to keep
+  int64_t threads_per_worker = 0;    // 0: one if there are several workers, else all cores
+  int64_t evaluate_every = 100;      // updates; 0: only at the end
+  int64_t evaluate_mean_every = -1;  // updates; 0: only at the end; negative: as traffic allows
+  int64_t evaluate_windows = 64;     // 0: all of the validation data
+  int64_t checkpoint_every = -1;     // updates; 0: only at the end; negative: not decided yet
+  int64_t keep = 2;                  // number of newest checkpoints to keep
   LogLevel log = LogLevel::kAuto;
   bool operator==(const RunOptions&) const = default;
 };

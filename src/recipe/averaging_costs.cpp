@@ -1,6 +1,7 @@
 #include "recipe/averaging_costs.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
@@ -9,6 +10,8 @@
 namespace leeway {
 namespace {
 
+// By default the copies for evaluation are at most this share of the bytes of averaging.
+constexpr double kCopiesShare = 0.1;
 constexpr int64_t kFlightsOnArrival = 4;  // a guess: more where links are slower than updates
 
 // Values in a round, averaged over a cycle.
@@ -50,6 +53,30 @@ double answer_bytes(const LaneOptions& lane, const StageOptions& stage) {
   return static_cast<double>(RoundOwner::kRememberedRounds) * own;
 }
 
+// Bytes of the copies for one evaluation of a mean, over all replicas.
+struct CopyBytes {
+  double on_the_way = 0;  // rounded, fp32 to bf16
+  double at_the_end = 0;  // the final model's, as they are
+};
+
+// From the recipe alone, so that every worker and every session agrees. The last evaluation is of
+// the mean whatever it costs; earlier ones as often as the rest of their share allows.
+int64_t mean_interval(const RunOptions& run, double averaging_bytes, const CopyBytes& copies) {
+  const bool automatic = run.evaluate_mean_every < 0;
+  if (run.evaluate_every == 0 || run.evaluate_mean_every == 0) return run.updates;
+  if (!automatic) return run.evaluate_mean_every;
+  const double left = kCopiesShare * averaging_bytes - copies.at_the_end;
+  const auto means = static_cast<int64_t>(std::max(0.0, left / copies.on_the_way));
+  if (means == 0) return run.updates;
+  return run.evaluate_every * ((run.updates - 1) / (run.evaluate_every * (means + 1)) + 1);
+}
+
+// Evaluations of the mean before the last one.
+int64_t means_on_the_way(const RunOptions& run, int64_t interval) {
+  if (run.evaluate_every == 0) return 0;
+  return (run.updates - 1) / std::lcm(run.evaluate_every, interval);
+}
+
 }  // namespace
 
 AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary) {
@@ -58,7 +85,8 @@ AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary) {
   if (others == 0) return traffic;
   const std::vector<LanePlan> plans = lane_plans(recipe, vocabulary);
   const std::vector<StageOptions> stages = stage_options(recipe, vocabulary, StagesFor::kPlan);
-  double parameters = 0;
+  const RunOptions& run = recipe.run;
+  double parameters = 0, run_bytes = 0;
   for (size_t s = 0; s < stages.size(); ++s) {
     const StageId id = {static_cast<int64_t>(s)};
     parameters += static_cast<double>(stage_parameters(stages[s]));
@@ -68,20 +96,20 @@ AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary) {
       // Every value goes to its owner and comes back; the owner sends itself nothing.
       const double bytes = 2 * others * encoded_round(lane, stages[s].master);
       traffic.update_bytes += bytes / static_cast<double>(plan->interval);
+      run_bytes += bytes * static_cast<double>(run.updates / plan->interval);
       if (lane.lane != Lane::kMain) continue;
       traffic.stages.push_back(
           {.numbers = round_numbers(lane), .round_bytes = bytes / (others + 1)});
     }
   }
-  const RunOptions& run = recipe.run;
-  const int64_t every =
-      run.evaluate_every > 0 ? std::min(run.evaluate_every, run.updates) : run.updates;
   const auto width = static_cast<double>(c10::elementSize(stages.front().master));
-  // All but those of the final model are rounded on the way, fp32 to bf16.
   const double rounded = stages.front().master == at::kFloat ? width / 2 : width;
-  const auto earlier = static_cast<double>((run.updates + every - 1) / every - 1);
+  const CopyBytes copies = {.on_the_way = others * parameters * rounded,
+                            .at_the_end = others * parameters * width};
+  traffic.evaluate_mean_every = mean_interval(run, run_bytes, copies);
+  const auto earlier = static_cast<double>(means_on_the_way(run, traffic.evaluate_mean_every));
   traffic.evaluation_bytes =
-      others * parameters * (earlier * rounded + width) / static_cast<double>(run.updates);
+      (earlier * copies.on_the_way + copies.at_the_end) / static_cast<double>(run.updates);
   traffic.allreduce_bytes =
       allreduce_bytes(static_cast<int64_t>(parameters), recipe.mesh.replicas, 1);
   return traffic;

@@ -19,6 +19,8 @@ struct AveragingTraffic {
   double update_bytes = 0;           // averaging, per update
   double allreduce_bytes = 0;        // an all-reduce of fp32 gradients instead, per update
   double evaluation_bytes = 0;       // copies for validation, per update
+  int64_t evaluate_mean_every = 1;   // evaluations after a multiple of this many updates are of the
+                                     // replicas' mean, the last one too
 };
 AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary);
 

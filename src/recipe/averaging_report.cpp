@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "averaging/stability.h"
 #include "averaging/subset.h"
@@ -116,6 +117,17 @@ std::string stability_text(const Recipe& recipe) {
       word_of(averaging.correction), *limit);
 }
 
+// Which evaluations are of what.
+std::string evaluation_text(const Recipe& recipe, const AveragingTraffic& traffic) {
+  const RunOptions& run = recipe.run;
+  const bool often = run.evaluate_every > 0 && run.evaluate_every < run.updates;
+  if (!often) return "the mean of the replicas, at the end";
+  const int64_t means = std::lcm(run.evaluate_every, traffic.evaluate_mean_every);
+  if (means == run.evaluate_every) return "the mean of the replicas " + every(means);
+  return fmt::format("a replica's own weights {}, the mean of all {}", every(run.evaluate_every),
+                     means >= run.updates ? "at the end" : every(means));
+}
+
 }  // namespace
 
 std::string averaging_report(const Recipe& recipe, int64_t vocabulary) {
@@ -131,7 +143,8 @@ std::string averaging_report(const Recipe& recipe, int64_t vocabulary) {
         shown_bytes(traffic.update_bytes), percent(traffic.update_bytes / traffic.allreduce_bytes),
         shown_bytes(traffic.allreduce_bytes));
   }
-  return text + fmt::format("  evaluation {} of copies per update on average\n",
+  return text + fmt::format("  evaluation {}: {} of copies per update on average\n",
+                            evaluation_text(recipe, traffic),
                             shown_bytes(traffic.evaluation_bytes));
 }
 
@@ -163,12 +176,12 @@ std::vector<std::string> averaging_notes(const LoadedRecipe& loaded,
   }
   if (!vocabulary) return notes;
   const AveragingTraffic traffic = averaging_traffic(recipe, *vocabulary);
-  if (traffic.evaluation_bytes > traffic.update_bytes) {
-    notes.push_back(
-        fmt::format("note: copies for evaluation are {} per update on average, more than the {} of "
-                    "averaging: raise run.evaluate_every ({}) to send fewer",
-                    shown_bytes(traffic.evaluation_bytes), shown_bytes(traffic.update_bytes),
-                    recipe.run.evaluate_every));
+  const int64_t means = recipe.run.evaluate_mean_every;
+  if (means > 0 && traffic.evaluation_bytes > traffic.update_bytes) {
+    notes.push_back(fmt::format(
+        "note: copies for evaluation are {} per update on average, more than the {} of "
+        "averaging: raise run.evaluate_mean_every ({}), or leave it out, to send fewer",
+        shown_bytes(traffic.evaluation_bytes), shown_bytes(traffic.update_bytes), means));
   }
   return notes;
 }

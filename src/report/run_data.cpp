@@ -13,8 +13,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, kCurves> kCurveWords = {
-    "train_loss", "valid_loss", "gradient_norm", "tokens_per_second", "consensus",
-    "drift",      "correction", "lag",           "learning_rate"};
+    "train_loss", "valid_loss", "valid_loss_own", "gradient_norm", "tokens_per_second",
+    "consensus",  "drift",      "correction",     "lag",           "learning_rate"};
 
 constexpr std::array<std::string_view, 5> kStateWords = {"finished", "stopped", "diverged",
                                                          "unfinished", "running"};

@@ -21,7 +21,8 @@ namespace leeway {
 
 enum class Curve {
   kTrainLoss,
-  kValidLoss,
+  kValidLoss,     // of the mean of the replicas
+  kValidLossOwn,  // of one replica's own weights
   kGradientNorm,
   kTokensPerSecond,
   kConsensus,
@@ -30,7 +31,7 @@ enum class Curve {
   kLag,
   kLearningRate,
 };
-inline constexpr int kCurves = 9;
+inline constexpr int kCurves = 10;
 std::string_view curve_word(Curve curve);  // "train_loss"
 
 // How often each value occurred; values above kMax count as kMax.

@@ -66,6 +66,7 @@ Status RunReader::add(std::string_view line) {
   if (kind == kWorkEvent) worked(event);
   if (kind == "update") updated(event);
   if (kind == "evaluated") evaluated(event);
+  if (kind == "evaluated_own") evaluated_own(event);
   if (kind == "resumed") resumed(event);
   if (kind == "started") started(event);
   if (kind == "changed") changed(event);
@@ -264,16 +265,25 @@ void RunReader::updated(const Event& event) {
 
 // Later updates may be done already: tokens are those of the evaluated weights, time and bytes
 // those of the moment the loss was known.
-void RunReader::evaluated(const Event& event) {
-  const auto loss = event.number("valid_loss");
-  if (!loss) return;
+Standing RunReader::standing_of_evaluation(const Event& event) const {
   Standing at = now_;
   at.update = event.integer("update").value_or(now_.update);
   at.tokens -= std::llround(static_cast<double>(now_.update - at.update) * tokens_per_update_);
   at.seconds = event.number("seconds").value_or(now_.seconds);
-  put(Curve::kValidLoss, at, *loss);
+  return at;
+}
+
+void RunReader::evaluated(const Event& event) {
+  const auto loss = event.number("valid_loss");
+  if (!loss) return;
+  put(Curve::kValidLoss, standing_of_evaluation(event), *loss);
   data_.headline.valid_loss = *loss;
   data_.validation.windows = event.integer("windows").value_or(0);
+}
+
+void RunReader::evaluated_own(const Event& event) {
+  const auto loss = event.number("valid_loss_own");
+  if (loss) put(Curve::kValidLossOwn, standing_of_evaluation(event), *loss);
 }
 
 RunData RunReader::data() const {

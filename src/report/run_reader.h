@@ -76,7 +76,9 @@ class RunReader {
   void take_bytes(const Event& event);
   void count_round(const Event& event, const Work& work);
   void updated(const Event& event);
+  Standing standing_of_evaluation(const Event& event) const;
   void evaluated(const Event& event);
+  void evaluated_own(const Event& event);
   void happened(std::string text);
   void put(Curve curve, const Standing& at, double value);
   void put_mean(Curve curve, const Standing& at, Mean& mean, bool root);

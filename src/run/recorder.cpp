@@ -26,7 +26,7 @@ double mean_loss(const std::map<ReplicaId, double>& losses) {
 }
 
 RunRecorder::RunRecorder(const RunRecorderOptions& options, EventLog log, RunCounters counters,
-                         std::optional<Evaluated> valid)
+                         NewestEvaluations valid)
     : options_(options),
       log_({.level = options.recipe.run.log,
             .plan = options.plan,
@@ -39,7 +39,7 @@ RunRecorder::RunRecorder(const RunRecorderOptions& options, EventLog log, RunCou
       members_(ReplicaSet::first(options.plan.replicas)),
       ledger_(options.plan.shape.stages, members_, options.plan.together()),
       writer_(options.folder, options.recipe.run.keep),
-      valid_(valid) {}
+      valid_(std::move(valid)) {}
 
 RunCounters with_bytes(RunCounters counters, const PurposeBytes& sent) {
   counters.bytes_activations += sent.activations;
@@ -222,7 +222,9 @@ void RunRecorder::watch_stability(const RoundStatistics& rounds) {
 }
 
 void RunRecorder::evaluated(const StageEvaluation& evaluation) {
-  if (valid_ && valid_->update == evaluation.update) return;  // reported again
+  const bool own = !options_.plan.evaluates_mean(evaluation.update);
+  std::optional<Evaluated>& newest = own ? valid_.own : valid_.mean;
+  if (newest && newest->update == evaluation.update) return;  // reported again
   if (evaluation.given_up) {
     log(Event("evaluation_given_up")
             .add("update", evaluation.update)
@@ -232,14 +234,14 @@ void RunRecorder::evaluated(const StageEvaluation& evaluation) {
                     "replicas that stage 0 has",
                     evaluation.update, evaluation.worker.stage.value));
   }
-  valid_ = Evaluated{evaluation.update, evaluation.loss, evaluation.replicas};
-  log(Event("evaluated")
+  newest = Evaluated{evaluation.update, evaluation.loss, evaluation.replicas, own};
+  log(Event(own ? "evaluated_own" : "evaluated")
           .add("update", evaluation.update)
-          .add("valid_loss", evaluation.loss)
+          .add(own ? "valid_loss_own" : "valid_loss", evaluation.loss)
           .add("replicas", text_of(evaluation.replicas))
           .add("windows", evaluation.windows)
           .add("seconds", log_.seconds()));
-  if (options_.observer.evaluated) options_.observer.evaluated(*valid_);
+  if (options_.observer.evaluated) options_.observer.evaluated(*newest);
 }
 
 void RunRecorder::diverge(const StageUpdate& update) {

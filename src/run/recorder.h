@@ -42,9 +42,9 @@ struct RunRecorderOptions {
 
 class RunRecorder final : public Recorder {
  public:
-  // `valid`: the last evaluation of the previous session.
+  // `valid`: the last evaluations of the previous session.
   RunRecorder(const RunRecorderOptions& options, EventLog log, RunCounters counters,
-              std::optional<Evaluated> valid);
+              NewestEvaluations valid);
 
   void worked(const WorkRecord& record) override { log_.worked(record); }
   void predicted(const Prediction& prediction) override { log_.predicted(prediction); }
@@ -80,8 +80,8 @@ class RunRecorder final : public Recorder {
   std::optional<Error> failure();
   // As of now, with the whole run's time so far and everything sent.
   RunCounters counters() const { return counters(sent_by_now()); }
-  // The newest evaluation, of this session or the previous one.
-  const std::optional<Evaluated>& valid() const { return valid_; }
+  // The newest evaluations, of this session or the previous one.
+  const NewestEvaluations& valid() const { return valid_; }
   StageStatistics statistics(StageId stage) const {
     return stage_statistics(options_.plan, tallies_, stage);
   }
@@ -156,7 +156,7 @@ class RunRecorder final : public Recorder {
   bool warned_of_lag_ = false;
   bool told_of_guard_ = false;
   bool warned_of_alone_ = false;
-  std::optional<Evaluated> valid_;
+  NewestEvaluations valid_;
   int64_t saved_number_ = -1;  // this session's last checkpoint
   int64_t saved_update_ = -1;  // of its counters
   Path checkpoint_;

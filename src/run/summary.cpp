@@ -66,6 +66,10 @@ std::string summary_json(const SummaryParts& parts) {
   for (const ReplicaId replica : parts.valid_replicas) {
     json["valid_replicas"].push_back(replica.value);
   }
+  const std::optional<Evaluated>& own = parts.valid_own;
+  json["valid_loss_own"] = own ? Json(own->loss) : Json(nullptr);
+  json["valid_update_own"] = own ? Json(own->update) : Json(nullptr);
+  json["valid_replica_own"] = own ? Json(own->replicas.member(0).value) : Json(nullptr);
   json["valid_bits_per_byte"] = or_null(parts.valid_bits_per_byte);
   json["seconds"] = counters.seconds;
   json["seconds_updating"] = counters.seconds_updating;
@@ -103,8 +107,7 @@ std::string summary_json(const SummaryParts& parts) {
   return json.dump(2) + "\n";
 }
 
-void take_over_summary(const Path& summary, RunCounters& counters,
-                       std::optional<Evaluated>& valid) {
+void take_over_summary(const Path& summary, RunCounters& counters, NewestEvaluations& valid) {
   const Result<std::string> text = read_text(summary);
   if (!text) return;
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
@@ -127,9 +130,17 @@ void take_over_summary(const Path& summary, RunCounters& counters,
   }
   const auto total = static_cast<int64_t>(number("bytes_total_between_replicas"));
   counters.bytes_copies = std::max(counters.bytes_copies, total - counters.bytes_averaging);
-  const bool has_loss = json.contains("valid_loss") && json["valid_loss"].is_number();
-  if (is("valid_update") && has_loss)
-    valid = Evaluated{counters.update, number("valid_loss"), evaluated_replicas(json)};
+  const auto is_number = [&](const char* key) {
+    return json.contains(key) && json[key].is_number();
+  };
+  if (is("valid_update") && is_number("valid_loss"))
+    valid.mean = Evaluated{counters.update, number("valid_loss"), evaluated_replicas(json)};
+  const auto replica = static_cast<int64_t>(number("valid_replica_own"));
+  const bool known = replica >= 0 && replica < ReplicaSet::kReplicasMax;
+  if (is("valid_update_own") && is_number("valid_loss_own") && known) {
+    valid.own = Evaluated{counters.update, number("valid_loss_own"), ReplicaSet::of({replica}),
+                          /*own=*/true};
+  }
 }
 
 }  // namespace leeway

@@ -27,8 +27,9 @@ struct SummaryParts {
   int64_t parameters = 0;
   int64_t tokens = 0;
   std::optional<double> valid_loss;
-  std::optional<int64_t> valid_update;  // the update that valid_loss belongs to
-  ReplicaSet valid_replicas = {};       // and whose mean it was measured on
+  std::optional<int64_t> valid_update;      // the update that valid_loss belongs to
+  ReplicaSet valid_replicas = {};           // and whose mean it was measured on
+  std::optional<Evaluated> valid_own = {};  // the newest evaluation of one replica's own weights
   bool finished = false;
   std::optional<double> valid_bits_per_byte;
   uint64_t weights_hash = 0;
@@ -48,7 +49,7 @@ int64_t bytes_between_replicas(const RunCounters& counters);
 std::string summary_json(const SummaryParts& parts);
 
 // A session that ended normally left a summary: it has the time spent and the bytes sent after the
-// checkpoint, and an evaluation that need not be repeated.
-void take_over_summary(const Path& summary, RunCounters& counters, std::optional<Evaluated>& valid);
+// checkpoint, and evaluations that need not be repeated.
+void take_over_summary(const Path& summary, RunCounters& counters, NewestEvaluations& valid);
 
 }  // namespace leeway

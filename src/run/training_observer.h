@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/files.h"
@@ -24,6 +25,12 @@ struct Evaluated {
   int64_t update = 0;
   double loss = 0;
   ReplicaSet replicas = {};  // whose mean was measured
+  bool own = false;          // not the mean of all: one replica's own weights
+};
+
+struct NewestEvaluations {
+  std::optional<Evaluated> mean = {};  // of all replicas, or of the only one
+  std::optional<Evaluated> own = {};   // of one of several
 };
 
 // Callbacks to follow a run. Any may be empty. They are called one at a time, but from the run's

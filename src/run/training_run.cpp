@@ -32,7 +32,7 @@ Path checkpoints_of(const Path& folder) { return folder / "checkpoints"; }
 struct Start {
   SavedRun saved;
   Path checkpoint;
-  std::optional<Evaluated> valid = {};    // the evaluation of the checkpoint's weights, if done
+  NewestEvaluations valid = {};           // those of the checkpoint's weights, if done
   std::vector<std::string> damaged = {};  // why newer checkpoints could not be used
   std::vector<std::string> moves = {};    // what another mesh has made of it
 };
@@ -65,7 +65,7 @@ Status fit_to_mesh(Start& start, const Recipe& recipe) {
                              moves.error().message)};
   }
   start.moves = std::move(*moves);
-  if (start.saved.state.replicas.size() != replicas) start.valid.reset();
+  if (start.saved.state.replicas.size() != replicas) start.valid = {};
   return {};
 }
 
@@ -259,7 +259,7 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
   // A session that has saved nothing ends with the weights that it began with.
   const uint64_t weights_hash =
       recorder.weights_hash().value_or(start ? hash_of(start->saved.state.weights) : 0);
-  const std::optional<Evaluated>& valid = recorder.valid();
+  const std::optional<Evaluated>& valid = recorder.valid().mean;
   std::optional<double> loss, bits;
   std::optional<int64_t> valid_update;
   if (valid) {
@@ -278,6 +278,7 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
                     .valid_loss = loss,
                     .valid_update = valid_update,
                     .valid_replicas = valid ? valid->replicas : ReplicaSet(),
+                    .valid_own = recorder.valid().own,
                     .finished = finished,
                     .valid_bits_per_byte = bits,
                     .weights_hash = weights_hash,
@@ -354,7 +355,9 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
     LEEWAY_TRY(check_fits(*start, counters, workers, recipe, folder.path()));
     LEEWAY_TRY(restore(workers, start->saved.state));
     counters = start->saved.counters;
-    if (plan.evaluates(plan.first_update) && !start->valid) {
+    const bool mean = plan.evaluates_mean(plan.first_update);
+    const bool evaluated = (mean ? start->valid.mean : start->valid.own).has_value();
+    if (plan.evaluates(plan.first_update) && !evaluated) {
       for (const auto& worker : workers) worker->evaluate_first();
     }
   }
@@ -377,7 +380,7 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
                         .folder = folder,
                         .clock = driver.clock(),
                         .observer = observer},
-                       std::move(log), counters, start ? start->valid : std::nullopt);
+                       std::move(log), counters, start ? start->valid : NewestEvaluations());
   if (start) {
     log_resume(recorder, request, *start, plan, observer);
   } else {

@@ -35,6 +35,9 @@ Status train_on(const Cluster& cluster, const MethodRequest& request, const Load
                 const Dataset& data, const HeldFolder& folder, const MathWatch& watch,
                 MethodResult& result) {
   const Recipe& recipe = trained.recipe;
+  // Methods are compared by their losses at the same updates, whatever they send.
+  LoadedRecipe looked_at = trained;
+  if (recipe.run.evaluate_mean_every < 0) looked_at.recipe.run.evaluate_mean_every = 1;
   sim::SimulationOptions options =
       simulation_options(cluster, request.placement, request.recipe.recipe, request.vocabulary);
   if (recipe != request.recipe.recipe) keep_pace(request, recipe, data.vocabulary, options, result);
@@ -51,12 +54,13 @@ Status train_on(const Cluster& cluster, const MethodRequest& request, const Load
     }
   };
   observer.evaluated = [&](const Evaluated& at) {
+    if (at.own) return;
     result.evaluations.push_back({now(), at.update, at.loss});
   };
   observer.begun = [&](const Recorder::AskRun& way) { ask = way; };
   const auto summary =
-      train({.recipe = recipe, .recipe_text = print_recipe(trained), .folder = folder}, data,
-            simulation, observer);
+      train({.recipe = looked_at.recipe, .recipe_text = print_recipe(looked_at), .folder = folder},
+            data, simulation, observer);
   if (!summary.ok()) return summary.error();
   if (!go_on) return stopped_error(fmt::format("stopped at update {}", summary->updates));
   return {};

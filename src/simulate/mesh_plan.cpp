@@ -114,7 +114,7 @@ std::vector<Candidate> finalists(std::vector<Candidate> all) {
 
 int64_t updates_of(const Scenario& scenario, const Recipe& recipe) {
   if (scenario.options.updates > 0) return scenario.options.updates;
-  const int64_t period = updates_period(recipe, /*evaluation=*/false);
+  const int64_t period = updates_period(recipe, /*evaluation=*/0);
   return period * std::max<int64_t>(2, (kSimulatedUpdates + period - 1) / period);
 }
 

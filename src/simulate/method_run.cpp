@@ -9,6 +9,7 @@
 
 #include "base/human.h"
 #include "pipeline/schedule.h"
+#include "recipe/averaging_costs.h"
 #include "recipe/lane_options.h"
 #include "recipe/planned_memory.h"
 #include "recipe/stage_options.h"
@@ -59,13 +60,21 @@ sim::Window common_window(const Tally& tally, const sim::Simulation& simulation,
   return window;
 }
 
+// Means that are evaluated only at the end of the run are not simulated.
+int64_t period_of(const MethodRequest& request) {
+  const Recipe& recipe = request.recipe.recipe;
+  const int64_t every = request.evaluation ? recipe.run.evaluate_every : 0;
+  if (every == 0) return updates_period(recipe, 0);
+  const int64_t means = averaging_traffic(recipe, request.vocabulary).evaluate_mean_every;
+  return updates_period(recipe, means < recipe.run.updates ? std::lcm(every, means) : every);
+}
+
 void measure_speed(const Cluster& cluster, const MethodRequest& request, const Tally& tally,
                    const sim::Simulation& simulation, MethodResult& result) {
   const Recipe& recipe = result.recipe.recipe;
   const auto tokens = static_cast<double>(recipe.data.batch * recipe.model.context);
   const auto replicas = static_cast<double>(recipe.mesh.replicas);
-  const Steady steady =
-      steady_part(recipe, result.updates, updates_period(recipe, request.evaluation));
+  const Steady steady = steady_part(recipe, result.updates, period_of(request));
   const bool eventful = cluster.eventful_s > 0;
   const sim::Window common = common_window(tally, simulation, result);
   if (eventful) result.together = common.end.seconds();
@@ -138,7 +147,7 @@ void note_memory(const Cluster& cluster, const Placement& placement, MethodResul
 
 // Notes if too few or too many updates were simulated.
 void note_length(const Cluster& cluster, const MethodRequest& request, MethodResult& result) {
-  const int64_t period = updates_period(result.recipe.recipe, request.evaluation);
+  const int64_t period = period_of(request);
   if (cluster.eventful_s == 0 && result.updates % period != 0)
     result.notes.push_back(fmt::format(
         "rounds, repairs or evaluations repeat every {} updates, but {} were simulated: "
@@ -175,7 +184,7 @@ int64_t usual_updates(const MethodRequest& request) {
   constexpr int64_t kUsual = 40;
   const Recipe& recipe = request.recipe.recipe;
   const int64_t edge = filling_of(recipe);
-  const int64_t period = updates_period(recipe, request.evaluation);
+  const int64_t period = period_of(request);
   const int64_t enough = (2 * period + edge) * 4 / 3 + edge + 1;
   const int64_t periods = (std::max(kUsual, enough) + period - 1) / period;
   return std::min(periods * period, recipe.run.updates);
@@ -198,7 +207,7 @@ const std::vector<LossPoint>& MethodResult::curve() const {
   return evaluations.empty() ? losses : evaluations;
 }
 
-int64_t updates_period(const Recipe& recipe, bool evaluation) {
+int64_t updates_period(const Recipe& recipe, int64_t evaluation) {
   constexpr int64_t kPeriodMax = 2000;
   int64_t period = 1;
   const auto with = [&](int64_t every) {
@@ -206,7 +215,7 @@ int64_t updates_period(const Recipe& recipe, bool evaluation) {
     const int64_t both = std::lcm(period, every);
     period = both <= kPeriodMax ? both : std::max(period, every);
   };
-  if (evaluation) with(recipe.run.evaluate_every);
+  with(evaluation);
   if (recipe.mesh.replicas == 1 || recipe.averaging.method == AveragingMethod::kNone) return period;
   with(round_interval(recipe));
   with(recipe.averaging.repair_every);

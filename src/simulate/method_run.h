@@ -83,8 +83,9 @@ struct MethodRequest {
 // a failure.
 Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest& request);
 
-// Updates after which the pattern of rounds, repairs and (if simulated) evaluations repeats.
-int64_t updates_period(const Recipe& recipe, bool evaluation);
+// Updates after which the pattern of rounds, repairs and evaluations repeats. `evaluation`: updates
+// after which that of evaluations does; 0: they are not simulated.
+int64_t updates_period(const Recipe& recipe, int64_t evaluation);
 
 // The part of the result that follows from the recipe alone: memory, prices.
 MethodResult described(const Cluster& cluster, const MethodRequest& request);

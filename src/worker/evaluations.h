@@ -1,6 +1,7 @@
 // Counts validation that runs beside training. At the boundary of an update to be validated, every
-// replica sends a copy of its weights to the first replica; their mean is held there, and the
-// validation data goes through it one batch at a time, at most one batch per training forward. Two
+// replica sends a copy of its weights to the first replica; their mean is held there (or, where the
+// plan says so, the first replica's own weights, and nothing is sent), and the validation data goes
+// through it one batch at a time, at most one batch per training forward. Two
 // evaluations may be pending; a third makes the update wait. Stage 0 is told when a batch is done,
 // so that it never runs far ahead of a slower stage. Which replicas are in the mean stage 0 decides
 // and says with the first batch. If the replica that evaluates is lost, the next one takes over;
@@ -38,6 +39,8 @@ class Evaluations {
     if (here && newest_copy_ > given_up_) pending_.push_back(newest_copy_);
     copy_due_.reset();
   }
+  // Another replica evaluates its own weights after this update.
+  void left_to_another(int64_t update) { newest_copy_ = update; }
   // Whether this stage will never evaluate this update, because its copy went elsewhere.
   bool is_impossible(int64_t update) const {
     const bool elsewhere =
@@ -74,7 +77,7 @@ class Evaluations {
   // The oldest unfinished evaluation, and its next batch.
   int64_t update() const { return pending_.front(); }
   int64_t batch() const { return batch_; }
-  // Whose mean it is.
+  // Whose mean it is; one replica: its own weights.
   const ReplicaSet& replicas() const { return averaged_.at(update()); }
   bool at_last_batch() const { return batch_ + 1 == batches_; }
   // Stage 0: batches that the last stage has not finished yet.

@@ -32,7 +32,7 @@ struct ChunkSizes {
 struct LanePlan {
   Lane lane = Lane::kMain;
   int64_t replicas = 1;
-  int64_t interval = 1;                // updates between two rounds
+  int64_t interval = 1;                // updates between two rounds; evaluation: between two means
   int64_t cycle = 1;                   // rounds until every coordinate has been exchanged
   std::optional<int64_t> lag = {};     // merge this many updates after sending; none: on arrival
   std::optional<Nanos> deadline = {};  // from a chunk's first arrival; none: wait for all replicas
@@ -45,6 +45,11 @@ struct LanePlan {
   std::vector<ChunkSizes> sizes = {};  // by stage
   int64_t final_round = -1;            // evaluation: the last update of the run
 
+  // Evaluation: whether it is of the mean of all replicas. Otherwise it is of the evaluator's own
+  // weights, and the other replicas send nothing.
+  bool evaluates_mean(int64_t update) const {
+    return update == final_round || update % interval == 0;
+  }
   // Copies for evaluations on the way are rounded to bf16, but for those of the final model.
   bool rounds_copies(int64_t round) const {
     return lane == Lane::kEvaluation && replicas > 1 && round != final_round;

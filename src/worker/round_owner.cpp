@@ -128,6 +128,7 @@ bool RoundOwner::closable_evaluation(const ChunkId& id, const Chunk& chunk) cons
     return expected != expected_.end() && chunk.weighted.has_all(expected->second);
   }
   if (!chunk.arrived.contains(replica_)) return false;
+  if (!plan_.evaluates_mean(id.round)) return true;  // no other replica sends anything
   // Without deadlines every copy comes, but for those that went to an evaluator that was lost.
   return chunk.expired || all_came_or_excused(id, chunk);
 }
@@ -197,7 +198,8 @@ void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas, const at
   // Parts that arrived after the mean was made came too late.
   const int64_t overtaken = node.mapped().weighted.size() - replicas.size();
   late_ += overtaken;
-  for (const ReplicaId member : members_) {
+  const bool alone = plan_.lane == Lane::kEvaluation && !plan_.evaluates_mean(id.round);
+  for (const ReplicaId member : alone ? ReplicaSet::of(replica_) : members_) {
     missing_ += node.mapped().arrived.contains(member) ? 0 : 1;
   }
   missing_ += overtaken;

@@ -104,7 +104,9 @@ Turn Rounds::turn(const Boundary& boundary) const {
 
 Work Rounds::copy_for_evaluation(int64_t update) const {
   Work copy = round_work(WorkKind::kContribute, Lane::kEvaluation, update, {update, 0});
-  copy.replicas = ReplicaSet::of(id_.replica);
+  // Another replica may have become the evaluator since the update: own weights stay here.
+  if (plan_.evaluates_mean(update) || evaluator() == id_.replica)
+    copy.replicas = ReplicaSet::of(id_.replica);
   return copy;
 }
 
@@ -130,10 +132,11 @@ void Rounds::run_contribution(const Work& work, const Seat& lane, Outcome& outco
   for (const int64_t stale : lane.member.stale(work.index)) {
     compute_->averaging().forget(work.lane, stale);
   }
+  if (work.replicas.empty()) return;
   if (work.lane == Lane::kEvaluation) {
     const bool travels = evaluator() != id_.replica;
     outcome.parts = {compute_->copy_for_evaluation(travels && lane.plan.rounds_copies(work.index))};
-  } else if (!work.replicas.empty()) {
+  } else {
     outcome.parts = compute_->averaging().contribute(work.lane, work.index);
   }
 }

@@ -48,6 +48,9 @@ std::string_view Rounds::check(const Message& message) const {
   if (part && (same_table || older_table) && owner != id_.replica) {
     return "a part for another owner";
   }
+  const bool alone =
+      lane->plan.lane == Lane::kEvaluation && !lane->plan.evaluates_mean(message.index);
+  if (part && alone && !message.replicas.empty()) return "a copy for an evaluation of one replica";
   // The last evaluation is of the final model: its copies are kept, however far ahead they come.
   const bool is_final = lane->plan.lane == Lane::kEvaluation && message.index == plan_.run_updates;
   if (part && !is_final && lane->owner.full({message.index, message.chunk}))

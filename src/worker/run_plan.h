@@ -60,6 +60,7 @@ struct RunPlan {
     if (evaluation_batches == 0) return false;
     return update == run_updates || (evaluate_every > 0 && update % evaluate_every == 0);
   }
+  bool evaluates_mean(int64_t update) const { return evaluation.evaluates_mean(update); }
   bool checkpoints(int64_t update) const {
     return checkpoint_every > 0 && update % checkpoint_every == 0;
   }

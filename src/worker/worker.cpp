@@ -29,8 +29,8 @@ Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> c
 void Worker::evaluate_first() {
   LEEWAY_CHECK(counts_.forwards == counts_.updates * schedule_.update_every(),
                "evaluate_first() comes before the first piece of work");
-  at_boundary_ = true;
-  evaluations_.want_copy(counts_.updates);
+  begin_evaluation();
+  at_boundary_ = evaluations_.copy_due().has_value();
 }
 
 // The whole algorithm: first what others wait for, then what belongs to the boundary of an update,

@@ -116,6 +116,7 @@ class Worker {
   void finish_backward(const Work& work, Outcome& outcome);
   void finish_update(const Work& work, const Outcome& outcome, Journal& journal);
   void finish_save(Outcome& outcome);
+  void begin_evaluation();
   void finish_evaluation(const Work& work, const Outcome& outcome);
   void finish_round(const Work& work, Outcome& outcome, Outbox& outbox);
   void finish_adoption(const Work& work, Outcome& outcome);

@@ -223,10 +223,17 @@ void Worker::finish_update(const Work& work, const Outcome& outcome, Journal& jo
   if (diverged_) return;
   ++counts_.updates;
   at_boundary_ = true;
-  if (plan_.evaluates(counts_.updates)) evaluations_.want_copy(counts_.updates);
+  if (plan_.evaluates(counts_.updates)) begin_evaluation();
   if (!is_first()) return;
   if (end_.stop_wanted() && !end_.stop_decided()) stop_at_next_flush();
   name_requested_saves();
+}
+
+void Worker::begin_evaluation() {
+  const bool takes_part =
+      plan_.evaluates_mean(counts_.updates) || rounds_.evaluator() == id_.replica;
+  if (takes_part) return evaluations_.want_copy(counts_.updates);
+  evaluations_.left_to_another(counts_.updates);
 }
 
 void Worker::finish_save(Outcome& outcome) {

@@ -1,5 +1,6 @@
 """Replicas with the real binary: what is planned, sent and printed, and that it is repeatable."""
 
+import csv
 import json
 import signal
 import subprocess
@@ -35,11 +36,15 @@ def test_what_is_sent_is_the_formula_to_the_byte(place, replicas):
     for key in ("contributions_late", "contributions_missing", "answers_missed", "rounds_dropped"):
         assert summary[key] == 0, key
     assert summary["tokens"] == summary["updates"] * 4 * 32 * replicas
-    # Copies of the weights at updates 6 (bf16) and 12 (the final model: fp32), plus the activations
-    # of validation.
-    copies = (replicas - 1) * summary["parameters"] * (2 + 4)
+    # Copies of the weights at update 12 (the final model: fp32), plus the activations of
+    # validation; copies at update 6 (bf16) only if the recipe asks for them.
+    copies = (replicas - 1) * summary["parameters"] * 4
     assert copies < summary["bytes_evaluation"] < 2 * copies
     assert summary["bytes_total_between_replicas"] == summary["bytes_averaging"] + copies
+    sets = place.sets(**{**FIXED, "mesh__replicas": replicas, "run__evaluate_mean_every": 6})
+    often = place.train("often", *sets)
+    assert often["bytes_total_between_replicas"] == summary["bytes_averaging"] + copies * 3 // 2
+    assert often["weights_hash"] == summary["weights_hash"]
 
 
 @pytest.mark.parametrize("wire, most", [("f32", 0.051), ("bf16", 0.026)])
@@ -93,7 +98,7 @@ NOTED = [
     ({**MESH, "averaging__merge": "fixed_lag", "averaging__lag": 5, "averaging__fraction": 1,
       "averaging__guard": "true"},
      "note: averaging.guard keeps rounds 2 updates apart, not 1"),
-    ({**MESH, "run__evaluate_every": 2},
+    ({**MESH, "run__evaluate_every": 2, "run__evaluate_mean_every": 2},
      "note: copies for evaluation are"),
 ]  # fmt: skip
 
@@ -242,7 +247,10 @@ def test_the_timeline_of_a_run_of_replicas(place):
     assert {e["args"]["lag"] for e in merges} == {0, 1}  # the last at once
     assert {e["args"]["lane"] for e in merges} == {"main"}
     reductions = [e["args"] for e in trace if e.get("cat") == "reduce"]
-    assert {args["replicas"] for args in reductions} == {"0 1"}
+    assert {args["replicas"] for args in reductions if args["lane"] == "main"} == {"0 1"}
+    # Of replica 0's own weights after update 6, of the mean after the last one.
+    copies = {args["round"]: args["replicas"] for args in reductions if args["lane"] != "main"}
+    assert copies == {6: "0", 12: "0 1"}
     sent = sum(e["args"]["bytes"] for e in trace
                if e.get("cat") in ("contribute", "reduce") and e["args"]["lane"] == "main")
     summary = json.loads((place.folder / "r/summary.json").read_text())
@@ -254,8 +262,9 @@ def test_an_evaluation_is_of_the_same_replicas_on_every_stage_and_says_which(pla
     """A replica is lost between two copies for an evaluation, on links that are slow and uneven."""
     sets = place.sets(
         mesh__stages=2, mesh__replicas=3, run__driver="sim", run__log="all", run__updates=24,
-        run__evaluate_every=2, sim__lost_replica=lost, sim__lost_at=11, sim__jitter_ms=40,
-        sim__latency_ms=20, sim__bandwidth_mbit=20, sim__flops=1e9,
+        run__evaluate_every=2, run__evaluate_mean_every=1, sim__lost_replica=lost,
+        sim__lost_at=11, sim__jitter_ms=40, sim__latency_ms=20, sim__bandwidth_mbit=20,
+        sim__flops=1e9,
     )  # fmt: skip
     summary = place.train("r", *sets)
     left = [r for r in range(3) if r != lost]
@@ -271,3 +280,62 @@ def test_an_evaluation_is_of_the_same_replicas_on_every_stage_and_says_which(pla
         assert means[update] == {replicas}, update
     given_up = {e["update"] for e in lines if e["event"] == "evaluation_given_up"}
     assert not given_up & set(evaluated)
+
+
+def evaluated(folder, kind="evaluated"):
+    """The replicas that each evaluation of this kind was of, by update."""
+    lines = [json.loads(line) for line in (folder / "events.jsonl").open()]
+    return {e["update"]: e["replicas"] for e in lines if e["event"] == kind}
+
+
+@pytest.mark.parametrize("method, more, means", [
+    ("sparse", {}, [100, 200, 300, 320]),
+    ("sparse", {"averaging__fraction": 0.02}, [320]),
+    ("lowbit", {}, [100, 200, 300, 320]),
+    ("diloco", {"averaging__interval": 40}, [200, 320]),
+])  # fmt: skip
+def test_by_default_evaluation_sends_at_most_a_tenth_of_averaging(place, method, more, means):
+    recipe = place.folder / "tiny.toml"
+    recipe.write_text(recipe.read_text().replace("evaluate_every = 6\n", ""))
+    sets = place.sets(mesh__replicas=2, run__updates=320, averaging__method=method, **more)
+    done = place.ok("train", "tiny.toml", "--out", "r", "--json", *sets)
+    summary = json.loads(done.stdout)
+    copies = summary["bytes_total_between_replicas"] - summary["bytes_averaging"]
+    assert 0 < copies <= summary["bytes_averaging"] / 10
+    run = place.folder / "r"
+    own = [update for update in (100, 200, 300) if update not in means]
+    assert evaluated(run) == dict.fromkeys(means, "0 1")
+    assert evaluated(run, "evaluated_own") == dict.fromkeys(own, "0")
+    # Both are shown, with their names, and the mean is what counts.
+    assert summary["valid_update"] == 320 and summary["valid_replicas"] == [0, 1]
+    assert summary["valid_update_own"] == (own[-1] if own else None)
+    assert done.stderr.count(" of the mean of 2 replicas\n") == len(means)
+    assert done.stderr.count(" of replica 0's own weights\n") == len(own)
+    place.ok("report", "r", "--csv", "tables")
+    with (place.folder / "tables/curves.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for curve, updates in (("valid_loss", means), ("valid_loss_own", own)):
+        assert [int(row["update"]) for row in rows if row["curve"] == curve] == updates, curve
+
+
+def test_another_replica_evaluates_its_own_weights_when_the_evaluator_is_lost(place):
+    sets = place.sets(
+        mesh__stages=2, mesh__replicas=3, run__driver="sim", run__log="all", run__updates=24,
+        run__evaluate_every=2, run__evaluate_mean_every=8, sim__lost_replica=0, sim__lost_at=11,
+        sim__jitter_ms=40, sim__latency_ms=20, sim__bandwidth_mbit=20, sim__flops=1e9,
+    )  # fmt: skip
+    summary = place.train("r", *sets)
+    own, means = evaluated(place.folder / "r", "evaluated_own"), evaluated(place.folder / "r")
+    assert set(means) <= {8, 16, 24} and means[24] == "1 2"
+    assert own[2] == "0" and own[22] == "1" and set(own) <= {2, 4, 6, 10, 12, 14, 18, 20, 22}
+    assert summary["valid_replica_own"] == 1 and summary["valid_update_own"] == 22
+
+
+def test_an_evaluation_of_own_weights_is_not_repeated_on_resume(place):
+    sets = place.sets(**FIXED, run__evaluate_every=3)
+    first = place.train("r", *sets, "--stop-at", 6)
+    assert first["valid_update_own"] == 6 and first["valid_loss"] is None
+    second = json.loads(place.ok("resume", "r", "--json").stdout)
+    assert second["finished"] and second["valid_update"] == 12
+    lines = [json.loads(line) for line in (place.folder / "r/events.jsonl").open()]
+    assert [e["update"] for e in lines if e["event"] == "evaluated_own"] == [3, 6, 9]

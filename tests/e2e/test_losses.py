@@ -12,6 +12,7 @@ MESH = {
     "run__driver": "sim",
     "run__updates": 40,
     "run__evaluate_every": 5,
+    "run__evaluate_mean_every": 10,
     "run__checkpoint_every": 10,
     "sim__flops": 1e7,
     "sim__notice_ms": 50,
@@ -31,8 +32,10 @@ def test_the_others_go_on_without_a_lost_replica(place, merge, lost):
     assert updates[-1]["replicas"] == left and "replicas" not in updates[0]
     assert summary["tokens"] == updates[-1]["tokens"] < 40 * updates[0]["tokens"]
     assert [event["replicas"] for event in events(run, "members")] == [left]
-    evaluated = [event["update"] for event in events(run, "evaluated")]
-    assert evaluated[-1] == 40 and len(evaluated) >= 7, "one may be lost with its replica"
+    means, own = events(run, "evaluated"), events(run, "evaluated_own")
+    assert means[-1]["update"] == 40 and means[-1]["replicas"] == left
+    assert len(means) + len(own) >= 7, "one may be lost with its replica"
+    assert own[0]["replicas"] == "0" and own[-1]["replicas"] == left[0]
     assert (run / "checkpoints/update-00000040").exists()
     assert "identical" in place.ok("replay", "r").stdout
     more = place.ok("resume", "r", "--set", "run.updates=44", "--set", "sim.lost_at=0", "--json")

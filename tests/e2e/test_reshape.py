@@ -23,9 +23,12 @@ def resumed(place, run, *arguments):
     return json.loads(place.ok("resume", run, "--json", *arguments).stdout)
 
 
-@pytest.mark.parametrize("method", ["sparse", "lowbit", "allreduce"])
-def test_a_run_of_four_stages_and_two_replicas_goes_on_as_two_and_three(place, method):
-    sets = place.sets(**MESH, averaging__method=method, run__updates=40)
+@pytest.mark.parametrize("method, merge", [
+    ("sparse", "on_arrival"), ("sparse", "fixed_lag"), ("lowbit", "fixed_lag"),
+    ("allreduce", "auto"),
+])  # fmt: skip
+def test_a_run_of_four_stages_and_two_replicas_goes_on_as_two_and_three(place, method, merge):
+    sets = place.sets(**MESH, averaging__method=method, averaging__merge=merge, run__updates=40)
     place.train("r", *sets, "--stop-at", 30)
     done = place.ok("reshape", "r", "--stages", 2, "--replicas", 3, "--out", "wide")
     assert done.stdout == (
@@ -44,9 +47,15 @@ def test_a_run_of_four_stages_and_two_replicas_goes_on_as_two_and_three(place, m
     before = losses(place.folder / "r")
     wide, same = losses(place.folder / "wide"), losses(place.folder / "same")
     assert sorted(wide) == list(range(31, 41))
-    # Other windows of the same text: as far from an unreshaped run as its own losses are apart.
-    assert abs(wide[31] - same[31]) < 0.1 < before[1] - before[30]
-    assert abs(sum(wide.values()) / 10 - sum(same[n] for n in wide) / 10) < 0.1
+    # It goes on where it was: no update is worse by a tenth of what it had learned.
+    learned = before[1] - before[30]
+    assert learned > 2 and max(wide.values()) < before[30] + learned / 10
+    # On arrival losses depend on timing (by up to 0.2, measured beside other work). Otherwise the
+    # first update is that of an unreshaped run on a third more text, and the others are of other
+    # windows and averaged among more replicas.
+    if merge != "on_arrival":
+        assert abs(wide[31] - same[31]) < 0.02
+        assert abs(sum(wide.values()) / 10 - sum(same[n] for n in wide) / 10) < 0.15
     (row,) = json.loads(place.ok("report", "wide", "--json").stdout)["runs"]
     assert row["updates"] == 40 and row["tokens"] == summary["tokens"]
     started = events(place.folder / "wide", "started")

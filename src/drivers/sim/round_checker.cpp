@@ -228,6 +228,10 @@ std::string RoundChecker::reduce(size_t worker, const Work& work) {
   const ChunkId which = {work.index, work.chunk};
   Chunk& chunk = chunk_of(id, work.lane, which);
   if (chunk.mean_of) return "a chunk has one answer";
+  const bool alone =
+      work.lane == Lane::kEvaluation && !plan_of(work.lane)->evaluates_mean(work.index);
+  if (alone && work.replicas != ReplicaSet::of(id.replica))
+    return "an evaluation of own weights is of the evaluator's";
   if (!chunk.parts.has_all(work.replicas)) return "a mean of a part that has not arrived";
   chunk.mean_of = work.replicas;
   Diary& diary = seats_[worker].diaries[static_cast<size_t>(work.lane)];

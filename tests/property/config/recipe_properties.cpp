@@ -197,6 +197,7 @@ Recipe any_recipe() {
   recipe.run.device = cpu ? "cpu" : *rc::gen::element<std::string>("cpu", "cuda", "cuda:7");
   recipe.run.threads_per_worker = between(0, 4096);
   recipe.run.evaluate_every = between(0, 1000);
+  recipe.run.evaluate_mean_every = between(0, 1000);
   recipe.run.evaluate_windows = between(0, 1000);
   recipe.run.checkpoint_every = between(0, 1000);
   recipe.run.keep = between(1, 1000);

@@ -64,6 +64,11 @@ TEST(Plan, ATargetLossNeedsEqualEvaluations) {
   EXPECT_THAT(error_of(target + unequal),
               HasSubstr("run.evaluate_every of \"a\" is 10 and of \"b\" 20"));
   EXPECT_EQ(error_of("base.run.evaluate_every = " + unequal), "no error");
+  const std::string means = "10\n[variants.a]\nrun.evaluate_mean_every = ";
+  EXPECT_THAT(error_of(target + means + "0"),
+              HasSubstr("target_loss does not work with run.evaluate_mean_every = 0 of \"a\""));
+  EXPECT_THAT(error_of(target + means + "30\n[variants.b]"),
+              HasSubstr("run.evaluate_mean_every of \"a\" is 30 and of \"b\" 1"));
 }
 
 TEST(Plan, UnfairComparisonsAreRefusedWithTheDifference) {

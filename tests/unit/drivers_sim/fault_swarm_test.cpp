@@ -33,6 +33,7 @@ RunPlan random_plan(Dice& dice) {
              .deadline = kDeadline,
              .follows = dice.one_in(2)},
             plan);
+  mix_evaluations(plan);
   return plan;
 }
 

@@ -53,6 +53,7 @@ RunPlan random_plan(Dice& dice, bool on_arrival) {
              .lag = on_arrival ? std::nullopt : std::optional(dice(0, 3)),
              .deadline = 10 * kMillisecond},
             plan);
+  mix_evaluations(plan);
   return plan;
 }
 

@@ -73,6 +73,11 @@ inline void add_lanes(const RoundOptions& options, RunPlan& plan) {
   plan.evaluation.lag.reset();
 }
 
+// Some of the evaluations are of own weights. It draws nothing, so that seeds keep their scenarios.
+inline void mix_evaluations(RunPlan& plan) {
+  if (!plan.lanes.empty()) plan.evaluation.interval = 1 + plan.lanes.front().cycle % 3;
+}
+
 // A few stages for this many updates, with evaluations and checkpoints or without.
 inline RunPlan random_pipeline(Dice& dice, int64_t updates) {
   RunPlan plan =

@@ -47,6 +47,7 @@ RunPlan random_plan(Dice& dice) {
   plan.activation_bytes = dice(0, 10'000);
   plan.replicas = rounds.replicas;
   add_lanes(rounds, plan);
+  mix_evaluations(plan);
   return plan;
 }
 

@@ -1,11 +1,15 @@
 #include "drivers/sim/simulation.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sim_testing.h"
 
 namespace leeway::sim {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 constexpr StageCosts kCosts = {
     .forward = {100}, .backward = {200}, .update = {30}, .save = {5}, .evaluate = {90}};
@@ -63,6 +67,29 @@ TEST(Simulation, EverythingHappensOnce) {
   EXPECT_EQ(links[1].from, stage(1));
   EXPECT_EQ(links[1].to, stage(0));
   EXPECT_EQ(links[1].payload_bytes, 12 * 1000);
+}
+
+// Nothing travels for them, and nobody is waited for: replica 1 comes to update 2 long after.
+TEST(Simulation, OwnWeightsAreEvaluatedByOneReplicaAlone) {
+  RunPlan plan = plan_of({.stages = 2, .update_every = 2}, 7);
+  plan.evaluate_every = 2;
+  plan.evaluation_batches = 1;
+  plan.evaluation.interval = 4;
+  plan.evaluation.final_round = 7;
+  const StageCosts slow = at_speed(kCosts, 0.01);
+  Finished run(plan, {.costs = {kCosts, kCosts, slow, slow}}, /*replicas=*/2);
+  const auto rounds = [&](int64_t replica, WorkKind kind) {
+    std::vector<std::pair<int64_t, int64_t>> found;  // update, replicas in it
+    for (const WorkRecord& record : run.recorder.of({{replica}, {1}}, kind)) {
+      found.emplace_back(record.work.index, record.work.replicas.size());
+    }
+    return found;
+  };
+  EXPECT_THAT(rounds(0, WorkKind::kReduce),
+              ElementsAre(Pair(2, 1), Pair(4, 2), Pair(6, 1), Pair(7, 2)));
+  EXPECT_THAT(rounds(1, WorkKind::kContribute), ElementsAre(Pair(4, 1), Pair(7, 1)));
+  EXPECT_LT(run.recorder.of({{0}, {1}}, WorkKind::kEvaluate)[0].times.end,
+            run.recorder.of({{1}, {0}}, WorkKind::kUpdate)[0].times.begin);
 }
 
 TEST(Simulation, PayloadFactorsScaleTheBytesOnLinks) {

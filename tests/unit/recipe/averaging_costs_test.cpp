@@ -107,8 +107,9 @@ TEST(AveragingTraffic, MatchesTheFormulas) {
     const AveragingTraffic traffic = averaging_traffic(recipe, kVocabulary);
     EXPECT_DOUBLE_EQ(traffic.allreduce_bytes, 2 * others * parameters * 4);
     EXPECT_DOUBLE_EQ(traffic.update_bytes, traffic.allreduce_bytes / 20);
-    // Of 20 evaluations in 1,000 updates all but the last send bf16.
-    EXPECT_DOUBLE_EQ(traffic.evaluation_bytes, others * parameters * (19 * 2 + 4) / 1000);
+    // Of 20 evaluations in 1,000 updates every second is of the mean; all but the last send bf16.
+    EXPECT_EQ(traffic.evaluate_mean_every, 100);
+    EXPECT_DOUBLE_EQ(traffic.evaluation_bytes, others * parameters * (9 * 2 + 4) / 1000);
     ASSERT_EQ(traffic.stages.size(), 2u);
     double sent = 0;
     double numbers = 0;
@@ -141,6 +142,47 @@ TEST(AveragingTraffic, ARunWithoutEvaluationsHasOneAtItsEnd) {
   const Recipe recipe = recipe_of({"mesh.replicas=2", "run.evaluate_every=0", "run.updates=200"});
   EXPECT_DOUBLE_EQ(averaging_traffic(recipe, kVocabulary).evaluation_bytes,
                    static_cast<double>(parameters_of(recipe)) * 4 / 200);
+}
+
+int64_t mean_every(std::vector<std::string> sets) {
+  sets.insert(sets.begin(), "mesh.replicas=2");
+  return averaging_traffic(recipe_of(sets), kVocabulary).evaluate_mean_every;
+}
+
+TEST(EvaluateMeanEvery, IsARecipesOwnNumberOrAsOftenAsTrafficAllows) {
+  // 1,000 updates, an evaluation after every hundredth: averaging sends 400, 435 and 160 times the
+  // bytes of a byte per weight, a copy 2 and the last one 4.
+  EXPECT_EQ(mean_every({}), 100);
+  EXPECT_EQ(mean_every({"averaging.method=lowbit"}), 100);
+  EXPECT_EQ(mean_every({"averaging.method=diloco"}), 200);
+  EXPECT_EQ(mean_every({"averaging.method=allreduce", "run.evaluate_every=1"}), 3);
+  EXPECT_EQ(mean_every({"averaging.method=none"}), 1000) << "only at the end";
+  EXPECT_EQ(mean_every({"run.evaluate_every=0"}), 1000);
+  EXPECT_EQ(mean_every({"run.evaluate_every=10"}), 60);
+  EXPECT_EQ(mean_every({"run.evaluate_every=10", "run.updates=100"}), 100);
+  EXPECT_EQ(mean_every({"run.evaluate_mean_every=1"}), 1);
+  EXPECT_EQ(mean_every({"run.evaluate_mean_every=30"}), 30);
+  EXPECT_EQ(mean_every({"run.evaluate_mean_every=0"}), 1000);
+}
+
+TEST(EvaluateMeanEvery, KeepsCopiesToATenthOfAveraging) {
+  const auto share = [](const std::string& method, const std::string& every,
+                        const std::string& updates) {
+    const Recipe recipe = recipe_of({"mesh.replicas=3", "averaging.method=" + method,
+                                     "run.evaluate_every=" + every, "run.updates=" + updates});
+    const AveragingTraffic traffic = averaging_traffic(recipe, kVocabulary);
+    const bool only_last = traffic.evaluate_mean_every == recipe.run.updates;
+    return only_last ? 0 : traffic.evaluation_bytes / traffic.update_bytes;
+  };
+  for (const char* method : {"sparse", "lowbit", "diloco", "weights", "allreduce"}) {
+    for (const char* every : {"1", "7", "100"}) {
+      for (const char* updates : {"200", "999", "1000", "20000"}) {
+        EXPECT_LT(share(method, every, updates), 0.1 + 1e-9)
+            << method << " " << every << " " << updates;
+      }
+    }
+    EXPECT_GT(share(method, "1", "20000"), 0.05) << method << ": and as often as that allows";
+  }
 }
 
 TEST(AveragingTraffic, OneReplicaHasNone) {

@@ -48,7 +48,8 @@ TEST(AveragingReport, SaysWhatARoundIsAndWhatItSends) {
       "2.5\n"
       "  an update  98.6 kB over all replicas, 5.0 % of the 2.0 MB of an all-reduce of fp32 "
       "gradients\n"
-      "  evaluation 5.4 kB of copies per update on average\n");
+      "  evaluation the mean of the replicas every 100 updates: 5.4 kB of copies per update "
+      "on average\n");
 }
 
 TEST(AveragingReport, KnowsEveryMethodMergeAndWire) {
@@ -102,13 +103,26 @@ TEST(AveragingNotes, WarnOfALagThatIsTooLong) {
 }
 
 TEST(AveragingNotes, ReportEvaluationsThatSendMoreThanAveraging) {
-  const auto notes = notes_of({"run.evaluate_every=5"});
+  const auto notes = notes_of({"run.evaluate_every=5", "run.evaluate_mean_every=5"});
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_THAT(notes[0], HasSubstr("note: copies for evaluation are 99.1 kB per update on average, "
                                   "more than the 98.6 kB of averaging: raise "
-                                  "run.evaluate_every (5) to send fewer"));
-  EXPECT_THAT(averaging_notes(loaded_from({"mesh.replicas=2", "run.evaluate_every=5"}), {}),
+                                  "run.evaluate_mean_every (5), or leave it out, to send fewer"));
+  EXPECT_THAT(averaging_notes(loaded_from({"mesh.replicas=2", "run.evaluate_every=5",
+                                           "run.evaluate_mean_every=5"}),
+                              {}),
               IsEmpty());
+  EXPECT_THAT(notes_of({"run.evaluate_every=5"}), IsEmpty()) << "the mean is evaluated less often";
+}
+
+TEST(AveragingReport, SaysWhichEvaluationsAreOfTheMean) {
+  EXPECT_THAT(report_of({}), HasSubstr("evaluation the mean of the replicas every 100 updates: "));
+  EXPECT_THAT(report_of({"averaging.method=diloco"}),
+              HasSubstr("a replica's own weights every 100 updates, the mean of all every 200 "
+                        "updates: "));
+  EXPECT_THAT(report_of({"averaging.method=none"}), HasSubstr("the mean of all at the end: "));
+  EXPECT_THAT(report_of({"run.evaluate_every=0"}),
+              HasSubstr("evaluation the mean of the replicas, at the end: "));
 }
 
 TEST(AveragingNotes, ReportThatOneReplicaAveragesNothing) {

@@ -52,7 +52,9 @@ class RunRecorderTest : public testing::Test {
   TemporaryFolder folder_;
   HeldFolder held_ = std::move(*HeldFolder::hold(folder_ / "run"));
   Recipe recipe_;
-  RunPlan plan_ = {.shape = {.stages = 1}, .replicas = 2};
+  RunPlan plan_ = {.shape = {.stages = 1},
+                   .replicas = 2,
+                   .evaluation = {.lane = Lane::kEvaluation, .interval = 2}};
   std::vector<TallyKeeper> keepers_ = {{{{0}, {0}}, plan_}, {{{1}, {0}}, plan_}};
   StoppedClock clock_;
   TrainingObserver observer_;
@@ -76,6 +78,33 @@ TEST_F(RunRecorderTest, CountsTheBytesOfAllWorkByPurpose) {
   EXPECT_EQ(counters.bytes_gradients, 4);
   EXPECT_EQ(counters.bytes_averaging, 4);
   EXPECT_EQ(counters.bytes_evaluation, 4);
+}
+
+TEST_F(RunRecorderTest, KeepsEvaluationsOfOwnWeightsApart) {
+  const auto evaluate = [&](int64_t number, double loss, const ReplicaSet& replicas) {
+    recorder_.evaluated({.worker = {}, .update = number, .loss = loss, .replicas = replicas});
+  };
+  const ReplicaSet both = ReplicaSet::first(2);
+  evaluate(1, 3.5, ReplicaSet::of({0}));
+  EXPECT_FALSE(recorder_.valid().mean);
+  evaluate(2, 3.0, both);
+  evaluate(2, 3.0, both);  // reported again
+  evaluate(3, 2.5, ReplicaSet::of({1}));
+  ASSERT_TRUE(recorder_.valid().mean && recorder_.valid().own);
+  EXPECT_EQ(recorder_.valid().mean->loss, 3.0);
+  EXPECT_EQ(recorder_.valid().mean->replicas, both);
+  EXPECT_EQ(recorder_.valid().own->loss, 2.5);
+  EXPECT_TRUE(recorder_.valid().own->own);
+  recorder_.flush_log();
+  const std::string log = *read_text(folder_ / "events.jsonl");
+  const auto count = [&](std::string_view text) {
+    int64_t found = 0;
+    for (size_t at = log.find(text); at != log.npos; at = log.find(text, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("\"event\":\"evaluated_own\""), 2) << log;
+  EXPECT_EQ(count("\"valid_loss_own\":2.5,\"replicas\":\"1\""), 1) << log;
+  EXPECT_EQ(count("\"event\":\"evaluated\""), 1) << log;
 }
 
 // A shard of one of the two replicas, written as its process would.

@@ -271,6 +271,33 @@ TEST(RoundOwner, HoldsTheCopiesOfTwoEvaluations) {
   EXPECT_FALSE(owner.full({300, 0}));
 }
 
+TEST(RoundOwner, AnEvaluationOfOwnWeightsWaitsForNobody) {
+  for (const bool on_arrival : {false, true}) {
+    LanePlan plan = plan_of(3, on_arrival);
+    plan.lane = Lane::kEvaluation;
+    plan.interval = 200;
+    RoundOwner owner(plan, {.replica = {0}, .stage = {0}});
+    owner.deliver(part(0, {100, 0}));
+    ASSERT_EQ(owner.to_reduce(), (ChunkId{100, 0}));
+    EXPECT_EQ(owner.contributors({100, 0}), set_of({0}));
+    close(owner, {100, 0});
+    EXPECT_EQ(owner.missing(), 0) << "nobody was asked";
+    owner.deliver(part(0, {200, 0}));
+    EXPECT_FALSE(owner.to_reduce().has_value()) << "of the mean";
+    for (const int64_t replica : {1, 2}) owner.deliver(part(replica, {200, 0}));
+    EXPECT_EQ(owner.to_reduce(), (ChunkId{200, 0}));
+  }
+}
+
+TEST(LanePlan, SomeEvaluationsAndTheLastAreOfTheMean) {
+  const LanePlan plan = {.lane = Lane::kEvaluation, .replicas = 2, .interval = 3, .final_round = 8};
+  std::vector<int64_t> means;
+  for (int64_t update = 1; update <= 8; ++update) {
+    if (plan.evaluates_mean(update)) means.push_back(update);
+  }
+  EXPECT_EQ(means, (std::vector<int64_t>{3, 6, 8}));
+}
+
 // Stage 0 has averaged replicas 0 and 2. Stage 1 also has a copy of replica 1, which it leaves out.
 TEST(RoundOwner, LaterStagesEvaluateWhomStage0Does) {
   LanePlan plan = plan_of(3, true);
