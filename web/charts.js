@@ -96,6 +96,37 @@ const barChart = ({names, groups, unit, sayValue, max, xTitle}) => ({
   }),
 });
 
+// Rows of bands over the updates. `rows`: [{label, color, bands: [[first, last]], gaps}].
+const BAND_ROW = 26;   // pixels
+const bandChart = ({rows, last, sayBand, sayGap}) => {
+  const boxes = (key) => rows.flatMap(({label, [key]: ranges}) => ranges.map(
+    (range) => ({x: [range[0] - 1, range[1]], y: label, range})));
+  const options = baseOptions({
+    x: {type: 'linear', title: 'updates', ticks: say.axis, min: 0, max: last},
+    y: {type: 'category'},
+    tooltip: {title: () => '', label: ({raw, dataset}) => `${raw.y}: ${dataset.words(raw.range)}`},
+    legend: false,
+  });
+  options.indexAxis = 'y';
+  options.plugins.tooltip.displayColors = false;
+  options.interaction = {mode: 'nearest', intersect: true};
+  options.scales.y.grid.display = false;
+  options.scales.y.ticks.autoSkip = false;
+  const color = new Map(rows.map((row) => [row.label, row.color]));
+  const style = {grouped: false, barThickness: 14, borderSkipped: false};
+  return {
+    type: 'bar',
+    data: {labels: rows.map(({label}) => label), datasets: [
+      {...style, data: boxes('bands'), words: sayBand, order: 1,
+        backgroundColor: ({raw}) => color.get(raw?.y)},
+      // In front and never too small to be seen.
+      {...style, data: boxes('gaps'), words: sayGap, order: 0, minBarLength: 3,
+        backgroundColor: styleOf('--panel'), borderColor: styleOf('--line'), borderWidth: 1},
+    ]},
+    options,
+  };
+};
+
 const baseOptions = ({x, y, tooltip, legend}) => {
   const ink = styleOf('--soft'), line = styleOf('--line');
   const scale = ({type, title, ticks, min, max, zero, step}) => ({

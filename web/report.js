@@ -13,7 +13,9 @@ const of = (run, text) => many() ? `${run.name}, ${text}` : text;
 // One chart in a card; `make` returns its Chart.js configuration, again when the theme changes.
 const chartCard = (options, make) => {
   const canvas = element('canvas', {role: 'img', 'aria-label': options.title});
-  const made = card(options, element('div', {class: 'chart'}, canvas));
+  const size = options.height ? {style: `height:${options.height}px`} : {};
+  const made = card(options, element('div', {class: 'chart', ...size}, canvas),
+    ...(options.below || []));
   charts.push({canvas, make, chart: null});
   return made;
 };
@@ -182,6 +184,46 @@ const histogramCard = (id, title, about, unit, groups, value = 'updates') => {
 const runGroups = (name) => () => shown.runs.map((run) => (
   {label: run.name, color: many() ? runColor(run) : colorOf(0), counts: addUp([run[name]])}));
 
+// Who took part in which updates, of runs in which somebody was ever away.
+const gapsIn = (ranges, last) => [...ranges, [last + 1]].map(([from], i) =>
+  [i ? ranges[i - 1][1] + 1 : 1, from - 1]).filter(([from, to]) => from <= to);
+const memberRows = () => shown.runs.flatMap((run) => {
+  const last = run.members.reduce((most, {updates}) => Math.max(most, updates.at(-1)?.[1] ?? 0), 0);
+  return run.members.map(({replica, updates}) => ({run, replica, last,
+    label: of(run, `replica ${replica}`), bands: updates, gaps: gapsIn(updates, last)}));
+});
+const RANGES_MAX = 12;
+const rangeText = ([from, to]) => from === to ? say.count(from) :
+  `${say.count(from)} to ${say.count(to)}`;
+const rangesText = (ranges) => (ranges.slice(0, RANGES_MAX).map(rangeText).join(', ') || 'none') +
+  (ranges.length > RANGES_MAX ? ` and ${ranges.length - RANGES_MAX} more stretches` : '');
+const membersTable = (rows) => ({
+  columns: ['run', 'replica', 'took part in updates', 'updates away'],
+  rows: rows.map(({run, replica, bands, gaps}) => {
+    const away = gaps.reduce((sum, [from, to]) => sum + to - from + 1, 0);
+    return [run.name, replica, rangesText(bands), {text: say.count(away), value: away}];
+  }),
+});
+const membersCard = () => {
+  const all = memberRows();
+  if (!all.length) return null;
+  const rows = all.length > BARS_MAX ? all.filter(({gaps}) => gaps.length).slice(0, BARS_MAX) : all;
+  const cut = rows.length < all.length ? ` ${rows.length} of ${all.length} replicas.` : '';
+  const table = tableOf(membersTable(rows));
+  return chartCard({id: 'members', title: 'Replicas taking part', wide: true,
+    height: BAND_ROW * rows.length + 60,
+    about: 'Filled: the replica took part in these updates. Empty: it was away.' + cut,
+    below: [rows.length <= 16 ? table : element('details', {}, element('summary', {},
+      'In words'), table)],
+    csv: () => ({columns: ['run', 'replica', 'from_update', 'to_update'],
+      rows: all.flatMap(({run, replica, bands}) => bands.map(
+        (range) => [run.name, replica, ...range]))})},
+  () => bandChart({rows: rows.map((row) => ({...row, color: many() ? runColor(row.run) :
+    colorOf(0)})), last: Math.max(...rows.map(({last}) => last)),
+  sayBand: (range) => `took part in updates ${rangeText(range)}`,
+  sayGap: (range) => `away in updates ${rangeText(range)}`}));
+};
+
 const configTable = (differing) => () => {
   const keys = [...new Set(shown.runs.flatMap((run) => Object.keys(run.config)))];
   const values = (key) => shown.runs.map((run) => run.config[key] ?? null);
@@ -268,6 +310,7 @@ const cards = () => {
     card({id: 'runs', title: many() ? 'Runs' : 'Summary', csv: headlineTable, wide: true},
       ...(many() ? [] : [...progressBar(), tiles()]), tableOf(withoutEmpty(headlineTable()))),
     loss,
+    membersCard(),
     busyCard(),
     speed,
     histogramCard('delays', 'Delay of gradients',

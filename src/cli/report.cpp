@@ -101,6 +101,10 @@ std::vector<std::string> notes_on(const std::vector<RunData>& runs) {
   std::vector<std::string> notes;
   if (std::string note = validation_groups(runs).note; !note.empty()) notes.push_back(note);
   for (const RunData& run : runs) {
+    const std::string away = text_of(run.members);
+    if (!away.empty()) notes.push_back(fmt::format("{}: {}", run.name, away));
+  }
+  for (const RunData& run : runs) {
     if (!run.cores.shared()) continue;
     notes.push_back(
         fmt::format("busy of {} includes waiting for a core: {}", run.name, run.cores.text()));
@@ -148,6 +152,7 @@ void print_json(const std::vector<RunData>& runs, const Path& page) {
     row.update(to_json(run.headline));
     row["cores"] = run.cores.cores;
     row["threads"] = run.cores.threads;
+    row["members"] = to_json(run.members);
     row["validated_on"] = groups.letters[json["runs"].size()];
     row["notes"] = run.notes;
     json["runs"].push_back(std::move(row));

@@ -133,6 +133,7 @@ Json to_json(const RunData& run) {
   }
   json["workers"] = Json::array();
   for (const WorkerData& worker : run.workers) json["workers"].push_back(to_json(worker));
+  json["members"] = to_json(run.members);
   json["lags"] = to_json(run.lags);
   json["contributors"] = to_json(run.contributors);
   json["timeline"] = run.timeline;

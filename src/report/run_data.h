@@ -14,6 +14,7 @@
 #include "base/ids.h"
 #include "events/traffic.h"
 #include "report/cores.h"
+#include "report/participation.h"
 #include "report/series.h"
 #include "report/stage_table.h"
 
@@ -107,6 +108,7 @@ struct RunData {
   std::vector<std::pair<std::string, std::string>> config = {};  // "mesh.stages", "4"
   std::vector<Series> curves = std::vector<Series>(kCurves);
   std::vector<WorkerData> workers = {};          // ascending replica, then stage
+  std::vector<ReplicaUpdates> members = {};      // of each replica; empty: all were always there
   Histogram lags = {};                           // of merges
   Histogram contributors = {};                   // of means
   std::string timeline = {};                     // SVG; empty: no work recorded

@@ -143,6 +143,9 @@ RunData RunFollower::data() const {
   estimate_allreduce(data, reader_->parameters(), reader_->shifted_allreduce_bytes());
   add_summary(data, folder_, has_log_);
   add_progress(data, *reader_);
+  if (const auto replicas = number_in<int64_t>(data.setting("mesh.replicas"))) {
+    data.members = reader_->members(*replicas);
+  }
   if (data.state == RunState::kDiverged) {
     data.notes.push_back(
         "the run diverged: it stopped at an update whose loss or gradient is not finite; this is "

@@ -43,6 +43,7 @@ RunReader::RunReader(const RunLimits& limits, std::vector<Event> resumes,
     : limits_(limits),
       resumes_(std::move(resumes)),
       weights_lane_(weights_lane),
+      participation_(limits.changes_max),
       pieces_(limits.pieces_max) {
   data_.curves.assign(kCurves, Series(limits.points_max));
 }
@@ -62,6 +63,7 @@ Status RunReader::add(std::string_view line) {
   if (superseded(event)) return {};
   has_ticks_ = has_ticks_ || event.find(kTickName) != nullptr;
   stretches_.note(event);
+  participation_.note(event);
   const int64_t update = event.integer("update").value_or(0);
   if (kind == kWorkEvent) worked(event);
   if (kind == "update") updated(event);
@@ -323,6 +325,12 @@ RunData RunReader::data() const {
             : fmt::format("the work of updates {} is logged (run.log): the timeline, and delays, "
                           "busy shares and bytes of single workers, cover only these",
                           logged));
+  }
+  if (const int64_t updates = participation_.left_out(); updates > 0) {
+    data.notes.push_back(
+        fmt::format("replicas left and returned so often that stretches of up to {} are left out "
+                    "of who took part",
+                    counted(updates, "update")));
   }
   const bool thinned = std::any_of(data.curves.begin(), data.curves.end(),
                                    [](const Series& series) { return series.thinned(); });

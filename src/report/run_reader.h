@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "events/event.h"
 #include "events/log_level.h"
+#include "report/participation.h"
 #include "report/run_data.h"
 #include "report/run_timeline.h"
 
@@ -21,6 +22,7 @@ struct RunLimits {
   size_t points_max = 2000;   // per curve
   size_t pieces_max = 20000;  // pieces of work kept for the timeline
   size_t boxes_max = 10000;   // boxes in the timeline
+  size_t changes_max = 500;   // of who takes part
 };
 
 class RunReader {
@@ -38,6 +40,10 @@ class RunReader {
   int64_t shifted_allreduce_bytes() const { return shifted_allreduce_bytes_; }
   // `rate`: optimizer.rate of the last session. Earlier sessions may have had another one.
   Series learning_rate(double rate) const;
+  // `replicas`: mesh.replicas of the last session.
+  std::vector<ReplicaUpdates> members(int64_t replicas) const {
+    return participation_.up_to(now_.update, replicas);
+  }
   // How long one update takes, mean of this session; none: no update yet.
   std::optional<double> seconds_per_update() const;
 
@@ -89,6 +95,7 @@ class RunReader {
   size_t resumes_seen_ = 0;
   LoggedStretches stretches_;
   bool updates_have_bytes_ = false;
+  Participation participation_;
   bool has_ticks_ = false;  // the log is that of one process of several
 
   RunData data_;

@@ -11,15 +11,10 @@
 #include <vector>
 
 #include "report/stage_table.h"
+#include "report/update_range.h"
 #include "report/work_history.h"
 
 namespace leeway {
-
-struct UpdateRange {
-  int64_t first = 0;  // counted from 1
-  int64_t last = 0;   // inclusive
-  bool operator==(const UpdateRange&) const = default;
-};
 
 struct WorkSurvey {
   // The time of an update's pieces. `own` leaves out evaluations and work for others, which run

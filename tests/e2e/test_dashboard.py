@@ -191,6 +191,32 @@ def test_a_page_says_when_an_unfinished_run_last_wrote(place, browser):
         browser.visit("about:blank")  # or the page would keep asking for its server
 
 
+def test_a_page_shows_that_a_replica_is_away(place, browser):
+    folder = write_run(place, [{"event": "update", "update": 1, "loss": 1.0}])
+    (folder / "config.toml").write_text("[mesh]\nreplicas = 3\n")
+    with serving(place, "dashboard", "r") as served:
+        browser.visit(f"http://127.0.0.1:{served.port}/")
+        assert browser.value("document.getElementById('members')") is None
+        with (folder / "events.jsonl").open("a") as file:
+            for line in (
+                {"event": "members", "update": 1, "table": 1, "replicas": "0 2"},
+                {"event": "update", "update": 2, "loss": 1.0, "replicas": "0 2"},
+            ):
+                file.write(json.dumps(line) + "\n")
+        stream = served.request("/events")
+        for _, data in events(stream):
+            if json.loads(data)["runs"][0]["members"]:
+                break
+        stream.close()
+        browser.value(
+            "new Promise((done) => { const look = () => document.getElementById('members')"
+            " ? done() : requestAnimationFrame(look); look(); })"
+        )
+        rows = "[...document.querySelectorAll('#members td:nth-child(2)')].map(c => c.textContent)"
+        assert browser.value(rows) == ["1 to 2", "1", "1 to 2"]
+        browser.visit("about:blank")  # or the page would keep asking for its server
+
+
 def test_dashboard_errors_come_before_training(place):
     train = ["train", "tiny.toml", "--out", "r"]
     with socket.socket() as taken:
