@@ -180,6 +180,15 @@ RoundNorms AveragingCompute::merge(Lane which, int64_t round, int64_t chunk,
   return {.count = norms.count, .drift = norms.drift, .correction = norms.correction};
 }
 
+void AveragingCompute::restart() {
+  for (LaneState& lane : lanes_) lane.flights.clear();
+  const WeightsAndBuffers now = {.weights = stage_.weights(), .buffers = buffers()};
+  const WeightsAndBuffers fresh = newcomer_from(now, NewcomerStarts::kAsFollower);
+  for (size_t i = 0; i < now.buffers.size(); ++i) {
+    now.buffers[i].second.copy_(fresh.buffers[i].second);
+  }
+}
+
 void AveragingCompute::forget(Lane which, int64_t round) {
   LaneState& lane = at(which);
   const auto node = lane.flights.extract(round);

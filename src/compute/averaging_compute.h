@@ -55,6 +55,8 @@ class AveragingCompute {
   // `contributed`: this worker's contribution is in the mean.
   RoundNorms merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer,
                    bool contributed);
+  // As one that comes to a fleet that has gone on: no round is in flight.
+  void restart();
   // Answers that are still missing will not be merged.
   void forget(Lane lane, int64_t round);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -210,6 +212,40 @@ StageState StageCompute::state() const {
         kLastUpdate, last.defined() ? last.clone().cpu() : at::zeros_like(state.weights));
   }
   return state;
+}
+
+Status StageCompute::take_over(const StageState& state) {
+  const at::Tensor& own = stage_.weights();
+  const auto fits = [&](const at::Tensor& tensor) {
+    return tensor.defined() && tensor.sizes() == own.sizes() &&
+           tensor.scalar_type() == own.scalar_type();
+  };
+  std::set<std::string> names;
+  for (const auto& named : stage_.optimizer().state().buffers) names.insert(named.first);
+  for (const auto& named : averaging_.buffers()) names.insert(named.first);
+  if (options_.saves_last_update) names.insert(kLastUpdate);
+  bool buffers = true;
+  for (const auto& [name, buffer] : state.optimizer.buffers) {
+    buffers = buffers && names.erase(name) == 1 && fits(buffer);
+  }
+  if (!fits(state.weights) || !buffers || !names.empty())
+    return Error{"the state of another stage or recipe"};
+  return restore(state.weights, state.optimizer);
+}
+
+void StageCompute::restart(int64_t updates) {
+  stage_.restart(updates);
+  averaging_.restart();
+  accumulated_ = 0;
+  norms_.reset();
+  losses_.clear();
+  held_.clear();
+}
+
+int64_t StageCompute::state_bytes() const {
+  constexpr int64_t kCounters = 64 * 1024;
+  const auto tensors = static_cast<int64_t>(buffer_count()) + 1;
+  return tensors * static_cast<int64_t>(stage_.weights().nbytes()) + kCounters;
 }
 
 size_t StageCompute::buffer_count() const {

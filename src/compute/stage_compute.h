@@ -87,6 +87,13 @@ class StageCompute {
   void forget_evaluations(int64_t update);         // up to this one: they are given up
 
   StageState state() const;  // a copy, on the CPU
+  // Takes over a state that another worker of this stage had, or this one earlier, in a fleet that
+  // has gone on since. It may come from the network: an error says what does not fit.
+  Status take_over(const StageState& state);
+  // Drops what is in flight, and goes on as a newcomer after `updates` updates.
+  void restart(int64_t updates);
+  int64_t state_bytes() const;  // of a state as bytes, at most
+
   // Weights and optimizer buffers of this stage alone.
   Status restore(const at::Tensor& weights, const Optimizer::State& state);
 

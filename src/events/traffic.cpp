@@ -12,7 +12,7 @@ std::string_view purpose_word(Purpose purpose) {
 
 Purpose purpose_of(const Work& work) {
   if (is_evaluation(work)) return Purpose::kEvaluation;
-  if (is_of_round(work.kind)) return Purpose::kAveraging;
+  if (is_of_round(work.kind) || work.kind == WorkKind::kTransfer) return Purpose::kAveraging;
   return work.kind == WorkKind::kForward ? Purpose::kActivations : Purpose::kGradients;
 }
 

@@ -12,8 +12,8 @@ namespace leeway {
 namespace {
 
 constexpr std::array<std::string_view, kWorkKinds> kKindWords = {
-    "forward", "backward", "update", "save",   "evaluate", "contribute",
-    "reduce",  "merge",    "await",  "repeat", "adopt",    "report"};
+    "forward", "backward", "update", "save",  "evaluate", "contribute", "reduce",
+    "merge",   "await",    "repeat", "adopt", "transfer", "report"};
 constexpr std::array<std::string_view, kLanes> kLaneWords = {"main", "repair", "evaluation"};
 
 // What the index counts; empty: only the update.
@@ -30,6 +30,8 @@ std::string_view index_word(WorkKind kind) {
       return "";
     case WorkKind::kAdopt:
       return "table";
+    case WorkKind::kTransfer:
+      return "part";
     case WorkKind::kContribute:
     case WorkKind::kReduce:
     case WorkKind::kMerge:

@@ -26,9 +26,10 @@ enum class WorkKind : uint8_t {
   kAwait,       // an owner asks to be woken at a chunk's deadline
   kRepeat,      // an owner repeats an answer for a replica that missed it
   kAdopt,       // goes by a new table of members from now on
+  kTransfer,    // sends a part of its state to one that joins; there: asks for it, or takes it over
   kReport,      // tells the coordinator, or another stage, what it waits to hear; not logged
 };
-inline constexpr int kWorkKinds = 12;
+inline constexpr int kWorkKinds = 13;
 std::string_view work_kind_word(WorkKind kind);
 
 // What a round is for. Each lane counts its own rounds.
@@ -44,6 +45,7 @@ struct Work {
   WorkKind kind = WorkKind::kForward;
   int64_t index = 0;    // forward, backward: microbatch; update, save: updates done after it;
                         // evaluate: batch of the validation data; adopt: number of the table;
+                        // transfer: part of the state;
                         // report: evaluations up to this update are given up, -1: none;
                         // the others: round
   int64_t update = 0;   // the update it belongs to, counted from 1, as for --resume

@@ -196,6 +196,19 @@ std::optional<PredictionError> Stage::take_prediction() {
   return std::exchange(prediction_, std::nullopt);
 }
 
+void Stage::restart(int64_t updates) {
+  in_flight_.clear();
+  gradients_.zero_();
+  probe_ = {};
+  watch_wanted_ = false;
+  prediction_.reset();
+  const Optimizer::State state = optimizer_.state();
+  const Status restored = optimizer_.restore(updates, state.momentum_product);
+  LEEWAY_CHECK(restored.ok(), "the optimizer's own state is one that a run can produce");
+  versions_.retire();
+  make_version(/*guess=*/0);
+}
+
 void Stage::load_weights(const at::Tensor& flat) {
   LEEWAY_CHECK(flat.numel() == weights_.numel(), "the checkpoint's layout was checked before");
   LEEWAY_CHECK(in_flight_.empty(), "weights change only where nothing is in flight");

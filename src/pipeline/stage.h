@@ -73,6 +73,9 @@ class Stage {
   void watch_prediction() { watch_wanted_ = true; }
   std::optional<PredictionError> take_prediction();
 
+  // Drops what is in flight, and goes on as after `updates` updates.
+  void restart(int64_t updates);
+
   // Loads weights (from a checkpoint) into the master buffer and publishes them.
   void load_weights(const at::Tensor& flat);
 

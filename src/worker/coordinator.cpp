@@ -49,19 +49,21 @@ void Coordinator::deliver(const Message& message) {
   }
   switch (message.kind) {
     case MessageKind::kReport:
+      if (message.envelope.incarnation < seat(message.from).incarnation) return;
       hear(message);
       return file(message);
     case MessageKind::kAsk: {
       const auto ask = static_cast<Ask>(message.index);
-      if (ask == Ask::kStop) end_.wanted = true;
+      if (ask == Ask::kStop) end_.wanted = stop_asked_ = true;
       if (ask == Ask::kSave) save_.wanted = true;
       if (ask == Ask::kAbandon) abandoned_ = true;
       orders_due_ = true;
       return;
     }
     case MessageKind::kLost:
-      seat(message.from).lost = true;
-      leaving_.push_back(message.from.replica);
+      if (message.envelope.incarnation < seat(message.from).incarnation) return;
+      fill(seat(message.from), message.envelope.incarnation);
+      seat(message.from).lost = roll_due_ = true;
       orders_due_ = true;
       return;
     default:  // kTick: what is not confirmed is said again
@@ -84,7 +86,7 @@ std::string_view Coordinator::check(const Message& message) const {
       return plan_.mesh().contains(message.from) ? "" : "a worker that there is not";
     case MessageKind::kAsk:
       if (message.index > static_cast<int64_t>(Ask::kAbandon)) return "not a wish that it knows";
-      return check_envelope(message, plan_, table_);
+      return check_envelope(message, plan_);
     case MessageKind::kTick:
       return "";
     case MessageKind::kReport:
@@ -93,16 +95,24 @@ std::string_view Coordinator::check(const Message& message) const {
       return "a kind that a coordinator does not take";
   }
   if (message.from == kCoordinator) return "from a worker that there is not";
-  if (const std::string_view reason = check_envelope(message, plan_, table_); !reason.empty()) {
+  if (const std::string_view reason = check_envelope(message, plan_); !reason.empty()) {
     return reason;
   }
   const bool own = message.report != nullptr && speaks_for(*message.report, message.from);
   return own ? "" : "not its sender's report";
 }
 
+// Another worker may be in this place now.
+void Coordinator::fill(Seat& seat, int64_t incarnation) {
+  if (incarnation <= seat.incarnation) return;
+  seat = {.known = seat.known, .incarnation = incarnation, .updates = seat.updates};
+  orders_due_ = roll_due_ = true;
+}
+
 // What every message tells, whether its report is new or not.
 void Coordinator::hear(const Message& message) {
   Seat& seat = this->seat(message.from);
+  fill(seat, message.envelope.incarnation);
   seat.table = std::max(seat.table, message.envelope.table);
   seat.ends = std::max(seat.ends, message.envelope.ends);
   if (end_.named == 0 && message.envelope.ends > 0) {
@@ -125,21 +135,32 @@ void Coordinator::file(const Message& message) {
   seat.known = true;
   seat.next_report = message.index + 1;  // what is in between was recorded, or is not needed
   seat.gap = seat.asked_again = false;
-  filed_.push_back({message.from, message.index, message.report});
+  filed_.push_back({message.from, message.envelope.incarnation, message.index, message.report});
 }
 
 std::optional<Coordinator::Errand> Coordinator::next() const {
   if (!filed_.empty()) return Errand::kRecord;
-  if (orders_due_) return Errand::kOrders;
+  if (orders_due_ || (roll_due_ && !still_learns())) return Errand::kOrders;
   return std::nullopt;
 }
 
 void Coordinator::run(Errand errand) {
   for (const RefusedMessage& refusal : refusals_.take(kCoordinator)) recorder_.refused(refusal);
   if (errand == Errand::kRecord) record(filed_.front());
+  if (unrecorded_ && knows_members()) {
+    unrecorded_ = false;
+    recorder_.members(table_);
+  }
   if (!still_learns()) {
     for (const ReplicaId replica : std::exchange(leaving_, {})) leave(replica);
+    if (std::exchange(roll_due_, false)) {
+      leave_where_workers_are_missing();
+      take_back();
+    }
   }
+  const bool regroups = regroup_ && !stop_asked_;
+  const bool stops = stop_asked_ && !std::exchange(told_stop_, stop_asked_);
+  if (std::exchange(told_regroup_, regroups) != regroups || stops) recorder_.regroups(regroups);
 }
 
 // With a fixed lag replicas wait for each other, so all must end together. If the one that named
@@ -164,6 +185,15 @@ bool Coordinator::still_learns() const {
          std::ranges::any_of(seats_, [](const Seat& seat) { return !seat.known && !seat.lost; });
 }
 
+// Whether all of the table that it has learned so far have spoken.
+bool Coordinator::knows_members() const {
+  for (size_t at = 0; at < seats_.size(); ++at) {
+    const bool counts = table_.has(plan_.mesh().id(at).replica);
+    if (counts && !seats_[at].known && !seats_[at].lost) return false;
+  }
+  return true;
+}
+
 void Coordinator::record(const Filed& filed) {
   const Report& report = *filed.report;
   if (has_diverged(report)) leave(filed.from.replica);
@@ -175,21 +205,11 @@ void Coordinator::record(const Filed& filed) {
   } else if (const auto* saved = std::get_if<ShardSaved>(&report)) {
     recorder_.saved(*saved);
   } else if (const auto* finished = std::get_if<Finished>(&report)) {
-    recorder_.finished(filed.from, *finished);
+    const bool of_now = finished->epoch == table_.epoch(filed.from.replica);
+    if (of_now) recorder_.finished(filed.from, *finished);
   } else if (const auto* present = std::get_if<Present>(&report)) {
-    if (present->table.number() > table_.number()) adopt(present->table);
+    if (present->table.number() > table_.number()) learn(present->table);
   }
-}
-
-// The others go on; if there are none, the recorder has seen why.
-void Coordinator::leave(ReplicaId replica) {
-  if (table_.has(replica)) adopt(table_.without(replica));
-}
-
-void Coordinator::adopt(const Membership& table) {
-  table_ = table;
-  orders_due_ = true;
-  recorder_.members(table_);
 }
 
 void Coordinator::finish(Errand errand, Outbox& outbox) {
@@ -206,6 +226,7 @@ void Coordinator::finish(Errand errand, Outbox& outbox) {
 
 void Coordinator::count(const Filed& filed, Outbox& outbox) {
   Seat& seat = this->seat(filed.from);
+  if (filed.incarnation != seat.incarnation) return;  // another one is in its place
   const Report& report = *filed.report;
   if (const auto* done = std::get_if<UpdateDone>(&report)) {
     seat.updates = std::max(seat.updates, done->update);
@@ -220,12 +241,22 @@ void Coordinator::count(const Filed& filed, Outbox& outbox) {
     }
     orders_due_ = true;
   } else if (const auto* present = std::get_if<Present>(&report)) {
+    const ReplicaId replica = filed.from.replica;
     seat.updates = std::max(seat.updates, present->updates);
     seat.decided_end = std::max(seat.decided_end, present->ends);
-    if (present->done) finish_seat(seat);
+    const bool of_now = present->table.epoch(replica) == table_.epoch(replica);
+    if (!table_.has(replica) && (of_now || present->joins)) {
+      seat.joins = present->joins;
+      seat.loaded = present->loaded;
+      // It has heard that its replica is out, so this does not change any more.
+      if (!present->joins && !present->table.has(replica)) seat.idle_after = present->begun;
+      orders_due_ = roll_due_ = true;
+    }
+    if (of_now) seat.finished = false;
+    if (of_now && present->done) finish_seat(seat);
   } else if (const auto* finished = std::get_if<Finished>(&report)) {
     seat.updates = std::max(seat.updates, finished->updates);
-    finish_seat(seat);
+    if (finished->epoch == table_.epoch(filed.from.replica)) finish_seat(seat);
   }
   const bool often = std::holds_alternative<UpdateDone>(report);
   if (!often || filed.number % kHeardEvery == 0) {
@@ -251,8 +282,10 @@ std::optional<ReplicaId> Coordinator::namer() const {
 bool Coordinator::all_finished() const {
   const bool nobody = table_.members().empty();
   for (size_t at = 0; at < seats_.size(); ++at) {
-    const bool awaited = nobody ? !seats_[at].lost : table_.has(plan_.mesh().id(at).replica);
-    if (awaited && !seats_[at].finished) return false;
+    const Seat& seat = seats_[at];
+    const bool awaited =
+        nobody ? !seat.lost && !seat.joins : table_.has(plan_.mesh().id(at).replica);
+    if (awaited && !seat.finished) return false;
   }
   return true;
 }
@@ -313,8 +346,7 @@ void Coordinator::order_save(Outbox& outbox) {
   if (!who || save_.asked == who) return;
   save_.asked = who;
   if (save_.number == 0) {
-    const int64_t newest = std::ranges::max(seats_, {}, &Seat::updates).updates;
-    save_.number = newest_question_ = std::max(newest, newest_question_) + 1;
+    save_.number = newest_question_ = std::max(newest_update(), newest_question_) + 1;
   }
   send({.replica = *who, .stage = {0}}, MessageKind::kNameSave, save_.number, outbox);
 }
@@ -332,7 +364,7 @@ void Coordinator::tell(size_t at, Outbox& outbox) {
   }
   if (seat.told_table < table_.number()) {
     seat.told_table = table_.number();
-    send(to, MessageKind::kTable, 0, outbox);
+    send(to, MessageKind::kTable, newest_update(), outbox);
   }
   if (end_.named > 0 && seat.ends == 0 && !std::exchange(seat.told_end, true)) {
     send(to, MessageKind::kEndAt, end_.named, outbox);
@@ -344,6 +376,7 @@ void Coordinator::send(WorkerId to, MessageKind kind, int64_t index, Outbox& out
   message.envelope = {.run = plan_.run,
                       .recipe = plan_.recipe,
                       .table = table_.number(),
+                      .incarnation = seat(to).incarnation,
                       .ends = end_.named,
                       .saves = newest_save_};
   if (kind == MessageKind::kTable) message.table = std::make_shared<const Membership>(table_);

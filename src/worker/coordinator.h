@@ -50,6 +50,7 @@ class Coordinator {
   // What it knows about a worker.
   struct Seat {
     bool known = false;       // it has reported to this coordinator
+    int64_t incarnation = 0;  // how often this place was filled again
     int64_t next_report = 1;  // number
     int64_t updates = 0;
     bool finished = false;
@@ -58,6 +59,10 @@ class Coordinator {
     int64_t table = 0;        // the newest that it is known to go by
     int64_t ends = 0;         // the stop that it is known to have heard of
     int64_t decided_end = 0;  // stage 0: where its replica stops; 0: not known
+    // While its replica is not in the table:
+    bool joins = false;                      // it came to fill the place, and
+    bool loaded = false;                     // has a state
+    std::optional<int64_t> idle_after = {};  // it was there before, and stands still after this one
     // What it was told, though that may have been lost:
     int64_t told_table = 0;
     bool told_end = false;
@@ -66,6 +71,7 @@ class Coordinator {
   };
   struct Filed {
     WorkerId from;
+    int64_t incarnation = 0;
     int64_t number = 0;
     std::shared_ptr<const Report> report;
   };
@@ -83,15 +89,23 @@ class Coordinator {
   std::string_view check(const Message& message) const;
   void file(const Message& message);
   void hear(const Message& message);
+  void fill(Seat& seat, int64_t incarnation);
 
   void record(const Filed& filed);
   void count(const Filed& filed, Outbox& outbox);
   void leave(ReplicaId replica);
+  void leave_where_workers_are_missing();
+  bool is_back(ReplicaId replica, bool loaded) const;
+  void take_back();
+  int64_t newest_update() const;
+  int64_t next_number() const;
   void adopt(const Membership& table);
+  void learn(const Membership& table);
   void finish_seat(Seat& seat);
   std::vector<ReplicaId> ended_before_others() const;
   std::optional<ReplicaId> namer() const;
   bool still_learns() const;
+  bool knows_members() const;
   bool all_finished() const;
   bool all_confirmed() const;
 
@@ -112,6 +126,12 @@ class Coordinator {
   int64_t newest_save_ = 0;   // update that was named for all
   int64_t save_to_tell_ = 0;  // one that stage 0 of the others has not been told yet
   bool learns_ = false;       // it has to ask every worker where the run is
+  bool stop_asked_ = false;   // by the user
+  bool regroup_ = false;      // the session ends so that a replica can come back
+  bool told_regroup_ = false;
+  bool told_stop_ = false;
+  bool roll_due_ = false;    // somebody may have to leave, or be taken back
+  bool unrecorded_ = false;  // the table that it has learned
   bool abandoned_ = false;
   bool over_ = false;
   int times_told_over_ = 0;

@@ -2,7 +2,9 @@
 // time.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -12,6 +14,8 @@
 #include "worker/workers.h"
 
 namespace leeway {
+
+using WorkerMaker = std::function<std::unique_ptr<Worker>(WorkerId, const Entry&)>;
 
 class Driver {
  public:
@@ -23,6 +27,12 @@ class Driver {
   virtual Status run(const Workers& workers, Recorder& recorder, ShardStore* shards) = 0;
   Status run(const Workers& workers, Recorder& recorder) { return run(workers, recorder, nullptr); }
   virtual const Clock& clock() const = 0;
+
+  // How a place that has become empty is filled; without it, places stay empty.
+  void fill_places(WorkerMaker maker) { maker_ = std::move(maker); }
+
+ protected:
+  WorkerMaker maker_;
 };
 
 }  // namespace leeway

@@ -12,6 +12,7 @@
 #include "base/replica_set.h"
 #include "base/time.h"
 #include "events/work.h"
+#include "worker/membership.h"
 
 namespace leeway {
 
@@ -63,10 +64,11 @@ struct LanePlan {
   int64_t chunks() const { return lane == Lane::kEvaluation ? 1 : std::min(replicas, kOwnersMax); }
   // The replica that averages a chunk, among those that take part. The chunks themselves are cut
   // for the recipe's replicas.
-  ReplicaId owner(int64_t round, int64_t chunk, const ReplicaSet& members) const {
+  ReplicaId owner(int64_t round, int64_t chunk, const Membership& table) const {
+    const ReplicaSet& members = table.members();
     const int64_t count = members.size();
     if (count == 0) return {0};  // nobody is left to average
-    if (lane == Lane::kEvaluation) return members.member(0);
+    if (lane == Lane::kEvaluation) return table.senior();
     return members.member((chunk + (rotates ? round % count : 0)) % count);
   }
 };

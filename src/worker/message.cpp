@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-constexpr uint32_t kMagic = 0x4c774d35;  // "5MwL" in memory: header format, version 5
+constexpr uint32_t kMagic = 0x4c774d36;  // "6MwL" in memory: header format, version 6
 
 struct Header {
   uint32_t magic = kMagic;
@@ -54,7 +54,7 @@ Status check(const Header& header) {
 
 TrafficClass class_of(MessageKind kind) {
   if (kind <= MessageKind::kSaveAt) return TrafficClass::kPipeline;
-  if (kind <= MessageKind::kAskAgain) return TrafficClass::kAveraging;
+  if (kind <= MessageKind::kState) return TrafficClass::kAveraging;
   return TrafficClass::kControl;
 }
 
@@ -76,8 +76,10 @@ Message ask_message(const RunPlan& plan, Ask wish) {
   return message;
 }
 
-Message lost_message(WorkerId worker) {
-  return {.kind = MessageKind::kLost, .from = worker, .to = kCoordinator};
+Message lost_message(WorkerId worker, int64_t incarnation) {
+  Message message = {.kind = MessageKind::kLost, .from = worker, .to = kCoordinator};
+  message.envelope.incarnation = incarnation;
+  return message;
 }
 
 std::vector<std::byte> to_bytes(const Message& message) {
@@ -130,7 +132,8 @@ Result<Message> from_bytes(std::span<const std::byte> bytes) {
     message.report = std::make_shared<const Report>(std::move(report));
   }
   if (header.has_table != 0) {
-    message.table = std::make_shared<const Membership>(read_membership(reader));
+    LEEWAY_ASSIGN(Membership table, read_membership(reader));
+    message.table = std::make_shared<const Membership>(std::move(table));
   }
   if (!reader.ok()) return Error{"a message is shorter than it says"};
   if (reader.left() > 0) return Error{"a message is longer than it says"};

@@ -37,9 +37,11 @@ enum class MessageKind : uint8_t {
   kContribution,  // chunk `chunk` of round `index`, to its owner; without a payload: weight zero
   kAnswer,        // the mean of that chunk over `replicas`, from its owner to all replicas
   kAskAgain,      // to the owner: that answer has not arrived
+  kAskState,      // from one that joins: part `chunk` of your state of update `update`; 0: any
+  kState,  // that part, of `index`, with a hash before it; `report`: what it is, a ShardSaved
   // From the driver, when the time that a worker asked for has passed:
   kDeadline,  // stop waiting for parts of that chunk
-  kRemind,    // say again that this worker is done
+  kRemind,    // say again that this worker is done, or that it wants to join
   // From the driver, when it has written what a worker saved, or given that up:
   kStored,  // what became of the state of update `index`, as a report of its sender
   // From the coordinator:
@@ -47,7 +49,7 @@ enum class MessageKind : uint8_t {
   kEndAt,      // to all: the session ends with update `index`, or at the first flush after it
   kNameSave,   // to stage 0: name an update to save after; `index`: the question's number
   kSaveBy,     // to stage 0 of the other replicas: another one saves after update `index`
-  kTable,      // `table` has the members from now on
+  kTable,      // `table` has the members from now on; `index`: the newest update of any
   kHeard,      // reports up to number `index` are recorded
   kTellAgain,  // send every report after number `index` again, and who you are
   kOver,       // the session has ended: leave; `index`: 0 all is done, 1 it was abandoned
@@ -57,7 +59,7 @@ enum class MessageKind : uint8_t {
   kLost,    // from the driver: the worker `from` is gone
   kTick,    // from the driver: the time that the coordinator asked for has passed
 };
-inline constexpr int kMessageKinds = 27;
+inline constexpr int kMessageKinds = 29;
 
 // Messages of one class, on one link, arrive in the order they were sent. Classes may overtake each
 // other: nothing may depend on it.
@@ -99,13 +101,13 @@ struct Message {
   int64_t stretch = 1;       // guard's factor on the interval; contribution: that its sender wants;
                              // answer: the largest among those in the mean
   Envelope envelope = {};
-  std::shared_ptr<const Report> report = {};     // kReport, kStored
+  std::shared_ptr<const Report> report = {};     // kReport, kStored, kState
   std::shared_ptr<const Membership> table = {};  // kTable
 };
 
 // For the coordinator: what the user of a run wants of it, and that a worker is gone.
 Message ask_message(const RunPlan& plan, Ask wish);
-Message lost_message(WorkerId worker);
+Message lost_message(WorkerId worker, int64_t incarnation = 0);
 
 // For links between processes: a fixed header, then payload, report or table. Every field read back
 // is checked: a message from the network is untrusted input.

@@ -48,6 +48,12 @@ class Recorder : public Journal {
   virtual void begun(const AskRun&) {}
   // From now on these replicas count.
   virtual void members(const Membership&) {}
+  // The newest table that it was told of, and the newest update that any worker has reported.
+  virtual int64_t newest_table() const { return 0; }
+  virtual int64_t newest_update() const { return 0; }
+  // The session ends now so that replicas that are back can take part in the next one; or it does
+  // not, because the user wants it to end.
+  virtual void regroups(bool) {}
   // Comes before whatever else the same report says.
   virtual void tallied(WorkerId, const WorkTally&) {}
   virtual void updated(const StageUpdate& update) = 0;

@@ -143,8 +143,8 @@ Result<Report> take_update_done(ByteReader& from) {
 
 Result<Report> take_finished(ByteReader& from) {
   Finished finished;
-  for (int64_t* number : {&finished.updates, &finished.parameters, &finished.versions_peak,
-                          &finished.version_bytes}) {
+  for (int64_t* number : {&finished.epoch, &finished.updates, &finished.parameters,
+                          &finished.versions_peak, &finished.version_bytes}) {
     *number = from.take<int64_t>();
   }
   finished.rounds = from.take<RoundCounts>();
@@ -155,8 +155,11 @@ Result<Report> take_finished(ByteReader& from) {
 Result<Report> take_present(ByteReader& from) {
   Present present;
   present.updates = from.take<int64_t>();
+  present.begun = from.take<int64_t>();
+  present.joins = from.take<uint8_t>() != 0;
+  present.loaded = from.take<uint8_t>() != 0;
   present.done = from.take<uint8_t>() != 0;
-  present.table = read_membership(from);
+  LEEWAY_ASSIGN(present.table, read_membership(from));
   present.ends = from.take<int64_t>();
   LEEWAY_ASSIGN(present.tally, take_tally(from));
   return Report(std::move(present));
@@ -173,6 +176,9 @@ struct Writer {
   void operator()(const ShardSaved& saved) const { put(to, saved); }
   void operator()(const Present& present) const {
     to.put(present.updates);
+    to.put(present.begun);
+    to.put(present.joins);
+    to.put(present.loaded);
     to.put(present.done);
     write_membership(to, present.table);
     to.put(present.ends);
@@ -184,8 +190,8 @@ struct Writer {
     to.put(named.for_all);
   }
   void operator()(const Finished& finished) const {
-    for (const int64_t number :
-         {finished.updates, finished.parameters, finished.versions_peak, finished.version_bytes}) {
+    for (const int64_t number : {finished.epoch, finished.updates, finished.parameters,
+                                 finished.versions_peak, finished.version_bytes}) {
       to.put(number);
     }
     to.put(finished.rounds);
@@ -235,11 +241,38 @@ Result<at::Tensor> read_tensor(ByteReader& from) {
 void write_membership(ByteWriter& to, const Membership& table) {
   to.put(table.number());
   to.put(table.members().words());
+  to.put(uint64_t{table.restarts().size()});
+  for (const auto& [replica, restart] : table.restarts()) {
+    to.put(replica);
+    to.put(restart);
+  }
+  to.put(uint64_t{table.incarnations().size()});
+  for (const auto& [worker, incarnation] : table.incarnations()) {
+    to.put(worker);
+    to.put(incarnation);
+  }
 }
 
-Membership read_membership(ByteReader& from) {
+Result<Membership> read_membership(ByteReader& from) {
   const auto number = from.take<int64_t>();
-  return {number, ReplicaSet::of_words(from.take<ReplicaSet::Words>())};
+  const ReplicaSet members = ReplicaSet::of_words(from.take<ReplicaSet::Words>());
+  const Error wrong = {"a table has a number that cannot be"};
+  Membership::Restarts restarts;
+  for (auto left = from.take<uint64_t>(); left > 0; --left) {
+    const auto replica = from.take<ReplicaId>();
+    const auto restart = from.take<Membership::Restart>();
+    const bool negative = restart.epoch < 0 || restart.update < 0;
+    if (!from.ok() || replica.value < 0 || negative) return wrong;
+    restarts[replica] = restart;
+  }
+  Membership::Incarnations incarnations;
+  for (auto left = from.take<uint64_t>(); left > 0; --left) {
+    const auto worker = from.take<WorkerId>();
+    const auto incarnation = from.take<int64_t>();
+    if (!from.ok() || worker.replica.value < 0 || incarnation < 0) return wrong;
+    incarnations[worker] = incarnation;
+  }
+  return Membership(number, members, std::move(restarts), std::move(incarnations));
 }
 
 const WorkTally* tally_in(const Report& report) {

@@ -56,8 +56,9 @@ struct ShardSaved {
   bool stored() const { return error.empty(); }
 };
 
-// Nothing is left to do in this session.
+// Nothing is left to do in this session, unless its replica restarts.
 struct Finished {
+  int64_t epoch = 0;  // of its replica, when it said so
   int64_t updates = 0;
   int64_t parameters = 0;  // of this stage
   int64_t versions_peak = 0;
@@ -66,10 +67,13 @@ struct Finished {
   WorkTally tally = {};
 };
 
-// Where a worker is: for a coordinator that begins in the middle of a run, and when a worker that
-// has finished has done something for others.
+// Where a worker is: for a coordinator that begins in the middle of a run, when a worker that has
+// finished has done something for others, and when it wants to join, or can go on.
 struct Present {
   int64_t updates = 0;
+  int64_t begun = 0;    // that it has begun, this one included
+  bool joins = false;   // it is not part of the run, and
+  bool loaded = false;  // has the state that it needs to be
   bool done = false;
   Membership table;
   int64_t ends = 0;  // where it stops; 0: that is not decided
@@ -84,7 +88,7 @@ const WorkTally* tally_in(const Report& report);
 void write_report(ByteWriter& to, const Report& report);
 Result<Report> read_report(ByteReader& from);
 void write_membership(ByteWriter& to, const Membership& table);
-Membership read_membership(ByteReader& from);
+Result<Membership> read_membership(ByteReader& from);
 // A tensor with its type and shape.
 void write_tensor(ByteWriter& to, const at::Tensor& tensor);
 Result<at::Tensor> read_tensor(ByteReader& from);

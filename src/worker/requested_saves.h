@@ -31,7 +31,7 @@ class RequestedSaves {
   void hear(int64_t named) {
     if (named <= newest_named_) return;
     newest_named_ = named;
-    heard_.push_back(named);
+    if (named > since_) heard_.push_back(named);
   }
   std::vector<Request> take_requests() {
     std::vector<Request> requests = std::exchange(heard_, {});
@@ -41,6 +41,15 @@ class RequestedSaves {
   // The newest update that any replica has named for all; 0: none.
   int64_t newest_named() const { return newest_named_; }
   void name(int64_t update) { newest_named_ = std::max(newest_named_, update); }
+
+  // The replica goes on after this update: what its stages were told before, not all of them know,
+  // and what was to be saved by then is none of its business.
+  void restart(int64_t update) {
+    since_ = update;
+    checkpoints_.clear();
+    unheard_.clear();
+    std::erase_if(heard_, [update](const Request& named) { return named && *named <= update; });
+  }
 
   // The state after `update` belongs to the checkpoint that the first replica named.
   void save_at(int64_t update, int64_t checkpoint) {
@@ -72,6 +81,7 @@ class RequestedSaves {
   bool name_wanted_ = false;
   int64_t newest_question_ = -1;
   int64_t newest_named_ = 0;
+  int64_t since_ = 0;  // its replica has restarted
   std::vector<Request> heard_;
   std::map<int64_t, int64_t> checkpoints_;  // by update
   std::set<int64_t> unheard_;               // updates whose save was expected but not named yet

@@ -68,6 +68,8 @@ int64_t RoundMember::next_round() const {
 // then. Otherwise one that loses more than a cycle per round would follow forever.
 bool RoundMember::follows() const {
   const int64_t next = next_round();
+  // It may hear late how far the fleet is: its cycle begins there.
+  if (newcomer_ && (follow_until_ < 0 || next - last_round_ > kSlack)) return true;
   if (last_round_ < follow_until_) return next < follow_until_;
   return next - last_round_ > plan_.cycle + kSlack;
 }
@@ -111,7 +113,9 @@ void RoundMember::open(int64_t round, int64_t update, bool sent) {
 void RoundMember::contributed(int64_t round, int64_t update, bool sent) {
   LEEWAY_CHECK(round > last_round_, "rounds ascend: a worker takes part in each once");
   LEEWAY_CHECK(update > last_update_, "at most one round of a lane per update");
-  if (!sent && round >= follow_until_) follow_until_ = round + plan_.cycle;
+  const bool jumps = newcomer_ && round - last_round_ > kSlack;
+  if (!sent && (jumps || round >= follow_until_)) follow_until_ = round + plan_.cycle;
+  if (sent || jumps) newcomer_ = false;
   if (plan_.needs_every) {
     const int64_t first = std::max(last_round_ + 1, round - kFlightsMax + 1);
     missed_ += (first - last_round_ - 1) * plan_.chunks();
@@ -183,8 +187,8 @@ std::vector<int64_t> RoundMember::in_flight() const {
   return rounds;
 }
 
-std::vector<int64_t> RoundMember::orphaned(const ReplicaSet& before,
-                                           const ReplicaSet& after) const {
+std::vector<int64_t> RoundMember::orphaned(const Membership& before,
+                                           const Membership& after) const {
   std::vector<int64_t> rounds;
   for (const auto& [round, flight] : flights_) {
     for (int64_t chunk = 0; chunk < plan_.chunks(); ++chunk) {
@@ -209,6 +213,17 @@ void RoundMember::forget(int64_t round) {
 void RoundMember::forget_orphan(int64_t round) {
   forget(round);
   orphans_.insert(round);
+}
+
+void RoundMember::restart(int64_t updates, int64_t next_round) {
+  const int64_t dropped = dropped_ + static_cast<int64_t>(flights_.size());
+  const int64_t missed = missed_;
+  const int64_t heard = newest_heard_;
+  *this = RoundMember(plan_, updates, std::max(next_round, rounds_begun()));
+  heard_of(heard);
+  newcomer_ = true;
+  dropped_ = dropped;
+  missed_ = missed;
 }
 
 void RoundMember::flush() {

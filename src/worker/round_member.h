@@ -65,12 +65,15 @@ class RoundMember {
   // The rounds to give up because they are too old when `next_round` begins; all rounds in flight.
   std::vector<int64_t> stale(int64_t next_round) const;
   std::vector<int64_t> in_flight() const;
-  // Rounds in flight with a chunk that is not merged, and that has another owner among `after` than
-  // among `before`: its answer may never come. Whether it has arrived must not matter, because a
-  // replay hears of it earlier.
-  std::vector<int64_t> orphaned(const ReplicaSet& before, const ReplicaSet& after) const;
+  // Rounds in flight with a chunk that is not merged, and that has another owner by the table
+  // `after` than by `before`: its answer may never come. Whether it has arrived must not matter,
+  // because a replay hears of it earlier.
+  std::vector<int64_t> orphaned(const Membership& before, const Membership& after) const;
   void forget(int64_t round);
   void forget_orphan(int64_t round);  // and an answer that comes all the same is dropped
+  // It comes back with a state that may be old: after `updates` updates it joins the newest round
+  // that it hears of, and follows for a cycle.
+  void restart(int64_t updates, int64_t next_round);
   void flush();  // drops all rounds in flight: their answers are no longer wanted
 
   // For a checkpoint: the round after the last one that this worker took part in.
@@ -110,6 +113,7 @@ class RoundMember {
   int64_t answered_ = -1;      // the newest round with an answer
   int64_t wanted_from_ = 0;    // answers of earlier rounds are dropped
   int64_t follow_until_ = -1;  // follows in rounds before this one
+  bool newcomer_ = false;      // it has restarted, and has not followed for a cycle yet
   double recent_lag_ = 0;
   int64_t stretch_wanted_ = 1;
   int64_t stretch_ = 1;

@@ -11,20 +11,20 @@ RoundOwner::RoundOwner(const LanePlan& plan, WorkerId worker)
     : plan_(plan),
       is_told_(plan.lane == Lane::kEvaluation && worker.stage.value > 0 && plan.replicas > 1),
       replica_(worker.replica),
-      members_(Membership(plan.replicas).members()),
+      table_(plan.replicas),
       newest_from_(static_cast<size_t>(plan.replicas), -1),
       heard_at_(static_cast<size_t>(plan.replicas), 0) {}
 
-void RoundOwner::adopt(const ReplicaSet& members, int64_t copied) {
-  members_ = members;
+void RoundOwner::adopt(const Membership& table, int64_t copied) {
+  table_ = table;
   const bool evaluation = plan_.lane == Lane::kEvaluation;
-  const bool mine = members.contains(replica_) && plan_.owner(0, 0, members) == replica_;
+  const bool mine = table.has(replica_) && plan_.owner(0, 0, table) == replica_;
   if (evaluation && mine && newest_from_[static_cast<size_t>(replica_.value)] < copied) {
     give_up(copied);
   }
   std::erase_if(chunks_, [&](const auto& open) {
     const ChunkId& id = open.first;
-    if (plan_.owner(id.round, id.chunk, members) == replica_) return false;
+    if (plan_.owner(id.round, id.chunk, table) == replica_) return false;
     answers_[id] = {};  // closed without a mean
     return true;
   });
@@ -47,9 +47,10 @@ bool RoundOwner::lacks_expected(int64_t update) const {
   const auto open = chunks_.find({update, 0});
   if (expected == expected_.end() || open == chunks_.end()) return false;
   const Chunk& chunk = open->second;
+  const ReplicaSet there = awaited(update);
   return std::ranges::any_of(expected->second.members(), [&](ReplicaId replica) {
     if (chunk.weighted.contains(replica)) return false;
-    return chunk.expired || chunk.arrived.contains(replica) || !members_.contains(replica) ||
+    return chunk.expired || chunk.arrived.contains(replica) || !there.contains(replica) ||
            newest_from_[static_cast<size_t>(replica.value)] > update;
   });
 }
@@ -120,6 +121,11 @@ void RoundOwner::expire(const ChunkId& id) {
   }
 }
 
+// One that has restarted since sends no copy of an update from before.
+ReplicaSet RoundOwner::awaited(int64_t round) const {
+  return plan_.lane == Lane::kEvaluation ? table_.members_at(round) : table_.members();
+}
+
 // An evaluation is of the same replicas on every stage: stage 0 decides, once its own copy is
 // there, and the others wait for what it says.
 bool RoundOwner::closable_evaluation(const ChunkId& id, const Chunk& chunk) const {
@@ -135,12 +141,12 @@ bool RoundOwner::closable_evaluation(const ChunkId& id, const Chunk& chunk) cons
 
 bool RoundOwner::closable(const ChunkId& id, const Chunk& chunk) const {
   if (plan_.lane == Lane::kEvaluation) return closable_evaluation(id, chunk);
-  if (chunk.expired || chunk.arrived.has_all(members_)) return true;
+  if (chunk.expired || chunk.arrived.has_all(table_.members())) return true;
   return plan_.deadline && all_came_or_excused(id, chunk);
 }
 
 bool RoundOwner::all_came_or_excused(const ChunkId& id, const Chunk& chunk) const {
-  for (const ReplicaId replica : members_) {
+  for (const ReplicaId replica : awaited(id.round)) {
     const bool moved_on = newest_from_[static_cast<size_t>(replica.value)] > id.round;
     const bool excused = moved_on || absent_.contains(replica);
     if (!chunk.arrived.contains(replica) && !excused) return false;
@@ -199,7 +205,7 @@ void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas, const at
   const int64_t overtaken = node.mapped().weighted.size() - replicas.size();
   late_ += overtaken;
   const bool alone = plan_.lane == Lane::kEvaluation && !plan_.evaluates_mean(id.round);
-  for (const ReplicaId member : alone ? ReplicaSet::of(replica_) : members_) {
+  for (const ReplicaId member : alone ? ReplicaSet::of(replica_) : table_.members()) {
     missing_ += node.mapped().arrived.contains(member) ? 0 : 1;
   }
   missing_ += overtaken;

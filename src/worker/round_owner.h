@@ -50,9 +50,9 @@ class RoundOwner {
   bool has(const ChunkId& id, const ReplicaSet& replicas) const;
   std::vector<at::Tensor> contributions(const ChunkId& id, const ReplicaSet& replicas) const;
 
-  // Only these replicas are waited for. Chunks that another one owns now are dropped, and so are
-  // evaluations up to `copied`, this worker's newest copy, if that went elsewhere.
-  void adopt(const ReplicaSet& members, int64_t copied);
+  // Only the table's members are waited for. Chunks that another one owns now are dropped, and so
+  // are evaluations up to `copied`, this worker's newest copy, if that went elsewhere.
+  void adopt(const Membership& table, int64_t copied);
 
   // For evaluations: copies up to this update are not wanted any more.
   void give_up(int64_t update);
@@ -102,6 +102,7 @@ class RoundOwner {
     bool expired = false;
   };
   void expire(const ChunkId& id);
+  ReplicaSet awaited(int64_t round) const;
   bool closable(const ChunkId& id, const Chunk& chunk) const;
   bool closable_evaluation(const ChunkId& id, const Chunk& chunk) const;
   bool all_came_or_excused(const ChunkId& id, const Chunk& chunk) const;
@@ -111,7 +112,7 @@ class RoundOwner {
   bool is_told_;                            // by stage 0, which replicas an evaluation is of
   std::map<int64_t, ReplicaSet> expected_;  // by update
   ReplicaId replica_;
-  ReplicaSet members_;
+  Membership table_;
   int64_t over_ = -1;  // evaluations up to this update are over
   std::map<ChunkId, Chunk> chunks_;
   std::vector<int64_t> newest_from_;  // round, by replica; -1: nothing yet

@@ -25,7 +25,7 @@ Rounds::Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute)
     : id_(id),
       plan_(plan),
       compute_(compute),
-      members_(ReplicaSet::first(plan.replicas)),
+      table_(plan.replicas),
       update_times_(static_cast<size_t>(plan.replicas)) {
   const int64_t updates = plan.first_update_of(id.replica);
   for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
@@ -192,7 +192,7 @@ void Rounds::finish_contribution(const Work& work, const Outcome& outcome,
     of_chunk.chunk = chunk;
     const auto at = static_cast<size_t>(chunk);
     const at::Tensor part = outcome.parts.empty() ? at::Tensor() : outcome.parts[at];
-    const ReplicaId owner = lane.plan.owner(work.index, chunk, members_);
+    const ReplicaId owner = lane.plan.owner(work.index, chunk, table_);
     Message contribution = message(MessageKind::kContribution, of_chunk, owner, part);
     if (!counts) contribution.payload_bytes = 0;
     contribution.update_time = update_time_.get();
@@ -210,19 +210,19 @@ void Rounds::finish_reduction(const Work& work, const Outcome& outcome,
   lane.owner.reduced({work.index, work.chunk}, work.replicas, outcome.payload);
   if (work.lane == Lane::kEvaluation) return;  // the mean stays here
   if (work.replicas.empty()) return;           // every member follows: there is no mean
-  for (const ReplicaId replica : members_) {
+  for (const ReplicaId replica : table_.members()) {
     Message answer = message(MessageKind::kAnswer, work, replica, outcome.payload);
     answer.stretch = stretch;
     post(std::move(answer), sent);
   }
 }
 
-ReplicaId Rounds::evaluator() const { return plan_.evaluation.owner(0, 0, members_); }
+ReplicaId Rounds::evaluator() const { return plan_.evaluation.owner(0, 0, table_); }
 
-void Rounds::run_adoption(const ReplicaSet& members) {
+void Rounds::run_adoption(const Membership& table) {
   if (compute_ == nullptr) return;
   for (const Seat& lane : seats_) {
-    for (const int64_t round : lane.member.orphaned(members_, members)) {
+    for (const int64_t round : lane.member.orphaned(table_, table)) {
       compute_->averaging().forget(lane.plan.lane, round);
     }
   }
@@ -231,19 +231,17 @@ void Rounds::run_adoption(const ReplicaSet& members) {
 // Who has sent a part under the old table must not keep the new owner waiting.
 void Rounds::finish_adoption(const Membership& table, std::optional<int64_t> copied_elsewhere,
                              std::vector<Message>& sent) {
-  const ReplicaSet& members = table.members();
-  const ReplicaSet before = std::exchange(members_, members);
-  table_ = table.number();
+  const Membership before = std::exchange(table_, table);
   for (Seat& lane : seats_) {
-    lane.owner.adopt(members, copied_elsewhere.value_or(-1));
+    lane.owner.adopt(table, copied_elsewhere.value_or(-1));
     const bool evaluation = lane.plan.lane == Lane::kEvaluation;
-    std::vector<int64_t> begun = lane.member.orphaned(before, members);
+    std::vector<int64_t> begun = lane.member.orphaned(before, table);
     for (const int64_t round : begun) lane.member.forget_orphan(round);
     if (evaluation && copied_elsewhere) begun.push_back(*copied_elsewhere);
-    if (!members.contains(id_.replica)) continue;
+    if (!table.has(id_.replica)) continue;
     for (const int64_t round : begun) {
       for (int64_t chunk = 0; chunk < lane.plan.chunks(); ++chunk) {
-        const ReplicaId owner = lane.plan.owner(round, chunk, members);
+        const ReplicaId owner = lane.plan.owner(round, chunk, table);
         if (owner == lane.plan.owner(round, chunk, before)) continue;
         Work none = round_work(WorkKind::kContribute, lane.plan.lane, 0, {round, chunk});
         Message part = message(MessageKind::kContribution, none, owner, {});
@@ -255,6 +253,18 @@ void Rounds::finish_adoption(const Membership& table, std::optional<int64_t> cop
   }
 }
 
+void Rounds::restart(const Membership& table, int64_t updates, const std::vector<int64_t>& rounds) {
+  table_ = table;
+  for (size_t at = 0; at < seats_.size(); ++at) {
+    Seat& lane = seats_[at];
+    const bool evaluation = lane.plan.lane == Lane::kEvaluation;
+    lane.owner = RoundOwner(lane.plan, id_);
+    lane.owner.adopt(table, /*copied=*/-1);
+    if (evaluation) lane.owner.give_up(updates);
+    lane.member.restart(updates, at < rounds.size() ? rounds[at] : 0);
+  }
+}
+
 void Rounds::finish_merge(const Work& work, std::vector<Message>& sent) {
   Seat& lane = seat(work.lane);
   lane.member.merged(work.index, work.chunk, work.delay);
@@ -262,7 +272,7 @@ void Rounds::finish_merge(const Work& work, std::vector<Message>& sent) {
     Work missed = work;
     missed.index = round;
     missed.chunk = chunk;
-    const ReplicaId owner = lane.plan.owner(round, chunk, members_);
+    const ReplicaId owner = lane.plan.owner(round, chunk, table_);
     post(message(MessageKind::kAskAgain, missed, owner, {}), sent);
   }
 }
@@ -313,7 +323,7 @@ Nanos Rounds::deadline(const Seat& lane) const {
                     .absent = lane.owner.absent(),
                     .stretch = lane.member.stretch()};
   for (int64_t r = 0; r < plan_.replicas; ++r) {
-    if (!members_.contains({r})) pace.absent.add({r});
+    if (!table_.has({r})) pace.absent.add({r});
   }
   pace.update_times[static_cast<size_t>(id_.replica.value)] = update_time_.get();
   return deadline_of(lane.plan, pace);

@@ -64,9 +64,12 @@ class Rounds {
 
   // A new table of members. In run(): forgets what will not be answered; in finish(): tells the new
   // owners not to wait for this worker's part of rounds that it has begun.
-  void run_adoption(const ReplicaSet& members);
+  void run_adoption(const Membership& table);
   void finish_adoption(const Membership& table, std::optional<int64_t> copied_elsewhere,
                        std::vector<Message>& sent);
+  // This worker's replica goes on after `updates` updates: nothing is in flight, and it follows
+  // until it is one of the fleet again. `rounds`: by lane, where the state that it has was.
+  void restart(const Membership& table, int64_t updates, const std::vector<int64_t>& rounds);
   ReplicaId evaluator() const;  // where copies for evaluation go
   // Evaluations up to this update are not made here.
   void give_up_evaluations(int64_t update) { seat(Lane::kEvaluation).owner.give_up(update); }
@@ -124,8 +127,7 @@ class Rounds {
   WorkerId id_;
   const RunPlan& plan_;
   StageCompute* compute_;
-  int64_t table_ = 0;  // the number of
-  ReplicaSet members_;
+  Membership table_;
   std::vector<Seat> seats_;  // the plan's lanes, then evaluation
   UpdateTime update_time_;
   std::vector<Nanos> update_times_;  // by replica, as they were last heard of; zero: not known yet

@@ -42,9 +42,9 @@ std::string_view Rounds::check(const Message& message) const {
   }
   // Where the tables differ, the sender may be right about the owner.
   // A sender that has an older one will hear of the new owner, and tell it not to wait.
-  const bool same_table = message.envelope.table == table_;
-  const bool older_table = message.envelope.table < table_;
-  const ReplicaId owner = lane->plan.owner(message.index, message.chunk, members_);
+  const bool same_table = message.envelope.table == table_.number();
+  const bool older_table = message.envelope.table < table_.number();
+  const ReplicaId owner = lane->plan.owner(message.index, message.chunk, table_);
   if (part && (same_table || older_table) && owner != id_.replica) {
     return "a part for another owner";
   }

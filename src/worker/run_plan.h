@@ -28,6 +28,10 @@ struct RunPlan {
   int64_t checkpoint_every = 0;    // updates; 0: only at the end of the session
   bool saves = true;
   int64_t activation_bytes = 0;  // one microbatch between two stages
+  // For a replica that joins: the size of a stage's state, where nothing is computed, and how fast
+  // it may be sent; 0: at any speed.
+  int64_t state_bytes = 0;
+  double join_bytes_per_second = 0;
   // Extra flush points of a recorded run, by replica, ascending; empty: none.
   std::vector<std::vector<int64_t>> flushes = {};
   int64_t replicas = 1;
@@ -45,6 +49,14 @@ struct RunPlan {
   // Replicas wait for each other's parts, so they stop, save and resume at the same updates.
   bool together() const {
     return std::ranges::any_of(lanes, [](const LanePlan& lane) { return lane.lag.has_value(); });
+  }
+  // Replicas whose states must be the same, or of which each needs all that the others have sent,
+  // take one that comes back in where a session ends: all go on from one checkpoint.
+  bool regroups() const { return together() || std::ranges::any_of(lanes, &LanePlan::needs_every); }
+  // How long a part of a state keeps the next one waiting.
+  Nanos join_pace(int64_t bytes) const {
+    if (join_bytes_per_second <= 0) return {};
+    return Nanos::rounded(static_cast<double>(bytes) / join_bytes_per_second * 1e9);
   }
   Mesh mesh() const { return {.stages = shape.stages, .replicas = replicas}; }
   // No update comes after this one, in this session or in a later one.

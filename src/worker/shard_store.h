@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/result.h"
@@ -22,6 +23,8 @@ class ShardStore {
   virtual ~ShardStore() = default;
   // On disk when it returns. Called one at a time.
   virtual Result<Stored> store(const StageState& state) = 0;
+  // The newest state of this worker that is on this disk; null: there is none that can be read.
+  virtual std::shared_ptr<const StageState> newest_of(WorkerId) { return nullptr; }
   // The state that a session ends with cannot be written: waits a moment, and says whether to try
   // again.
   virtual bool wait_to_store(const Error&) { return false; }

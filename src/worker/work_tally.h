@@ -67,6 +67,7 @@ class TallyKeeper {
 
   void worked(const WorkRecord& record);
   void predicted(const Prediction& prediction);
+  void restart() { contributed_at_.reset(); }  // what it was away from is no interval of rounds
   const WorkTally& tally() const { return tally_; }
 
  private:

@@ -7,9 +7,11 @@
 
 namespace leeway {
 
-Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> compute)
+Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> compute,
+               const Entry& entry)
     : id_(id),
       plan_(plan),
+      incarnation_(entry.incarnation),
       schedule_(plan.shape, id.stage),
       warmup_before_(Schedule(plan.shape, {std::max<int64_t>(0, id.stage.value - 1)}).warmup()),
       compute_(std::move(compute)),
@@ -18,8 +20,11 @@ Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> c
       clip_norms_(plan.shape, id.stage),
       evaluations_(plan.evaluation_batches),
       rounds_(id, plan, compute_.get()),
-      table_(plan.replicas),
+      table_(entry.joins() ? Membership::before_joining(plan.replicas, id.replica)
+                           : Membership(plan.replicas)),
+      announce_due_(entry.joins()),
       tally_(id, plan) {
+  if (entry.joins()) receiver_.emplace(entry.own_state, plan.checkpoint_every);
   counts_.updates = saved_update_;
   // A replica that is ahead of others takes part in their next checkpoint, with what it has.
   if (counts_.updates > plan.first_update) saved_update_ = -1;
@@ -41,6 +46,7 @@ std::optional<Work> Worker::next() const {
   if (next_table_) return adoption();
   if (report_due()) return reporting();
   if (const auto duty = rounds_.duty(counts_.updates)) return duty;
+  if (const auto part = transfer()) return part;
   if (!takes_part() || has_said_done_) return std::nullopt;
   if (const Turn turn = boundary_turn(); turn.due) return turn.work;
   return pipeline_turn();
@@ -93,6 +99,7 @@ std::optional<Work> Worker::pipeline_turn() const {
 
 bool Worker::done() const {
   if (has_said_done_) return true;  // what was reported does not change any more
+  if (receiver_) return false;      // it has yet to begin
   if (!takes_part()) return !storing_;
   const bool evaluated = evaluations_.empty() || end_.stop_decided() || gives_up_evaluations();
   const bool saved = !save_due() && !storing_ && last_is_named_;
@@ -104,7 +111,8 @@ bool Worker::gives_up_evaluations() const { return plan_.replicas > 1 && end_.st
 
 // Something that others wait to hear, and that no other piece of work tells them.
 bool Worker::report_due() const {
-  if (tell_again_ || names_end_now() || give_up_wanted_ || impossible_evaluation()) return true;
+  if (tell_again_ || announce_due_ || names_end_now() || give_up_wanted_ || impossible_evaluation())
+    return true;
   if (!stored_.empty() || names_last_state_now()) return true;
   return !told_done_ && done();
 }
@@ -178,6 +186,17 @@ Work Worker::adoption() const {
   return adopt;
 }
 
+// One that joins asks for a part of its state, or takes it over; one that is asked sends it.
+std::optional<Work> Worker::transfer() const {
+  const bool takes_live = receiver_ && !plan_.regroups();
+  const bool joins = takes_live && (receiver_->can_load() || receiver_->ask_due());
+  const bool gives = takes_part() && donor_.is_asked();
+  if (!joins && !gives) return std::nullopt;
+  Work part = boundary(WorkKind::kTransfer, counts_.updates);
+  part.index = joins ? receiver_->part() : donor_.part();
+  return part;
+}
+
 Work Worker::reporting() const {
   Work report = boundary(WorkKind::kReport, counts_.updates);
   report.index = std::max(give_up_wanted_.value_or(-1), impossible_evaluation().value_or(-1));
@@ -209,6 +228,7 @@ Held Worker::held() const {
   Held held = {.pipeline = std::ssize(inbox_.activations) + std::ssize(inbox_.gradients),
                .evaluations = std::ssize(inbox_.evaluations),
                .reports = std::ssize(reports_.kept())};
+  held.pipeline += std::ssize(early_);
   rounds_.add_to(held);
   return held;
 }

@@ -28,14 +28,24 @@
 #include "worker/rounds.h"
 #include "worker/run_plan.h"
 #include "worker/session_end.h"
+#include "worker/state_transfer.h"
 
 namespace leeway {
+
+// How a worker comes into the run. One that fills a place again is not part of the run at first: it
+// says that it is there, gets a state, and goes on when a table has its replica.
+struct Entry {
+  int64_t incarnation = 0;                           // how often this place was filled before
+  std::shared_ptr<const StageState> own_state = {};  // from its own disk; null: it has none
+  bool joins() const { return incarnation > 0; }
+};
 
 class Worker {
  public:
   // `compute` null: the worker does everything but the arithmetic. The plan must outlive the
   // worker.
-  Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> compute);
+  Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> compute,
+         const Entry& entry = {});
 
   // The session begins with an evaluation of the weights as they are now.
   void evaluate_first();
@@ -71,13 +81,18 @@ class Worker {
   StageCompute* compute() const { return compute_.get(); }
   RoundCounts round_counts() const { return rounds_.counts(); }
   const Membership& table() const { return table_; }
+  int64_t incarnation() const { return incarnation_; }
+  // A message of an earlier epoch or incarnation: dropped without a word.
+  bool is_stale(const Message& message) const;
+  // Of an epoch of this replica that this worker has yet to hear of: kept until then.
+  bool is_early(const Message& message) const;
   int64_t refused() const { return refusals_.total(); }
   Held held() const;
 
  private:
   bool is_first() const { return id_.stage.value == 0; }
   bool is_last() const { return id_.stage.value == plan_.shape.stages - 1; }
-  bool takes_part() const { return !diverged_ && table_.has(id_.replica); }
+  bool takes_part() const { return !diverged_ && !receiver_ && table_.has(id_.replica); }
   UpdateId flush() const;
   bool flushes_here() const;
   bool trained() const { return counts_.updates == end_.last_update(); }
@@ -92,6 +107,7 @@ class Worker {
   std::string_view check_sender(const Message& message) const;
   std::string_view check_pipeline(const Message& message) const;
   std::string_view check_evaluation(const Message& message) const;
+  std::string_view check_transfer(const Message& message) const;
   void file(Message message);
   void file_order(const Message& message);
   void want_give_up(int64_t update);
@@ -101,6 +117,7 @@ class Worker {
   Work boundary(WorkKind kind, int64_t update) const;
   Work evaluation() const;
   Work adoption() const;
+  std::optional<Work> transfer() const;
   Work reporting() const;
 
   void run_backward(const Work& work, Outcome& outcome);
@@ -110,6 +127,7 @@ class Worker {
   void describe_save(StageState& state) const;
   void run_evaluation(const Work& work, Outcome& outcome);
   void run_adoption(const Work& work, Outcome& outcome);
+  void run_transfer(Outcome& outcome);
 
   Work without_refused(Work work, const Outcome& outcome);
   void finish_forward(const Work& work, const Outcome& outcome);
@@ -120,6 +138,12 @@ class Worker {
   void finish_evaluation(const Work& work, const Outcome& outcome);
   void finish_round(const Work& work, Outcome& outcome, Outbox& outbox);
   void finish_adoption(const Work& work, Outcome& outcome);
+  void restart(const Membership::Restart& restart);
+  Membership table_of(const Work& adoption) const;
+  bool restarts_by(const Membership& table) const;
+  void finish_transfer(const Work& work, const Outcome& outcome, Outbox& outbox);
+  void ask_for_state(Outbox& outbox);
+  void send_state(const Outcome& outcome);
   void finish_report(const Work& work, Outbox& outbox);
   void give_up_evaluations(int64_t update);
   void send_norms_if_complete(Outcome& outcome);
@@ -138,6 +162,7 @@ class Worker {
 
   WorkerId id_;
   const RunPlan& plan_;
+  int64_t incarnation_;
   Schedule schedule_;
   int64_t warmup_before_;  // of the stage before this one
   std::unique_ptr<StageCompute> compute_;
@@ -162,6 +187,12 @@ class Worker {
   Rounds rounds_;
   Membership table_;
   std::optional<Membership> next_table_;   // delivered, not adopted yet
+  int64_t newest_update_ = 0;              // of any worker, as the coordinator last said
+  std::deque<Message> early_;              // of an epoch that it has yet to hear of
+  std::optional<StateReceiver> receiver_;  // until its replica is part of the run
+  StateDonor donor_;
+  std::vector<int64_t> state_rounds_;      // by lane, of the state that it got
+  bool announce_due_ = false;              // it has to say that it is there
   std::optional<int64_t> give_up_wanted_;  // evaluations up to this update
   TallyKeeper tally_;
   std::vector<Report> to_report_;  // from the work that is being finished

@@ -9,8 +9,13 @@
 namespace leeway {
 namespace {
 
+bool is_transfer(MessageKind kind) {
+  return kind == MessageKind::kAskState || kind == MessageKind::kState;
+}
+
 bool is_round(MessageKind kind) {
-  return class_of(kind) == TrafficClass::kAveraging || kind == MessageKind::kDeadline;
+  const bool averages = class_of(kind) == TrafficClass::kAveraging && !is_transfer(kind);
+  return averages || kind == MessageKind::kDeadline;
 }
 
 bool is_of_own_driver(MessageKind kind) {
@@ -33,6 +38,8 @@ bool is_order(MessageKind kind) {
 
 void Worker::deliver(Message message) {
   const CheckScope scope({id_, counts_.updates, plan_.seed});
+  if (is_stale(message)) return;
+  if (is_early(message)) return early_.push_back(std::move(message));
   if (const std::string_view reason = check(message); !reason.empty()) {
     if (is_round(message.kind)) rounds_.refuse(message);
     return refusals_.add(message, reason);
@@ -40,6 +47,36 @@ void Worker::deliver(Message message) {
   if (message.envelope.ends > 0) end_.hear_of_stop(message.envelope.ends);
   if (message.envelope.saves > 0 && is_first()) requested_saves_.hear(message.envelope.saves);
   file(std::move(message));
+}
+
+// What was sent before a replica restarted, to it or by it, is for nobody any more.
+bool Worker::is_stale(const Message& message) const {
+  if (is_order(message.kind)) {
+    // A coordinator that begins again does not know who is in a place.
+    const bool for_all = message.kind == MessageKind::kTable ||
+                         message.kind == MessageKind::kOver ||
+                         message.kind == MessageKind::kTellAgain;
+    return !for_all && message.envelope.incarnation != incarnation_;
+  }
+  // It has no part in rounds yet, or begins them anew in a moment.
+  const bool begins = receiver_ || (next_table_ && restarts_by(*next_table_));
+  if (begins && is_round(message.kind)) return true;
+  // For the one that was in this place before: it may have answered this chunk.
+  const bool part = message.kind == MessageKind::kContribution;
+  if (part && message.envelope.table < table_.epoch(id_.replica)) return true;
+  const bool known = plan_.mesh().contains(message.from) && !is_of_own_driver(message.kind);
+  if (!known || message.envelope.run != plan_.run) return false;
+  if (message.envelope.epoch < table_.epoch(message.from.replica)) return true;
+  if (message.envelope.incarnation < table_.incarnation(message.from)) return true;
+  const bool own = class_of(message.kind) == TrafficClass::kPipeline;
+  return own && (receiver_ || !table_.has(id_.replica)) && !is_early(message);
+}
+
+bool Worker::is_early(const Message& message) const {
+  constexpr size_t kEarlyMax = 1024;
+  return class_of(message.kind) == TrafficClass::kPipeline && message.to == id_ &&
+         message.envelope.run == plan_.run && message.from.replica == id_.replica &&
+         message.envelope.epoch > table_.epoch(id_.replica) && early_.size() < kEarlyMax;
 }
 
 std::string_view Worker::check(const Message& message) const {
@@ -51,7 +88,7 @@ std::string_view Worker::check(const Message& message) const {
     }
     return message.kind == MessageKind::kDeadline ? rounds_.check(message) : "";
   }
-  if (const std::string_view reason = check_envelope(message, plan_, table_); !reason.empty()) {
+  if (const std::string_view reason = check_envelope(message, plan_); !reason.empty()) {
     return reason;
   }
   if (is_order(message.kind)) {
@@ -59,6 +96,7 @@ std::string_view Worker::check(const Message& message) const {
     const bool has_table = message.table != nullptr && message.table->number() > 0;
     return message.kind == MessageKind::kTable && !has_table ? "a table that is none" : "";
   }
+  if (is_transfer(message.kind)) return check_transfer(message);
   if (const std::string_view reason = check_sender(message); !reason.empty()) return reason;
   if (is_round(message.kind)) return rounds_.check(message);
   const bool evaluates =
@@ -133,6 +171,22 @@ std::string_view Worker::check_evaluation(const Message& message) const {
   return fits ? "" : "a payload of another shape or type";
 }
 
+std::string_view Worker::check_transfer(const Message& message) const {
+  if (message.from.stage != id_.stage || message.from == id_) return "from another stage";
+  if (message.kind == MessageKind::kAskState) return "";
+  if (message.index < 1 || message.chunk >= message.index) return "a part that there is not";
+  const auto* const what =
+      message.report == nullptr ? nullptr : std::get_if<ShardSaved>(message.report.get());
+  if (what == nullptr || what->update != message.update ||
+      what->rounds.size() != plan_.lanes.size()) {
+    return "a state that does not say what it is";
+  }
+  if (compute_ == nullptr) return "";
+  const int64_t size = compute_->state_bytes();
+  if (message.index > state_parts(size) + 1) return "a state that is too large";
+  return part_without_hash(message.payload).defined() ? "" : "a part that is damaged";
+}
+
 // What has been used already is a duplicate, and dropped.
 void Worker::file(Message message) {
   switch (message.kind) {
@@ -168,9 +222,17 @@ void Worker::file(Message message) {
     case MessageKind::kAskAgain:
     case MessageKind::kDeadline:
       return rounds_.deliver(std::move(message));
+    case MessageKind::kAskState:
+      // One that has left, or has yet to join, has no state to give.
+      if (takes_part()) donor_.ask(message.from.replica, message.update, message.chunk);
+      return;
+    case MessageKind::kState:
+      return receiver_ ? receiver_->deliver(message) : void();
     case MessageKind::kRemind:
       told_done_ = false;
-      return;
+      if (!receiver_) return;
+      if (message.index == 0) announce_due_ = true;
+      return receiver_->reminded(message.index);
     case MessageKind::kStored: {
       const auto& saved = std::get<ShardSaved>(*message.report);
       const bool newest =
@@ -200,12 +262,13 @@ void Worker::file_order(const Message& message) {
     case MessageKind::kTable: {
       const int64_t newest = next_table_ ? next_table_->number() : table_.number();
       if (message.table->number() > newest) next_table_ = *message.table;
+      newest_update_ = std::max(newest_update_, message.index);
       return;
     }
     case MessageKind::kHeard:
       return reports_.heard(message.index);
     case MessageKind::kTellAgain:
-      reports_.heard(message.index);
+      if (message.envelope.incarnation == incarnation_) reports_.heard(message.index);
       tell_again_ = true;
       return;
     case MessageKind::kOver:

@@ -7,6 +7,12 @@
 #include "worker/worker.h"
 
 namespace leeway {
+namespace {
+
+// What was not heard is said again after this time.
+constexpr Nanos kAgain = {1'000'000'000};
+
+}  // namespace
 
 // The first update that includes every microbatch in flight. Replicas that wait for each other must
 // flush together: the one that is asked names an update that none can have passed, as far ahead as
@@ -56,8 +62,22 @@ void Worker::name_requested_saves() {
   }
 }
 
+// A replay has only what the log says of it.
+Membership Worker::table_of(const Work& adoption) const {
+  const bool delivered = next_table_ && next_table_->number() == adoption.index;
+  return delivered ? *next_table_ : Membership(adoption.index, adoption.replicas);
+}
+
+// A table may still have the worker that was in this place before.
+bool Worker::restarts_by(const Membership& table) const {
+  return table.has(id_.replica) && table.epoch(id_.replica) > table_.epoch(id_.replica) &&
+         table.incarnation(id_) == incarnation_;
+}
+
 void Worker::run_adoption(const Work& work, Outcome& outcome) {
-  rounds_.run_adoption(work.replicas);
+  const Membership table = table_of(work);
+  if (restarts_by(table)) return compute_->restart(table.restart(id_.replica).update);
+  rounds_.run_adoption(table);
   // Gradients that will not be averaged any more count as they are.
   if (clip_norms_.shared() && schedule_.update_due(counts_)) {
     outcome.clip_norms = compute_->gradient_norms();
@@ -68,8 +88,13 @@ void Worker::finish_adoption(const Work& work, Outcome& outcome) {
   LEEWAY_CHECK(work.index > table_.number(), "tables ascend");
   const ReplicaId evaluator = rounds_.evaluator();
   const bool averages_gradients = schedule_.update_due(counts_) && boundary_turn().due;
-  table_ = Membership(work.index, work.replicas);
+  const Membership table = table_of(work);
+  const bool restarts = restarts_by(table);
+  table_ = table;
   if (next_table_ && next_table_->number() <= table_.number()) next_table_.reset();
+  if (receiver_) receiver_->adopt(table_, newest_update_);
+  if (!takes_part() || table_.members().size() == plan_.replicas) donor_.forget();
+  if (restarts) return restart(table_.restart(id_.replica));
   const std::optional<int64_t> elsewhere = evaluations_.newest_elsewhere();
   rounds_.finish_adoption(table_, elsewhere, outgoing_);
   const bool takes_over = evaluator != id_.replica && rounds_.evaluator() == id_.replica;
@@ -78,8 +103,100 @@ void Worker::finish_adoption(const Work& work, Outcome& outcome) {
   report(presence());
 }
 
+// Everything goes on as after a flush point. What was in flight is dropped: nobody has made that
+// update, and nobody will.
+void Worker::restart(const Membership::Restart& restart) {
+  LEEWAY_CHECK(!receiver_ || receiver_->loaded(), "one that joins has a state before it goes on");
+  const int64_t updates = restart.update;
+  counts_ = {.forwards = updates * plan_.shape.update_every,
+             .backwards = updates * plan_.shape.update_every,
+             .updates = updates};
+  versions_.clear();
+  inbox_ = {};
+  clip_norms_ = ClipNorms(plan_.shape, id_.stage);
+  evaluations_ = Evaluations(plan_.evaluation_batches);
+  evaluations_.give_up(updates);
+  give_up_wanted_.reset();
+  requested_saves_.restart(updates);
+  tally_.restart();
+  const std::optional<int64_t> ends = end_.named();
+  end_ = SessionEnd(std::max(plan_.last_update_of(id_.replica), updates));
+  if (ends) end_.hear_of_stop(*ends);
+  rounds_.restart(table_, updates, state_rounds_);
+  donor_.forget();
+  receiver_.reset();
+  announce_due_ = diverged_ = at_boundary_ = has_said_done_ = told_done_ = false;
+  saved_update_ = -1;
+  for (Message& message : std::exchange(early_, {})) deliver(std::move(message));
+  report(presence());
+}
+
+// What a worker sends that joins, or one that is asked to help it.
+void Worker::run_transfer(Outcome& outcome) {
+  if (receiver_ && receiver_->can_load()) {
+    Result<StageState> state = receiver_->take_state();
+    if (state.ok() && compute_->take_over(*state).ok()) outcome.state = std::move(*state);
+    return;
+  }
+  if (receiver_ || !donor_.wants_snapshot(counts_.updates)) return;
+  outcome.payload = pack_state(compute_->state());
+}
+
+void Worker::finish_transfer(const Work& work, const Outcome& outcome, Outbox& outbox) {
+  if (!receiver_) return send_state(outcome);
+  if (work.index != receiver_->part()) return;  // the part has come meanwhile
+  if (!receiver_->can_load()) return ask_for_state(outbox);
+  const bool well = compute_ == nullptr || outcome.state.has_value();
+  state_rounds_ = receiver_->rounds();
+  receiver_->set_loaded(well);
+  announce_due_ = announce_due_ || well;
+}
+
+void Worker::ask_for_state(Outbox& outbox) {
+  Message ask = {.kind = MessageKind::kAskState,
+                 .from = id_,
+                 .to = {.replica = receiver_->donor(), .stage = id_.stage}};
+  ask.update = receiver_->update();
+  ask.chunk = receiver_->part();
+  outgoing_.push_back(std::move(ask));
+  const int64_t index = receiver_->asked();
+  const Nanos pace = plan_.join_pace(kStatePartBytes);
+  Message reminder = {.kind = MessageKind::kRemind, .from = id_, .to = id_, .index = index};
+  outbox.remind(reminder, pace);
+  ++reminder.index;
+  outbox.remind(reminder, pace + kAgain);
+}
+
+void Worker::send_state(const Outcome& outcome) {
+  // One that asked meanwhile may want a newer one: that is made with the next part.
+  const bool made = compute_ == nullptr || outcome.payload.defined();
+  if (donor_.wants_snapshot(counts_.updates) && made) {
+    const int64_t size = outcome.payload.defined() ? outcome.payload.numel() : plan_.state_bytes;
+    donor_.take_snapshot(
+        {.worker = id_, .update = counts_.updates, .rounds = rounds_.rounds_begun()},
+        outcome.payload, size);
+  }
+  if (!donor_.has_snapshot()) return;
+  StateDonor::Answer answer = donor_.take_answer();
+  Message part = {.kind = MessageKind::kState,
+                  .from = id_,
+                  .to = {.replica = answer.to, .stage = id_.stage},
+                  .index = answer.parts,
+                  .update = answer.update};
+  part.chunk = answer.part;
+  part.payload_bytes =
+      answer.bytes.defined() ? answer.bytes.numel() : std::max<int64_t>(0, answer.size);
+  part.payload = std::move(answer.bytes);
+  part.report = std::move(answer.what);
+  outgoing_.push_back(std::move(part));
+}
+
 Present Worker::presence() const {
+  const int64_t every = schedule_.update_every();
   return {.updates = counts_.updates,
+          .begun = (counts_.forwards + every - 1) / every,
+          .joins = receiver_.has_value(),
+          .loaded = receiver_ && receiver_->loaded(),
           .done = has_said_done_,
           .table = table_,
           .ends = end_.stop_decided() ? end_.last_update() : 0};
@@ -88,6 +205,10 @@ Present Worker::presence() const {
 // Only what is unsaid: everything else is told by the piece of work that it belongs to.
 void Worker::finish_report(const Work& work, Outbox& outbox) {
   if (names_end_now()) stop_at_next_flush();
+  if (std::exchange(announce_due_, false)) {
+    report(presence());
+    outbox.remind({.kind = MessageKind::kRemind, .from = id_, .to = id_}, kAgain);
+  }
   if (work.index >= 0) give_up_evaluations(work.index);
   for (ShardSaved& saved : std::exchange(stored_, {})) report(std::move(saved));
   if (names_last_state_now()) name_last_state();
@@ -98,7 +219,8 @@ void Worker::finish_report(const Work& work, Outbox& outbox) {
   }
   if (!done_now) return;
   if (!std::exchange(has_said_done_, true)) {
-    Finished finished = {.updates = counts_.updates, .rounds = rounds_.counts()};
+    Finished finished = {
+        .epoch = table_.epoch(id_.replica), .updates = counts_.updates, .rounds = rounds_.counts()};
     if (compute_ != nullptr) {
       finished.parameters = compute_->stage().weights().numel();
       finished.versions_peak = compute_->stage().versions_peak();
@@ -107,7 +229,6 @@ void Worker::finish_report(const Work& work, Outbox& outbox) {
     report(finished);
   }
   told_done_ = true;
-  constexpr Nanos kAgain = {1'000'000'000};
   outbox.remind({.kind = MessageKind::kRemind, .from = id_, .to = id_}, kAgain);
 }
 
@@ -168,7 +289,7 @@ Envelope Worker::envelope() const {
   return {.run = plan_.run,
           .recipe = plan_.recipe,
           .table = table_.number(),
-          .incarnation = table_.incarnation(id_),
+          .incarnation = incarnation_,
           .epoch = table_.epoch(id_.replica),
           .ends = end_.named().value_or(0),
           .saves = requested_saves_.newest_named()};

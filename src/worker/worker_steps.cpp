@@ -33,6 +33,9 @@ Outcome Worker::run(const Work& work) {
     case WorkKind::kAdopt:
       run_adoption(work, outcome);
       break;
+    case WorkKind::kTransfer:
+      run_transfer(outcome);
+      break;
     case WorkKind::kReport:
       if (work.index >= 0) compute_->forget_evaluations(work.index);
       break;
@@ -108,6 +111,9 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
       break;
     case WorkKind::kAdopt:
       finish_adoption(work, outcome);
+      break;
+    case WorkKind::kTransfer:
+      finish_transfer(work, outcome, outbox);
       break;
     case WorkKind::kReport:
       finish_report(work, outbox);

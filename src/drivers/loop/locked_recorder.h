@@ -33,6 +33,15 @@ class LockedRecorder final : public Recorder {
   void members(const Membership& table) override {
     locked([&] { recorder_->members(table); });
   }
+  int64_t newest_table() const override {
+    return locked([&] { return recorder_->newest_table(); });
+  }
+  int64_t newest_update() const override {
+    return locked([&] { return recorder_->newest_update(); });
+  }
+  void regroups(bool yes) override {
+    locked([&] { recorder_->regroups(yes); });
+  }
   void tallied(WorkerId worker, const WorkTally& tally) override {
     locked([&] { recorder_->tallied(worker, tally); });
   }

@@ -16,6 +16,7 @@ enum class Happening : uint32_t {
   kArrivedAgain,  // a copy of it
   kAwake,         // the pause that kept a worker from starting is over; `subject`: the worker
   kMissed,        // the coordinator hears that a worker is gone; `subject`: the worker
+  kReturned,      // another worker fills this one's place; `subject`: the worker
   kStored,        // a state would be on disk now; `subject`: its worker
   kCoordinatorGone,
   kCoordinatorBack,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "base/check.h"
@@ -13,6 +14,7 @@ Checker::Checker(const Mesh& mesh, const Workers& workers)
     : mesh_(mesh),
       flush_at_(static_cast<size_t>(mesh.replicas)),
       stranded_(static_cast<size_t>(mesh.replicas), false),
+      epochs_(static_cast<size_t>(mesh.replicas), 0),
       rounds_(mesh, workers.front()->plan()) {
   tracks_.reserve(workers.size());
   for (const auto& worker : workers) {
@@ -64,14 +66,50 @@ void Checker::use_messages(size_t worker, const Work& work) {
     case WorkKind::kAwait:
     case WorkKind::kRepeat:
     case WorkKind::kAdopt:
+    case WorkKind::kTransfer:
     case WorkKind::kReport:
       return;
   }
   LEEWAY_UNREACHABLE("all kinds of work are above");
 }
 
+// A replica that restarts goes on as after a flush point at the update that the table names.
+void Checker::adopt(size_t worker, const Work& work) {
+  const auto found = tables_.find(work.index);
+  LEEWAY_CHECK(found != tables_.end(), "a table comes from the coordinator");
+  const ReplicaId replica = mesh_.id(worker).replica;
+  Track& track = tracks_[worker];
+  const Membership::Restart restart = found->second.restart(replica);
+  const bool is_for_it = found->second.incarnation(mesh_.id(worker)) == track.incarnation;
+  if (!found->second.has(replica) || restart.epoch <= track.epoch || !is_for_it) return;
+  int64_t& epoch = epochs_[static_cast<size_t>(replica.value)];
+  if (restart.epoch > std::exchange(epoch, restart.epoch)) {
+    flush_at_[static_cast<size_t>(replica.value)].clear();
+  }
+  LEEWAY_CHECK(restart.update >= track.counts.updates, "a replica does not go back");
+  const int64_t microbatches = restart.update * track.schedule.update_every();
+  track.epoch = restart.epoch;
+  track.counts = {.forwards = microbatches, .backwards = microbatches, .updates = restart.update};
+  track.flushed_at = microbatches;
+  track.flushes = 0;
+  track.claimed = restart.update;
+  track.inbox = track.early[restart.epoch];
+  track.early.erase(track.early.begin(), track.early.upper_bound(restart.epoch));
+  rounds_.restarted(worker, restart.update);
+}
+
+void Checker::filled(size_t worker) {
+  tracks_[worker].reports = 0;
+  tracks_[worker].inbox = {};
+  tracks_[worker].counts = {};
+  tracks_[worker].evaluated_update = tracks_[worker].evaluated_batch = -1;
+  ++tracks_[worker].incarnation;
+  rounds_.restarted(worker, /*update=*/0);
+}
+
 void Checker::began(size_t worker, const Work& work, Nanos now) {
   Counts& counts = tracks_[worker].counts;
+  if (work.kind == WorkKind::kAdopt) adopt(worker, work);
   use_messages(worker, work);
   const bool update_due = tracks_[worker].schedule.update_due(counts);
   const std::string wrong = rounds_.began(
@@ -100,6 +138,7 @@ void Checker::began(size_t worker, const Work& work, Nanos now) {
     case WorkKind::kAwait:
     case WorkKind::kRepeat:
     case WorkKind::kAdopt:
+    case WorkKind::kTransfer:
     case WorkKind::kReport:
       return;
   }
@@ -177,7 +216,12 @@ void Checker::received(const Message& message, Nanos now) {
   --messages_on_way_;
   bytes_on_way_ -= message.payload_bytes;
   received_again(message, now);
-  ++tracks_[mesh_.index(message.to)].unused(message.kind);
+  Track& track = tracks_[mesh_.index(message.to)];
+  const bool own = message.from.replica == message.to.replica;
+  if (own && message.envelope.epoch < track.epoch) return;  // it drops it in a moment
+  const bool early = own && message.envelope.epoch > track.epoch;
+  auto& inbox = early ? track.early[message.envelope.epoch] : track.inbox;
+  ++inbox[static_cast<size_t>(message.kind)];
 }
 
 void Checker::received_again(const Message& message, Nanos now) {
@@ -187,8 +231,14 @@ void Checker::received_again(const Message& message, Nanos now) {
 
 void Checker::told(const Message& message) {
   if (message.kind == MessageKind::kReport) return reported(message);
+  if (message.kind == MessageKind::kTable) {
+    tables_.try_emplace(message.table->number(), *message.table);
+    rounds_.know(*message.table);
+  }
   if (message.kind != MessageKind::kHeard) return;
-  LEEWAY_CHECK(message.index <= tracks_[mesh_.index(message.to)].reports,
+  const Track& track = tracks_[mesh_.index(message.to)];
+  if (message.envelope.incarnation != track.incarnation) return;  // for one that is gone
+  LEEWAY_CHECK(message.index <= track.reports,
                "the coordinator has heard a report that nobody made");
 }
 
@@ -230,7 +280,9 @@ void Checker::ended() const {
     for (const MessageKind kind : {MessageKind::kActivation, MessageKind::kGradient,
                                    MessageKind::kNorms, MessageKind::kTotalNorm}) {
       LEEWAY_CHECK(tracks_[worker].inbox[static_cast<size_t>(kind)] == 0,
-                   "a message that no work used");
+                   fmt::format("replica {} stage {}: a message that no work used, of kind {}",
+                               mesh_.id(worker).replica.value, mesh_.id(worker).stage.value,
+                               static_cast<int>(kind)));
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -39,6 +40,8 @@ class Checker {
   // Between a worker and the coordinator, either way. Checks that a report claims only updates that
   // were made, each update once and in order; and that the coordinator hears of no other reports.
   void told(const Message& message);
+  // Another worker fills this one's place. What it does counts from its replica's restart on.
+  void filled(size_t worker);
   // The replica has lost a worker for good: what it leaves unfinished is not an error.
   void stranded(ReplicaId replica) { stranded_[static_cast<size_t>(replica.value)] = true; }
 
@@ -51,15 +54,18 @@ class Checker {
   struct Track {
     Schedule schedule;
     Counts counts;
-    int64_t flushed_at = 0;                         // first microbatch after the last flush point
-    size_t flushes = 0;                             // flush points seen by this stage
-    std::vector<int64_t> versions = {};             // by microbatch in flight, modulo W_s + 1
-    int64_t reports = 0;                            // newest number
-    int64_t claimed = 0;                            // updates, in its reports
-    int64_t evaluated_update = -1;                  // newest evaluation
-    int64_t evaluated_batch = -1;                   // its newest batch
+    int64_t flushed_at = 0;              // first microbatch after the last flush point
+    size_t flushes = 0;                  // flush points seen by this stage
+    std::vector<int64_t> versions = {};  // by microbatch in flight, modulo W_s + 1
+    int64_t reports = 0;                 // newest number
+    int64_t claimed = 0;                 // updates, in its reports
+    int64_t evaluated_update = -1;       // newest evaluation
+    int64_t evaluated_batch = -1;        // its newest batch
+    int64_t epoch = 0;                   // of its replica
+    int64_t incarnation = 0;
     std::array<int64_t, kMessageKinds> inbox = {};  // messages no work has used yet, by kind
-    int64_t& version(int64_t microbatch);           // `microbatch` must be in flight
+    std::map<int64_t, std::array<int64_t, kMessageKinds>> early = {};  // those of later epochs
+    int64_t& version(int64_t microbatch);  // `microbatch` must be in flight
     int64_t& unused(MessageKind kind) { return inbox[static_cast<size_t>(kind)]; }
   };
   void use_messages(size_t worker, const Work& work);
@@ -68,6 +74,7 @@ class Checker {
   void note_flush(size_t worker, const Work& work);
   void evaluation(size_t worker, const Work& work);
   void reported(const Message& message);
+  void adopt(size_t worker, const Work& work);
   bool sums_norms(ReplicaId replica) const;
   std::string words(size_t worker, const Work& work, std::string_view wrong) const;
 
@@ -75,6 +82,8 @@ class Checker {
   std::vector<Track> tracks_;                   // by worker
   std::vector<std::vector<int64_t>> flush_at_;  // by replica: microbatches, as stage 0 saw them
   std::vector<bool> stranded_;                  // by replica
+  std::vector<int64_t> epochs_;                 // by replica: the newest that one has adopted
+  std::map<int64_t, Membership> tables_;        // by number
   RoundChecker rounds_;
   int64_t messages_on_way_ = 0;
   int64_t bytes_on_way_ = 0;

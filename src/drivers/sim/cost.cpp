@@ -39,6 +39,7 @@ Nanos StageCosts::of(WorkKind kind) const {
     case WorkKind::kContribute:
     case WorkKind::kReduce:
     case WorkKind::kMerge:
+    case WorkKind::kTransfer:
       return round;
     case WorkKind::kAwait:
     case WorkKind::kRepeat:

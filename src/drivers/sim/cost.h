@@ -17,7 +17,7 @@ struct StageCosts {
   Nanos update = {};
   Nanos save = {};
   Nanos evaluate = {};
-  Nanos round = {};  // a contribution, a reduction or a merge
+  Nanos round = {};  // a contribution, a reduction or a merge; a part of a state
 
   Nanos of(WorkKind kind) const;
 };

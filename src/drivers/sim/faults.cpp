@@ -5,14 +5,6 @@
 #include "base/check.h"
 
 namespace leeway::sim {
-namespace {
-
-void keep_earliest(std::optional<Nanos>& kept, Nanos at) { kept = kept ? std::min(*kept, at) : at; }
-
-bool has_come(const std::optional<Nanos>& at, Nanos now) { return at && *at <= now; }
-
-}  // namespace
-
 std::vector<LinkOutage> cut_off(const Mesh& mesh, WorkerId worker, const Window& window) {
   std::vector<LinkOutage> outages;
   for (int64_t r = 0; r < mesh.replicas; ++r) {
@@ -34,10 +26,7 @@ std::vector<Departure> departures_of(const Mesh& mesh, ReplicaId replica, Nanos 
 
 Faults::Faults(const Mesh& mesh, const std::vector<LinkOutage>& outages,
                const std::vector<Departure>& departures)
-    : mesh_(mesh),
-      outages_(outages),
-      gone_at_(mesh.count()),
-      stranded_at_(static_cast<size_t>(mesh.replicas)) {
+    : mesh_(mesh), outages_(outages), gone_at_(mesh.count()) {
   for (const LinkOutage& outage : outages) {
     LEEWAY_CHECK(mesh.contains(outage.from), "an outage is between workers of this mesh");
     LEEWAY_CHECK(mesh.contains(outage.to), "an outage is between workers of this mesh");
@@ -49,9 +38,13 @@ Faults::Faults(const Mesh& mesh, const std::vector<LinkOutage>& outages,
 
 void Faults::depart(const Departure& departure) {
   LEEWAY_CHECK(mesh_.contains(departure.worker), "only workers of this mesh leave");
-  const WorkerId id = departure.worker;
-  keep_earliest(gone_at_[mesh_.index(id)], departure.at);
-  keep_earliest(stranded_at_[static_cast<size_t>(id.replica.value)], departure.at);
+  std::vector<Nanos>& times = gone_at_[mesh_.index(departure.worker)];
+  times.insert(std::ranges::upper_bound(times, departure.at), departure.at);
+}
+
+void Faults::come_back(WorkerId worker, Nanos now) {
+  std::vector<Nanos>& times = gone_at_[mesh_.index(worker)];
+  times.erase(times.begin(), std::ranges::upper_bound(times, now));
 }
 
 bool Faults::is_lost(WorkerId from, WorkerId to, Nanos sent_at) const {
@@ -61,10 +54,15 @@ bool Faults::is_lost(WorkerId from, WorkerId to, Nanos sent_at) const {
   });
 }
 
-bool Faults::is_gone(size_t worker, Nanos now) const { return has_come(gone_at_[worker], now); }
+bool Faults::is_gone(size_t worker, Nanos now) const {
+  return !gone_at_[worker].empty() && gone_at_[worker].front() <= now;
+}
 
 bool Faults::is_stranded(ReplicaId replica, Nanos now) const {
-  return has_come(stranded_at_[static_cast<size_t>(replica.value)], now);
+  for (int64_t s = 0; s < mesh_.stages; ++s) {
+    if (is_gone(mesh_.index({.replica = replica, .stage = {s}}), now)) return true;
+  }
+  return false;
 }
 
 }  // namespace leeway::sim

@@ -2,7 +2,6 @@
 // and workers that leave for good.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "base/ids.h"
@@ -23,10 +22,28 @@ struct LinkOutage {
 std::vector<LinkOutage> cut_off(const Mesh& mesh, WorkerId worker, const Window& window);
 
 // From `at` on the worker starts nothing, finishes nothing, and receives nothing; messages it has
-// already sent still arrive. The rest of its replica stalls without it, and is not waited for.
+// already sent still arrive. The rest of its replica stalls until another one fills its place, and
+// is not waited for.
 struct Departure {
   WorkerId worker;
   Nanos at;
+};
+// Another worker fills the place of one that has left, with what that one had on its disk or
+// without.
+struct Return {
+  WorkerId worker;
+  Nanos at;
+  bool with_disk = false;
+};
+
+// A fault that is planned by update and not by time: when stage 0 of the replica has made it, or,
+// if it is not there, of any other.
+struct PlannedFault {
+  enum class Kind { kLose, kLeave, kReturn, kCoordinatorLost };
+  Kind kind = Kind::kLose;
+  ReplicaId replica = {};
+  int64_t update = 0;
+  bool with_disk = false;  // kReturn
 };
 // All stages of the replica leave at once.
 std::vector<Departure> departures_of(const Mesh& mesh, ReplicaId replica, Nanos at);
@@ -47,6 +64,7 @@ class Faults {
          const std::vector<Departure>& departures);
 
   void depart(const Departure& departure);
+  void come_back(WorkerId worker, Nanos now);
   bool is_lost(WorkerId from, WorkerId to, Nanos sent_at) const;
   bool is_gone(size_t worker, Nanos now) const;
   // At least one worker of the replica is gone.
@@ -55,8 +73,7 @@ class Faults {
  private:
   Mesh mesh_;
   std::vector<LinkOutage> outages_;
-  std::vector<std::optional<Nanos>> gone_at_;      // by worker
-  std::vector<std::optional<Nanos>> stranded_at_;  // by replica: its first departure
+  std::vector<std::vector<Nanos>> gone_at_;  // by worker, ascending: departures
 };
 
 }  // namespace leeway::sim

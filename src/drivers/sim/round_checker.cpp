@@ -28,8 +28,8 @@ bool ends_boundary(WorkKind kind) {
 RoundChecker::RoundChecker(const Mesh& mesh, const RunPlan& plan)
     : mesh_(mesh), plan_(plan), lanes_(plan.lanes), seats_(mesh.count()), chunks_(mesh.count()) {
   lanes_.push_back(plan.evaluation);
-  tables_[0] = Membership(plan.replicas).members();
-  for (Seat& seat : seats_) seat.members = tables_[0];
+  tables_[0] = Membership(plan.replicas);
+  for (Seat& seat : seats_) seat.table = tables_[0];
 }
 
 const LanePlan* RoundChecker::plan_of(Lane lane) const {
@@ -37,14 +37,20 @@ const LanePlan* RoundChecker::plan_of(Lane lane) const {
   return found == lanes_.end() ? nullptr : &*found;
 }
 
-RoundChecker::Chunk& RoundChecker::chunk_of(WorkerId owner, Lane lane, const ChunkId& id) {
+int64_t RoundChecker::epoch_of(WorkerId worker) const {
+  return seats_[mesh_.index(worker)].table.epoch(worker.replica);
+}
+
+RoundChecker::Chunk& RoundChecker::chunk_of(WorkerId owner, Lane lane, const ChunkId& id,
+                                            int64_t epoch) {
   auto& rounds = chunks_[static_cast<size_t>(owner.stage.value)][static_cast<size_t>(lane)];
   Chunks& chunks = rounds[id.first];
   for (Chunk& chunk : chunks) {
-    if (chunk.chunk == id.second && chunk.owner == owner.replica) return chunk;
+    const bool same = chunk.owner == owner.replica && chunk.epoch == epoch;
+    if (chunk.chunk == id.second && same) return chunk;
   }
   const Chunk chunk = {
-      .chunk = id.second, .owner = owner.replica, .parts = {}, .first_part_at = {}};
+      .chunk = id.second, .owner = owner.replica, .epoch = epoch, .parts = {}, .first_part_at = {}};
   return chunks.emplace_back(chunk);
 }
 
@@ -54,7 +60,8 @@ const RoundChecker::Chunk* RoundChecker::find_chunk(WorkerId owner, Lane lane,
   const Chunks* const chunks = rounds.find(id.first);
   if (chunks == nullptr) return nullptr;
   const auto found = std::ranges::find_if(*chunks, [&](const Chunk& chunk) {
-    return chunk.chunk == id.second && chunk.owner == owner.replica;
+    return chunk.chunk == id.second && chunk.owner == owner.replica &&
+           chunk.epoch == epoch_of(owner);
   });
   return found == chunks->end() ? nullptr : &*found;
 }
@@ -62,14 +69,29 @@ const RoundChecker::Chunk* RoundChecker::find_chunk(WorkerId owner, Lane lane,
 // Every worker goes by the same tables, one after the other.
 void RoundChecker::adopt(size_t worker, const Work& work) {
   Seat& seat = seats_[worker];
-  seat.members = tables_.try_emplace(work.index, work.replicas).first->second;
+  seat.table = tables_.try_emplace(work.index, work.index, work.replicas).first->second;
+  LEEWAY_CHECK(seat.table.members() == work.replicas, "a table has one set of members");
   const ReplicaId own = mesh_.id(worker).replica;
   for (const LanePlan& plan : lanes_) {
-    std::erase_if(seat.diaries[static_cast<size_t>(plan.lane)].open, [&](const ChunkId& id) {
-      const bool evaluation = plan.lane == Lane::kEvaluation;
-      return evaluation || plan.owner(id.first, id.second, seat.members) != own;
+    Diary& diary = seat.diaries[static_cast<size_t>(plan.lane)];
+    // It may have told itself not to wait for its own part, which nobody sees.
+    diary.unsure_until = std::max(diary.unsure_until, diary.last_round);
+    std::erase_if(diary.open, [&](const ChunkId& id) {
+      if (plan.lane == Lane::kEvaluation) return true;
+      const bool away = plan.owner(id.first, id.second, seat.table) != own;
+      if (away) diary.given_away.insert(id);
+      return away;
     });
   }
+}
+
+void RoundChecker::restarted(size_t worker, int64_t update) {
+  Seat& seat = seats_[worker];
+  const Membership table = seat.table;
+  seat = {};
+  seat.at_boundary = false;
+  seat.table = table;
+  seat.given_up = update;
 }
 
 void RoundChecker::give_up(size_t worker, int64_t evaluation) {
@@ -111,13 +133,13 @@ std::string RoundChecker::began(size_t worker, const Work& work, const Moment& m
     case WorkKind::kAwait:
       return "";
     default:
-      return chunk_of(id, work.lane, {work.index, work.chunk}).mean_of
+      return chunk_of(id, work.lane, {work.index, work.chunk}, epoch_of(id)).mean_of
                  ? ""
                  : "a repeat of an answer that was never given";
   }
 }
 
-const ReplicaSet& RoundChecker::sender_table(const Message& message) const {
+const Membership& RoundChecker::sender_table(const Message& message) const {
   const auto found = tables_.find(message.envelope.table);
   LEEWAY_CHECK(found != tables_.end(), "a message goes by a table that its sender has adopted");
   return found->second;
@@ -154,7 +176,7 @@ std::string RoundChecker::asked_for(const Message& deadline, Nanos after, Nanos 
   const bool planned = plan->deadline_follows ? after >= *plan->deadline : after == *plan->deadline;
   if (!planned) return fmt::format("a deadline of {} ns is not the planned one", after.count);
   const ChunkId id = {deadline.index, deadline.chunk};
-  chunk_of(deadline.from, deadline.lane, id).open_until = now + after;
+  chunk_of(deadline.from, deadline.lane, id, epoch_of(deadline.from)).open_until = now + after;
   return "";
 }
 
@@ -175,7 +197,7 @@ std::string RoundChecker::contribute(size_t worker, const Work& work, const Mome
   diary.last_round = work.index;
   if (weighs) diary.pages[work.index].sent_at = moment.updates + (plan.gradients ? 1 : 0);
   for (int64_t chunk = 0; chunk < plan.chunks(); ++chunk) {
-    if (plan.owner(work.index, chunk, seats_[worker].members) != id.replica) continue;
+    if (plan.owner(work.index, chunk, seats_[worker].table) != id.replica) continue;
     note_part(id, id.replica, plan, {work.index, chunk}, weighs, moment.now);
   }
   forget_old(id.stage, work.lane, work.index);
@@ -200,7 +222,7 @@ void RoundChecker::forget_old(StageId stage, Lane lane, int64_t round) {
 void RoundChecker::note_part(WorkerId from, ReplicaId owned_by, const LanePlan& plan,
                              const ChunkId& id, bool weighs, Nanos now) {
   const WorkerId owner = {.replica = owned_by, .stage = from.stage};
-  Chunk& chunk = chunk_of(owner, plan.lane, id);
+  Chunk& chunk = chunk_of(owner, plan.lane, id, epoch_of(owner));
   if (weighs) chunk.parts.add(from.replica);
   if (chunk.mean_of) return;
   Diary& diary = seats_[mesh_.index(owner)].diaries[static_cast<size_t>(plan.lane)];
@@ -208,14 +230,15 @@ void RoundChecker::note_part(WorkerId from, ReplicaId owned_by, const LanePlan& 
   const bool over = plan.lane != Lane::kEvaluation && id.first <= diary.newest_mean - kFlightsMax;
   const auto place = std::ranges::lower_bound(diary.open, id);
   const bool is_open = place != diary.open.end() && *place == id;
-  if (over && !is_open) return;
+  const bool unsure = id.first <= diary.unsure_until || diary.given_away.contains(id);
+  if (!is_open && (over || unsure)) return;
   // Nor does it keep one that it does not own any more, by its own table.
   const Seat& seat = seats_[mesh_.index(owner)];
   if (plan.lane == Lane::kEvaluation && id.first <= seat.given_up) return;
-  const ReplicaSet& members = seat.members;
-  const bool changed = members != tables_.at(0);
+  const Membership& table = seat.table;
+  const bool changed = table != tables_.at(0);
   if (changed &&
-      (plan.lane == Lane::kEvaluation || plan.owner(id.first, id.second, members) != owned_by)) {
+      (plan.lane == Lane::kEvaluation || plan.owner(id.first, id.second, table) != owned_by)) {
     return;
   }
   if (is_open) return;
@@ -226,7 +249,7 @@ void RoundChecker::note_part(WorkerId from, ReplicaId owned_by, const LanePlan& 
 std::string RoundChecker::reduce(size_t worker, const Work& work) {
   const WorkerId id = mesh_.id(worker);
   const ChunkId which = {work.index, work.chunk};
-  Chunk& chunk = chunk_of(id, work.lane, which);
+  Chunk& chunk = chunk_of(id, work.lane, which, epoch_of(id));
   if (chunk.mean_of) return "a chunk has one answer";
   const bool alone =
       work.lane == Lane::kEvaluation && !plan_of(work.lane)->evaluates_mean(work.index);
@@ -293,7 +316,7 @@ std::string RoundChecker::received(const Message& message, Nanos now) {
   if (!may_own(*plan, message.from.replica, id)) {
     return where("an answer from a replica that is not its owner");
   }
-  const Chunk& chunk = chunk_of(message.from, message.lane, id);
+  const Chunk& chunk = chunk_of(message.from, message.lane, id, message.envelope.epoch);
   if (!chunk.mean_of || *chunk.mean_of != message.replicas) {
     return where("the contributors are not those of the mean");
   }

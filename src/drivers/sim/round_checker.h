@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,11 @@ class RoundChecker {
   // it has received, and that it never lets a deadline pass while it does other work.
   std::string began(size_t worker, const Work& work, const Moment& moment);
 
+  // A table that the coordinator has sent.
+  void know(const Membership& table) { tables_.try_emplace(table.number(), table); }
+  // The worker's replica goes on after this update, with nothing in flight.
+  void restarted(size_t worker, int64_t update);
+
   // Checks that an owner asks for the planned deadline, or a longer one where that is the plan.
   std::string asked_for(const Message& deadline, Nanos after, Nanos now);
 
@@ -46,10 +52,12 @@ class RoundChecker {
  private:
   using ChunkId = std::pair<int64_t, int64_t>;  // round and chunk
   using ChunkBits = std::bitset<kOwnersMax>;
-  // A chunk may have a new owner after a change of members, and each has its own answer.
+  // A chunk may have a new owner after a change of members, and each has its own answer. One that
+  // has restarted is another owner.
   struct Chunk {
     int64_t chunk = 0;
     ReplicaId owner;
+    int64_t epoch = 0;
     ReplicaSet parts;  // replicas whose weighted part the owner has
     Nanos first_part_at;
     std::optional<Nanos> open_until = {};    // the deadline that its owner asked for
@@ -66,20 +74,23 @@ class RoundChecker {
   struct Diary {
     int64_t last_round = -1;
     RoundWindow<Page> pages;
-    std::vector<ChunkId> open;  // ascending: chunks it owns and has not closed
-    int64_t newest_mean = -1;   // round
+    std::vector<ChunkId> open;     // ascending: chunks it owns and has not closed
+    std::set<ChunkId> given_away;  // by a table: open no more, whoever owns them later
+    int64_t unsure_until = -1;     // rounds that it had begun when it last adopted a table
+    int64_t newest_mean = -1;      // round
   };
   struct Seat {
     bool at_boundary = true;  // a session begins at a boundary
     bool flushes = false;     // it merged rounds before their lag, so it must save or end here
-    ReplicaSet members;       // by the table that it goes by
+    Membership table;         // that it goes by
     int64_t given_up = -1;    // evaluations up to this update
     std::array<Diary, kLanes> diaries;
   };
   const LanePlan* plan_of(Lane lane) const;
-  const ReplicaSet& sender_table(const Message& message) const;
+  const Membership& sender_table(const Message& message) const;
   bool may_own(const LanePlan& plan, ReplicaId replica, const ChunkId& id) const;
-  Chunk& chunk_of(WorkerId owner, Lane lane, const ChunkId& id);
+  Chunk& chunk_of(WorkerId owner, Lane lane, const ChunkId& id, int64_t epoch);
+  int64_t epoch_of(WorkerId worker) const;
   const Chunk* find_chunk(WorkerId owner, Lane lane, const ChunkId& id) const;
   void forget_old(StageId stage, Lane lane, int64_t round);
   void note_part(WorkerId from, ReplicaId owner, const LanePlan& plan, const ChunkId& id,
@@ -98,7 +109,7 @@ class RoundChecker {
   std::vector<LanePlan> lanes_;
   std::vector<Seat> seats_;                                      // by worker
   std::vector<std::array<RoundWindow<Chunks>, kLanes>> chunks_;  // by stage and lane
-  std::map<int64_t, ReplicaSet> tables_;                         // members by number
+  std::map<int64_t, Membership> tables_;                         // by number
 };
 
 }  // namespace leeway::sim

@@ -52,6 +52,12 @@ void Simulation::prepare(const Workers& workers) {
   for (const Departure& departure : options_.departures) {
     later(departure.at + options_.notice, Happening::kMissed, mesh_.index(departure.worker));
   }
+  with_disk_.assign(workers.size(), false);
+  for (const Return& back : options_.returns) {
+    LEEWAY_CHECK(maker_, "somebody makes the workers that come back");
+    with_disk_[mesh_.index(back.worker)] = back.with_disk;
+    later(back.at, Happening::kReturned, mesh_.index(back.worker));
+  }
   for (const Window& outage : options_.coordinator_outages) {
     later(outage.begin, Happening::kCoordinatorGone, 0);
     later(outage.end, Happening::kCoordinatorBack, 0);
@@ -130,6 +136,7 @@ void Simulation::start(size_t at, const Work& work) {
     seat.outcome = std::make_unique<Outcome>(seat.worker->run(work));
   }
   const Nanos end = pauses_->work(at, seat.begin, seat.costs.of(work.kind), seat.busy);
+  seat.end = end;
   agenda_.enter(end, Happening::kFinished, at);
 }
 
@@ -147,8 +154,13 @@ void Simulation::happen(const Agenda::Entry& entry, Recorder& recorder) {
       return finish_store(entry.subject, recorder);
     case Happening::kMissed:
       planned_happened();
+      if (!faults_->is_gone(entry.subject, clock_.now())) return;  // it was back before that
       missed_.push_back(entry.subject);
-      return tell_coordinator(lost_message(mesh_.id(entry.subject)));
+      return tell_coordinator(
+          lost_message(mesh_.id(entry.subject), seats_[entry.subject].worker->incarnation()));
+    case Happening::kReturned:
+      planned_happened();
+      return fill_place(entry.subject, with_disk_[entry.subject]);
     case Happening::kCoordinatorGone:
       planned_happened();
       return coordinator_.reset();
@@ -156,20 +168,22 @@ void Simulation::happen(const Agenda::Entry& entry, Recorder& recorder) {
       planned_happened();
       coordinator_.emplace(seats_.front().worker->plan(), recorder, Coordinator::Start::kAgain);
       wishes_->repeat();
-      for (const size_t at : missed_) tell_coordinator(lost_message(mesh_.id(at)));
+      for (const size_t at : missed_) {
+        tell_coordinator(lost_message(mesh_.id(at), seats_[at].worker->incarnation()));
+      }
       return;
   }
   LEEWAY_UNREACHABLE("all kinds of entries are above");
 }
 
 void Simulation::finish(size_t at, Recorder& recorder) {
-  if (faults_->is_gone(at, clock_.now())) return;
   Seat& seat = seats_[at];
   const Work work = *std::exchange(seat.work, std::nullopt);
   give_core_back(at);
+  if (faults_->is_gone(at, clock_.now())) return;
   if (work.kind != WorkKind::kReport) {
     note(at, work, seat.begin);
-    quiet_ = 0;
+    if (work.kind != WorkKind::kTransfer) quiet_ = 0;
   }
   Outcome outcome;
   if (const auto computed = std::move(seat.outcome)) outcome = std::move(*computed);
@@ -177,7 +191,7 @@ void Simulation::finish(size_t at, Recorder& recorder) {
   seat.worker->finish(work, std::move(outcome), *this, recorder);
   const WorkerId worker = mesh_.id(at);
   if (work.kind == WorkKind::kUpdate && worker.stage.value == 0) {
-    lose_as_planned(worker, work.update);
+    fail_as_planned(worker, work.update);
   }
   touch(at);
 }
@@ -194,20 +208,55 @@ void Simulation::planned_happened() {
   quiet_ = 0;
 }
 
-// Faults that are planned by update, not by time.
-void Simulation::lose_as_planned(WorkerId worker, int64_t update) {
+// Faults that are planned by update, not by time. Each happens once.
+void Simulation::fail_as_planned(WorkerId worker, int64_t update) {
+  using Kind = PlannedFault::Kind;
   const Nanos noticed = clock_.now() + options_.notice;
-  if (update == options_.lost_at && worker.replica == options_.lost_replica) {
-    for (int64_t s = 0; s < mesh_.stages; ++s) {
-      const WorkerId lost = {.replica = worker.replica, .stage = {s}};
-      faults_->depart({.worker = lost, .at = clock_.now()});
-      later(noticed, Happening::kMissed, mesh_.index(lost));
+  for (size_t i = 0; i < options_.planned.size(); ++i) {
+    const PlannedFault fault = options_.planned[i];
+    const bool leaves = fault.kind == Kind::kLose || fault.kind == Kind::kLeave;
+    if (update != fault.update || (leaves && worker.replica != fault.replica)) continue;
+    options_.planned.erase(options_.planned.begin() + static_cast<std::ptrdiff_t>(i--));
+    if (leaves) {
+      lose(fault.replica, fault.kind == Kind::kLose ? noticed : clock_.now());
+    } else if (fault.kind == Kind::kReturn) {
+      for (int64_t s = 0; s < mesh_.stages; ++s) {
+        const size_t at = mesh_.index({.replica = fault.replica, .stage = {s}});
+        with_disk_[at] = fault.with_disk;
+        later(clock_.now(), Happening::kReturned, at);
+      }
+    } else if (coordinator_) {
+      later(clock_.now(), Happening::kCoordinatorGone, 0);
+      later(noticed, Happening::kCoordinatorBack, 0);
     }
   }
-  if (update == options_.coordinator_lost_at && coordinator_ && !std::exchange(replaced_, true)) {
-    later(clock_.now(), Happening::kCoordinatorGone, 0);
-    later(noticed, Happening::kCoordinatorBack, 0);
+}
+
+void Simulation::lose(ReplicaId replica, Nanos noticed) {
+  for (const Departure& departure : departures_of(mesh_, replica, clock_.now())) {
+    faults_->depart(departure);
+    later(noticed, Happening::kMissed, mesh_.index(departure.worker));
   }
+}
+
+// Once the core of the lost one is free.
+void Simulation::fill_place(size_t at, bool with_disk) {
+  Seat& seat = seats_[at];
+  if (!faults_->is_gone(at, clock_.now())) return;  // it is not empty
+  if (seat.work) return later(seat.end, Happening::kReturned, at);
+  seat.outcome.reset();
+  seat.storing = seat.waiting = nullptr;
+  const WorkerId id = mesh_.id(at);
+  const Entry entry = {
+      .incarnation = seat.worker->incarnation() + 1,
+      .own_state = with_disk && shards_ != nullptr ? shards_->newest_of(id) : nullptr};
+  std::erase_if(later_workers_, [&](const auto& gone) { return gone.get() == seat.worker; });
+  later_workers_.push_back(maker_(id, entry));
+  seat.worker = later_workers_.back().get();
+  faults_->come_back(id, clock_.now());
+  std::erase(missed_, at);
+  checker_->filled(at);
+  touch(at);
 }
 
 bool Simulation::is_over(const Seat& seat) const {

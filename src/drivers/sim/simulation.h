@@ -44,12 +44,9 @@ struct SimulationOptions {
   std::vector<Pause> pauses = {};
   std::vector<LinkOutage> outages = {};
   std::vector<Departure> departures = {};
+  std::vector<Return> returns = {};
   Nanos notice = {};  // from a departure until the coordinator hears of it
-  // A replica that leaves, and a coordinator, that is replaced, after this update of stage 0; 0:
-  // never.
-  ReplicaId lost_replica = {};
-  int64_t lost_at = 0;
-  int64_t coordinator_lost_at = 0;
+  std::vector<PlannedFault> planned = {};
   MessageFaults messages = {};
   Nanos save_time = {};  // from a worker's save until its state is on its own disk
   std::vector<Window> coordinator_outages = {};  // it is gone, and then another one takes over
@@ -109,6 +106,7 @@ class Simulation final : public Driver, private Outbox {
     StageCosts costs;
     std::optional<Work> work;          // what it is doing now
     Nanos begin;                       // when that began
+    Nanos end;                         // and when it ends
     std::unique_ptr<Outcome> outcome;  // what it computed; null: without compute, nothing
     BusyIntervals busy;
     std::shared_ptr<const StageState> storing;  // on its way to disk
@@ -147,7 +145,9 @@ class Simulation final : public Driver, private Outbox {
   void arrive(size_t slot, bool again);
   void check_arrival(const Message& message, bool gone, bool again);
   void tell_coordinator(const Message& message);
-  void lose_as_planned(WorkerId worker, int64_t update);
+  void fail_as_planned(WorkerId worker, int64_t update);
+  void lose(ReplicaId replica, Nanos noticed);
+  void fill_place(size_t at, bool with_disk);
   void later(Nanos at, Happening what, size_t subject);
   void planned_happened();
   void touch(size_t at);
@@ -174,12 +174,13 @@ class Simulation final : public Driver, private Outbox {
   ShardStore* shards_ = nullptr;
   std::optional<Coordinator> coordinator_;
   std::shared_ptr<Wishes> wishes_ = std::make_shared<Wishes>();
-  std::vector<size_t> missed_;  // workers that the coordinator was told are gone
+  std::vector<size_t> missed_;   // workers that the coordinator was told are gone
+  Workers later_workers_;        // that fill places again
+  std::vector<bool> with_disk_;  // by worker: the next one in its place has its disk
   std::map<std::tuple<WorkerId, WorkerId, TrafficClass>, Nanos> last_arrivals_;
   using RoundPart = std::tuple<MessageKind, WorkerId, WorkerId, Lane, int64_t, int64_t>;
   std::set<RoundPart> refused_;  // round and chunk last
   uint64_t rolls_ = 0;
-  bool replaced_ = false;  // the coordinator, as planned
   uint64_t digest_ = 0;
 };
 

@@ -101,9 +101,10 @@ void Simulation::begin_store(size_t at, std::shared_ptr<const StageState> state)
 
 // As in real time: what cannot be written is tried again, until a newer state takes its place.
 void Simulation::finish_store(size_t at, Recorder& recorder) {
-  if (faults_->is_gone(at, clock_.now())) return;
-  quiet_ = 0;
   Seat& seat = seats_[at];
+  // It was being written when its worker was lost.
+  if (faults_->is_gone(at, clock_.now()) || !seat.storing) return;
+  quiet_ = 0;
   const std::shared_ptr<const StageState> state = std::exchange(seat.storing, nullptr);
   const Result<ShardStore::Stored> stored =
       shards_ == nullptr ? ShardStore::Stored{} : shards_->store(*state);
@@ -131,7 +132,8 @@ void Simulation::tell_stored(size_t at, Message message) {
 void Simulation::arrive(size_t slot, bool again) {
   Message message = messages_.take(slot);
   const bool control = class_of(message.kind) == TrafficClass::kControl;
-  if (!control) quiet_ = 0;
+  // One that joins may ask for ever.
+  if (!control && message.kind != MessageKind::kAskState) quiet_ = 0;
   if (is_reminder(message.kind)) {
     --reminders_;
     ++quiet_;
@@ -143,7 +145,7 @@ void Simulation::arrive(size_t slot, bool again) {
   if (gone) return;
   // Who was told that the session is over has left: a coordinator that comes later learns that.
   if (seats_[to].worker->over() && message.kind == MessageKind::kTellAgain) {
-    return tell_coordinator(lost_message(mesh_.id(to)));
+    return tell_coordinator(lost_message(mesh_.id(to), seats_[to].worker->incarnation()));
   }
   seats_[to].worker->deliver(std::move(message));
   touch(to);
@@ -152,10 +154,10 @@ void Simulation::arrive(size_t slot, bool again) {
 // A part of a round that a worker refuses has not arrived; but another copy of it may, when there
 // is room for it.
 void Simulation::check_arrival(const Message& message, bool gone, bool again) {
+  const Worker& to = *seats_[mesh_.index(message.to)].worker;
   const bool of_round = class_of(message.kind) == TrafficClass::kAveraging;
   if (again && (gone || !of_round || refused_.empty())) return;
-  const bool taken =
-      !gone && (!of_round || seats_[mesh_.index(message.to)].worker->check(message).empty());
+  const bool taken = !gone && !to.is_stale(message) && (!of_round || to.check(message).empty());
   const RoundPart part = {message.kind, message.from,  message.to,
                           message.lane, message.index, message.chunk};
   if (again) {

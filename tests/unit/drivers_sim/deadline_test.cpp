@@ -79,10 +79,9 @@ TEST(Deadlines, ASlowReplicaCountsAndDelaysNoMeanForLong) {
       if (work.lane != Lane::kMain) continue;
       if (work.kind == WorkKind::kReduce && work.replicas.contains({1})) ++counted;
       // An owner that is busy for many of the others' updates answers late, whatever its deadline.
-      const bool of_others = record.worker.replica.value != 1 &&
-                             fleet.plan.lanes[0]
-                                     .owner(work.index, work.chunk, Membership(kReplicas).members())
-                                     .value != 1;
+      const bool of_others =
+          record.worker.replica.value != 1 &&
+          fleet.plan.lanes[0].owner(work.index, work.chunk, Membership(kReplicas)).value != 1;
       if (work.kind == WorkKind::kMerge && of_others) lag = std::max(lag, work.delay);
     }
     EXPECT_GE(counted, updates * kReplicas / 2) << "chunks, at speed " << speed;

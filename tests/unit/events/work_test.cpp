@@ -31,7 +31,8 @@ WorkRecord record_of(WorkKind kind) {
 constexpr WorkKind kAllKinds[] = {WorkKind::kForward, WorkKind::kBackward, WorkKind::kUpdate,
                                   WorkKind::kSave,    WorkKind::kEvaluate, WorkKind::kContribute,
                                   WorkKind::kReduce,  WorkKind::kMerge,    WorkKind::kAwait,
-                                  WorkKind::kRepeat,  WorkKind::kAdopt,    WorkKind::kReport};
+                                  WorkKind::kRepeat,  WorkKind::kAdopt,    WorkKind::kTransfer,
+                                  WorkKind::kReport};
 
 TEST(Work, IsTheLineShownInTheHeader) {
   EXPECT_EQ(to_event(record_of(WorkKind::kForward)).line(),

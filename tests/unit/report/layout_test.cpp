@@ -37,7 +37,7 @@ TEST(Boxes, NarrowNeighboursBecomeOneAndWideOnesStay) {
   EXPECT_EQ(found[0].record, nullptr);
   EXPECT_EQ(found[0].span, (TimeSpan{{0}, {10}}));
   EXPECT_DOUBLE_EQ(found[0].share(), 0.7);
-  EXPECT_THAT(found[0].counts, ElementsAre(2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(found[0].counts, ElementsAre(2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
   EXPECT_EQ(found[1].record->work.kind, kBackward);
   EXPECT_EQ(found[2].record->work.kind, kUpdate);  // not merged, although narrow
 }
@@ -78,7 +78,7 @@ TEST(LayOut, DrawsAllOfASmallRun) {
   EXPECT_EQ(drawing.merged, 0u);
   EXPECT_EQ(drawing.lanes_left_out, 0u);
   EXPECT_THAT(drawing.kinds, ElementsAre(true, true, true, false, false, false, false, false, false,
-                                         false, false, false));
+                                         false, false, false, false));
 }
 
 TEST(LayOut, CountsCopiesForEvaluationAsEvaluations) {
@@ -93,7 +93,7 @@ TEST(LayOut, CountsCopiesForEvaluationAsEvaluations) {
               ElementsAre(kForward, kBackward, kUpdate, kEvaluate, kContribute, kReduce, kMerge));
   const auto together = boxes_of(history.lanes[0], {{95}, {105}}, Nanos{10});
   ASSERT_EQ(together.size(), 1u);
-  EXPECT_THAT(together[0].counts, ElementsAre(0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0));
+  EXPECT_THAT(together[0].counts, ElementsAre(0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0));
 }
 
 TEST(LayOut, NeverDrawsMoreThanItsLimits) {

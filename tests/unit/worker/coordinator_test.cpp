@@ -209,7 +209,7 @@ TEST_F(CoordinatorTest, OneThatIsStartedAgainLearnsTheRunFromItsWorkers) {
   Coordinator coordinator(plan, diary, Coordinator::Start::kAgain);
   turn(coordinator);
   EXPECT_EQ(of(MessageKind::kTellAgain).size(), 3U);
-  const Membership table = Membership(3).without({2});
+  const Membership table = Membership(3).without({2}, 1);
   for (const int64_t r : {0, 1}) {
     Message present = report({{r}, {0}}, 41, Present{.updates = 40, .done = r == 0, .table = table},
                              /*alone=*/true);

@@ -67,13 +67,22 @@ std::vector<Report> reports() {
           StageEvaluation{.worker = worker, .update = 4, .loss = 1.5, .windows = 6},
           saved,
           FlushNamed{.ends = true, .update = 9, .for_all = false},
-          Finished{.updates = 9,
+          Finished{.epoch = 5,
+                   .updates = 9,
                    .parameters = 100,
                    .versions_peak = 3,
                    .version_bytes = 400,
                    .rounds = {1, 2, 3, 4},
                    .tally = tally},
-          Present{.updates = 9, .done = true, .table = Membership(3), .ends = 9, .tally = tally}};
+          Present{.updates = 9,
+                  .begun = 11,
+                  .joins = true,
+                  .loaded = true,
+                  .done = true,
+                  .table = Membership(3).without({1}, 4).with({1}, {.epoch = 5, .update = 9},
+                                                              {{{{1}, {0}}, 2}}),
+                  .ends = 9,
+                  .tally = tally}};
 }
 
 Message with_report(Report report) {

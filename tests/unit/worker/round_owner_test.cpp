@@ -332,7 +332,7 @@ TEST(RoundOwner, KnowsThatACopyForAnEvaluationWillNotCome) {
   overtaken.deliver(part(2, {200, 0}));
   EXPECT_TRUE(overtaken.lacks_expected(100));
   RoundOwner left = waiting();
-  left.adopt(set_of({0, 1}), -1);
+  left.adopt(Membership(1, set_of({0, 1})), -1);
   EXPECT_TRUE(left.lacks_expected(100));
   RoundOwner late = waiting();
   late.deliver(message(MessageKind::kDeadline, 0, {100, 0}));
@@ -351,7 +351,7 @@ TEST(RoundOwner, ANewEvaluatorDoesNotWaitForCopiesThatWentElsewhere) {
   LanePlan plan = plan_of(3, /*on_arrival=*/false);
   plan.lane = Lane::kEvaluation;
   RoundOwner owner(plan, {.replica = {1}, .stage = {0}});
-  owner.adopt(set_of({1, 2}), /*copied=*/-1);
+  owner.adopt(Membership(1, set_of({1, 2})), /*copied=*/-1);
   owner.deliver(weightless(2, {18, 0}));
   EXPECT_FALSE(owner.to_reduce().has_value());
   owner.deliver(part(1, {9, 0}));
