@@ -157,7 +157,7 @@ Measured run_mesh(const Job& job, Keeping keeping) {
                             .folder = *held,
                             .clock = driver->clock(),
                             .observer = no_observer},
-                           *std::move(log), {}, std::nullopt);
+                           *std::move(log), {}, NewestEvaluations());
   TimedRecorder timed_recorder(run_recorder);
   NoRecorder no_recorder;
   Recorder* recorder = &run_recorder;

@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <optional>
+#include <string>
+
 #include "config/averaging_checks.h"
 #include "config/keys.h"
 #include "config/named.h"
+#include "config/sim_faults.h"
 
 namespace leeway {
 namespace {
@@ -63,6 +68,43 @@ Status check_run(const LoadedRecipe& loaded) {
   return {};
 }
 
+// Each sentence is one that is known, about a replica that there is, which is away when it comes
+// back.
+Status check_faults(const LoadedRecipe& loaded) {
+  const Recipe& recipe = loaded.recipe;
+  const std::string key = named(loaded, "sim.faults");
+  if (!recipe.sim.faults.empty() && recipe.run.driver != DriverName::kSim)
+    return usage_error(fmt::format("{} is for the simulator; set run.driver to \"sim\"", key));
+  std::map<int64_t, int64_t> away_since;  // by replica: update
+  for (const std::string& text : recipe.sim.faults) {
+    const std::optional<SimFault> fault = parse_sim_fault(text);
+    if (!fault)
+      return usage_error(fmt::format(
+          "{}: \"{}\" is not a fault that the simulator knows; write \"replica 1 lost at 200\", "
+          "\"replica 1 leaves at 200\", \"replica 1 back at 300\", \"replica 1 back with its disk "
+          "at 300\" or \"coordinator lost at 450\"",
+          key, text));
+    if (fault->kind == SimFault::Kind::kCoordinatorLost) continue;
+    if (fault->replica >= recipe.mesh.replicas)
+      return usage_error(
+          fmt::format("{}: \"{}\" is about a replica that there is not: {}; they are "
+                      "counted from 0",
+                      key, text, named(loaded, "mesh.replicas")));
+    const auto away = away_since.find(fault->replica);
+    const bool back = fault->kind == SimFault::Kind::kBack;
+    if (back != (away != away_since.end()) || (back && fault->update <= away->second))
+      return usage_error(fmt::format(
+          "{}: \"{}\": a replica is lost first and back after that; write them in this order", key,
+          text));
+    if (back) {
+      away_since.erase(away);
+    } else {
+      away_since[fault->replica] = fault->update;
+    }
+  }
+  return {};
+}
+
 Status check_sim(const LoadedRecipe& loaded) {
   const Recipe& recipe = loaded.recipe;
   const auto speeds = static_cast<int64_t>(recipe.sim.speeds.size());
@@ -70,15 +112,7 @@ Status check_sim(const LoadedRecipe& loaded) {
     return usage_error(fmt::format(
         "{} has {} number{}, but {} needs one per stage: change one of them",
         named(loaded, "sim.speeds"), speeds, speeds == 1 ? "" : "s", named(loaded, "mesh.stages")));
-  const SimOptions& sim = recipe.sim;
-  if (sim.lost_at > 0 && recipe.run.driver != DriverName::kSim)
-    return usage_error(fmt::format("{} is for the simulator; set run.driver to \"sim\"",
-                                   named(loaded, "sim.lost_at")));
-  if (sim.lost_at > 0 && sim.lost_replica >= recipe.mesh.replicas)
-    return usage_error(fmt::format("{} is not one of them: {}; they are counted from 0",
-                                   named(loaded, "sim.lost_replica"),
-                                   named(loaded, "mesh.replicas")));
-  return {};
+  return check_faults(loaded);
 }
 
 Status check_optimizer(const LoadedRecipe& loaded) {

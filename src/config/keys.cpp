@@ -141,6 +141,10 @@ const Key kKeys[] = {
      "about two minutes of work, estimated from the size of the model and of an update"},
     {"run.keep", whole<kRun, &RunOptions::keep>(1, kMillion),
      "How many of the newest checkpoints to keep."},
+    {"run.join_mbit", number<kRun, &RunOptions::join_mbit>(0.0, 1e9, Ends::kBoth),
+     "Megabits per second at which a replica that comes back gets its state from another one, "
+     "which "
+     "goes on training; 0: no limit."},
     {"run.log", word<kRun, &RunOptions::log>(),
      "What `events.jsonl` keeps of the work on microbatches. all: every piece; updates: none; "
      "auto: "
@@ -333,12 +337,11 @@ const Key kKeys[] = {
      "Bandwidth of a link in megabits per second, each way; 0: no limit."},
     {"sim.jitter_ms", number<kSim, &SimOptions::jitter_ms>(0.0, 1e6, Ends::kBoth),
      "Random extra latency of up to this much, drawn for every message."},
-    {"sim.lost_replica", whole<kSim, &SimOptions::lost_replica>(0, 255),
-     "The replica that leaves for good after update `sim.lost_at`."},
-    {"sim.lost_at", whole<kSim, &SimOptions::lost_at>(0, kBillion),
-     "An update after which `sim.lost_replica` leaves for good; 0: never."},
-    {"sim.coordinator_lost_at", whole<kSim, &SimOptions::coordinator_lost_at>(0, kBillion),
-     "An update after which the coordinator is lost and another one takes over; 0: never."},
+    {"sim.faults", list<kSim, &SimOptions::faults>(),
+     "What goes wrong, after which update: \"replica 1 lost at 200\" (missed after "
+     "`sim.notice_ms`), \"replica 1 leaves at 200\", \"replica 1 back at 300\" (without its disk), "
+     "\"replica 1 back with its disk at 300\", \"coordinator lost at 450\" (another one takes "
+     "over)."},
     {"sim.notice_ms", number<kSim, &SimOptions::notice_ms>(0.0, 1e9, Ends::kBoth),
      "How long it takes until somebody who is lost is missed."},
     {"sim.save_ms", number<kSim, &SimOptions::save_ms>(0.0, 1e9, Ends::kBoth),

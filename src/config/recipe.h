@@ -24,6 +24,7 @@ struct RunOptions {
   int64_t evaluate_windows = 64;     // 0: all of the validation data
   int64_t checkpoint_every = -1;     // updates; 0: only at the end; negative: not decided yet
   int64_t keep = 2;                  // number of newest checkpoints to keep
+  double join_mbit = 100;            // at which one that joins gets its state; 0: no limit
   LogLevel log = LogLevel::kAuto;
   bool operator==(const RunOptions&) const = default;
 };
@@ -117,9 +118,7 @@ struct SimOptions {
   double latency_ms = 0;            // each link, one way
   double bandwidth_mbit = 0;        // each link and direction; 0: no limit
   double jitter_ms = 0;             // most extra latency, drawn by seed and message
-  int64_t lost_replica = 0;         // leaves for good after update `lost_at`
-  int64_t lost_at = 0;              // 0: never
-  int64_t coordinator_lost_at = 0;  // update after which another coordinator takes over; 0: never
+  std::vector<std::string> faults;  // sentences of config/sim_faults.h
   double notice_ms = 1000;          // until somebody who is lost is missed
   double save_ms = 0;               // until what a worker saves is on its disk
   bool operator==(const SimOptions&) const = default;

@@ -30,6 +30,7 @@ RunPlan make_plan(const Recipe& recipe, int64_t vocabulary, int64_t evaluation_b
   plan.replicas = recipe.mesh.replicas;
   plan.lanes = lane_plans(recipe, vocabulary);
   plan.evaluation = evaluation_lane(recipe, vocabulary);
+  plan.join_bytes_per_second = recipe.run.join_mbit * 1e6 / 8;
   plan.evaluation.interval = averaging_traffic(recipe, vocabulary).evaluate_mean_every;
   plan.seed = static_cast<uint64_t>(recipe.run.seed);
   plan.activation_bytes = microbatch_tokens(recipe) * recipe.model.width * number_bytes;

@@ -1,7 +1,13 @@
 #include "run/drivers.h"
 
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "base/check.h"
 #include "base/process.h"
+#include "config/sim_faults.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
 #include "recipe/stage_costs.h"
@@ -11,6 +17,22 @@ namespace {
 
 Nanos from_milliseconds(double milliseconds) { return {static_cast<int64_t>(milliseconds * 1e6)}; }
 
+std::vector<sim::PlannedFault> faults_of(const Recipe& recipe) {
+  using Kind = sim::PlannedFault::Kind;
+  std::vector<sim::PlannedFault> faults;
+  for (const std::string& text : recipe.sim.faults) {
+    const std::optional<SimFault> fault = parse_sim_fault(text);
+    LEEWAY_CHECK(fault, "the recipe was checked");
+    constexpr std::array<Kind, 4> kKinds = {Kind::kLose, Kind::kLeave, Kind::kReturn,
+                                            Kind::kCoordinatorLost};
+    faults.push_back({.kind = kKinds[static_cast<size_t>(fault->kind)],
+                      .replica = {fault->replica},
+                      .update = fault->update,
+                      .with_disk = fault->with_disk});
+  }
+  return faults;
+}
+
 sim::SimulationOptions simulation_options(const Recipe& recipe, int64_t vocabulary) {
   return {.costs = sim_costs(recipe, vocabulary),
           .links = {.seed = static_cast<uint64_t>(recipe.run.seed),
@@ -18,9 +40,7 @@ sim::SimulationOptions simulation_options(const Recipe& recipe, int64_t vocabula
                             .bytes_per_second = recipe.sim.bandwidth_mbit * 1e6 / 8,
                             .jitter = from_milliseconds(recipe.sim.jitter_ms)}},
           .notice = from_milliseconds(recipe.sim.notice_ms),
-          .lost_replica = {recipe.sim.lost_replica},
-          .lost_at = recipe.sim.lost_at,
-          .coordinator_lost_at = recipe.sim.coordinator_lost_at,
+          .planned = faults_of(recipe),
           .save_time = from_milliseconds(recipe.sim.save_ms)};
 }
 

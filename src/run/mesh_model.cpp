@@ -25,36 +25,39 @@ SamplerOptions sampler_of(const Recipe& recipe, const MeshData& data) {
 
 }  // namespace
 
-Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& plan) {
+std::unique_ptr<Worker> make_worker(const Recipe& recipe, const MeshData& data, const RunPlan& plan,
+                                    WorkerId id, const Entry& entry) {
   const std::vector<StageOptions> stages = stage_options(recipe, data.vocabulary);
   const ModelShape& shape = stages.front().shape;
   const bool looks_ahead = std::any_of(stages.begin(), stages.end(),
                                        [](const StageOptions& s) { return s.horizon > 0; });
+  const auto s = static_cast<size_t>(id.stage.value);
+  const Schedule schedule(plan.shape, id.stage);
+  const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
+  const StageComputeOptions options = {
+      .worker = id,
+      .stage = stages[s],
+      .sampler = sampler_of(recipe, data),
+      .schedule = rate_schedule_options(recipe),
+      .update_every = plan.shape.update_every,
+      .clip = recipe.optimizer.clip,
+      .model_parameters = parameter_count(slice_layout(shape, whole_model(shape))),
+      .tentative = {.warmup = schedule.delay_max() == 0 ? 0 : schedule.warmup(),
+                    .refresh = tentative ? recipe.pipeline.refresh : 0},
+      .predict_every = schedule.delay_max() == 0
+                           ? 0
+                           : std::max<int64_t>(1, plan.run_updates / kPredictionSamples),
+      .evaluate_windows = recipe.run.evaluate_windows,
+      .saves_last_update = looks_ahead,
+      .lanes = lane_options(recipe, stages[s], id.stage)};
+  return std::make_unique<Worker>(
+      id, plan, std::make_unique<StageCompute>(options, data.train, data.valid), entry);
+}
+
+Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& plan) {
   Workers workers;
-  const auto stage_count = static_cast<int64_t>(stages.size());
-  for (int64_t i = 0; i < stage_count * recipe.mesh.replicas; ++i) {
-    const WorkerId id = {.replica = {i / stage_count}, .stage = {i % stage_count}};
-    const auto s = static_cast<size_t>(id.stage.value);
-    const Schedule schedule(plan.shape, id.stage);
-    const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
-    const StageComputeOptions options = {
-        .worker = id,
-        .stage = stages[s],
-        .sampler = sampler_of(recipe, data),
-        .schedule = rate_schedule_options(recipe),
-        .update_every = plan.shape.update_every,
-        .clip = recipe.optimizer.clip,
-        .model_parameters = parameter_count(slice_layout(shape, whole_model(shape))),
-        .tentative = {.warmup = schedule.delay_max() == 0 ? 0 : schedule.warmup(),
-                      .refresh = tentative ? recipe.pipeline.refresh : 0},
-        .predict_every = schedule.delay_max() == 0
-                             ? 0
-                             : std::max<int64_t>(1, plan.run_updates / kPredictionSamples),
-        .evaluate_windows = recipe.run.evaluate_windows,
-        .saves_last_update = looks_ahead,
-        .lanes = lane_options(recipe, stages[s], id.stage)};
-    workers.push_back(std::make_unique<Worker>(
-        id, plan, std::make_unique<StageCompute>(options, data.train, data.valid)));
+  for (size_t at = 0; at < plan.mesh().count(); ++at) {
+    workers.push_back(make_worker(recipe, data, plan, plan.mesh().id(at), {}));
   }
   return workers;
 }

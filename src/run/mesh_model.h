@@ -16,6 +16,10 @@ namespace leeway {
 // Plan and token files must outlive the workers.
 Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& plan);
 
+// A worker for a place that has become empty, as make_workers() makes them.
+std::unique_ptr<Worker> make_worker(const Recipe& recipe, const MeshData& data, const RunPlan& plan,
+                                    WorkerId id, const Entry& entry);
+
 int64_t parameters_of(const Workers& workers);  // in the whole model
 // The whole model's weights, on the CPU: the mean of these replicas.
 at::Tensor weights_of(const Workers& workers, const ReplicaSet& members);

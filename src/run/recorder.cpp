@@ -36,7 +36,8 @@ RunRecorder::RunRecorder(const RunRecorderOptions& options, EventLog log, RunCou
            std::move(log)),
       counters_(std::move(counters)),
       updating_since_(counters_.seconds),
-      members_(ReplicaSet::first(options.plan.replicas)),
+      table_(options.plan.replicas),
+      members_(table_.members()),
       ledger_(options.plan.shape.stages, members_, options.plan.together()),
       writer_(options.folder, options.recipe.run.keep),
       valid_(std::move(valid)) {}
@@ -68,21 +69,49 @@ void RunRecorder::warn(const std::string& message) const {
 
 // The others go on; what waited for a replica that has left waits no longer.
 void RunRecorder::members(const Membership& table) {
-  const int64_t before = members_.size();
-  members_ = table.members();
-  table_ = table.number();
-  log(Event("members")
-          .add("update", counters_.update)
-          .add("table", table.number())
-          .add("replicas", text_of(members_)));
+  const ReplicaSet before = members_;
+  Event event("members");
+  event.add("update", counters_.update)
+      .add("table", table.number())
+      .add("replicas", text_of(table.members()));
+  for (const auto& [replica, restart] : table.restarts()) {
+    if (restart.epoch != table.number()) continue;
+    event.add("joined", replica.value).add("from", restart.update);
+  }
+  log(event);
   flush_log();
+  note_restarts(table);
+  table_ = table;
+  newest_table_ = std::max(newest_table_, table.number());
+  members_ = table.members();
   if (members_.empty()) return;
-  if (members_.size() < before) {
+  if (members_.size() < before.size()) {
     warn(fmt::format("{} of {} replicas are left, from update {} on", members_.size(),
                      options_.plan.replicas, counters_.update + 1));
   }
   complete_pending(INT64_MAX);
   if (const auto counting = ledger_.wait_for(members_)) plan_checkpoint(*counting);
+}
+
+// One that fills a place again counts from zero: what its predecessor has sent stays sent.
+void RunRecorder::note_restarts(const Membership& table) {
+  for (const auto& [worker, incarnation] : table.incarnations()) {
+    int64_t& counted = incarnations_[worker];
+    if (incarnation <= counted) continue;
+    counted = incarnation;
+    const WorkTally before = std::exchange(tallies_[worker], {});
+    counters_ = with_bytes(counters_, before.bytes);
+    for (auto& [update, mark] : marks_) mark = with_bytes(mark, before.bytes);
+    evaluating_seconds_ -= before.evaluating.seconds() / static_cast<double>(tallies_.size());
+    for (auto& [update, pending] : pending_) pending.parts.erase(worker);
+  }
+  for (const auto& [replica, restart] : table.restarts()) {
+    if (restart.epoch != table.number() || restart.epoch <= newest_table_) continue;
+    diverged_.remove(replica);
+    if (!options_.observer.noted) continue;
+    options_.observer.noted(fmt::format("replica {} is back, and goes on after update {}",
+                                        replica.value, restart.update));
+  }
 }
 
 void RunRecorder::updated(const StageUpdate& update) {
@@ -99,19 +128,22 @@ void RunRecorder::updated(const StageUpdate& update) {
   complete_pending(INT64_MAX);
 }
 
-bool RunRecorder::is_complete(const Pending& pending) const {
+// By those who were to make this update.
+bool RunRecorder::is_complete(int64_t update, const Pending& pending) const {
+  const ReplicaSet there = table_.members_at(update);
   const auto reported = std::ranges::count_if(
-      pending.parts, [&](const auto& of) { return members_.contains(of.first.replica); });
-  return reported == members_.size() * options_.plan.shape.stages;
+      pending.parts, [&](const auto& of) { return there.contains(of.first.replica); });
+  return !there.empty() && reported == there.size() * options_.plan.shape.stages;
 }
 
 // Replicas that were stopped apart do not repeat the updates in between.
 bool RunRecorder::all_have_made(int64_t update) const {
+  const ReplicaSet there = table_.members_at(update);
   int64_t made = 0;
   for (const auto& [worker, newest] : newest_) {
-    made += members_.contains(worker.replica) && newest >= update ? 1 : 0;
+    made += there.contains(worker.replica) && newest >= update ? 1 : 0;
   }
-  return made == members_.size() * options_.plan.shape.stages;
+  return made == there.size() * options_.plan.shape.stages;
 }
 
 // In order: an update is logged when all replicas that are left have made it.
@@ -119,7 +151,7 @@ void RunRecorder::complete_pending(int64_t last) {
   while (!pending_.empty() && pending_.begin()->first <= last &&
          all_have_made(pending_.begin()->first)) {
     const auto first = pending_.extract(pending_.begin());
-    if (is_complete(first.mapped())) complete(first.key(), first.mapped());
+    if (is_complete(first.key(), first.mapped())) complete(first.key(), first.mapped());
   }
 }
 
@@ -141,19 +173,20 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
   counters_.seconds_updating += seconds;
   update_seconds_ =
       update_seconds_ == 0 ? seconds : kSmoothing * update_seconds_ + (1 - kSmoothing) * seconds;
+  const ReplicaSet there = table_.members_at(update);
   std::map<ReplicaId, double> losses = pending.losses;
-  std::erase_if(losses, [this](const auto& of) { return !members_.contains(of.first); });
+  std::erase_if(losses, [&](const auto& of) { return !there.contains(of.first); });
   const double loss = mean_loss(losses);
   counters_.recent_losses.push_back(loss);
   if (counters_.recent_losses.size() > kRecentLosses) counters_.recent_losses.pop_front();
-  const int64_t missing = options_.plan.replicas - members_.size();
+  const int64_t missing = options_.plan.replicas - there.size();
   const int64_t planned = tokens_per_update(options_.recipe);
   const int64_t tokens = planned - planned / options_.plan.replicas * missing;
   counters_.tokens_missed += planned - tokens;
   double squared_norm = 0;
   for (const auto& [worker, part] : pending.parts) {
-    const auto replicas = static_cast<double>(members_.size());
-    if (members_.contains(worker.replica)) squared_norm += part.squared_norm / replicas;
+    const auto replicas = static_cast<double>(there.size());
+    if (there.contains(worker.replica)) squared_norm += part.squared_norm / replicas;
   }
   constexpr size_t kMarks = 256;
   marks_[update] = counters_;
@@ -176,7 +209,7 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
       .add("bytes_evaluation", counted.bytes_evaluation);
   if (options_.plan.replicas > 1)
     event.add("bytes_total_between_replicas", bytes_between_replicas(counted));
-  if (members_.size() < options_.plan.replicas) event.add("replicas", text_of(members_));
+  if (there.size() < options_.plan.replicas) event.add("replicas", text_of(there));
   log(event);
   flush_log();  // followers see the update now, and a crash loses at most one
   if (options_.observer.updated) {

@@ -55,6 +55,14 @@ class RunRecorder final : public Recorder {
     if (options_.observer.begun) options_.observer.begun(ask);
   }
   void members(const Membership& table) override;
+  int64_t newest_table() const override { return newest_table_; }
+  int64_t newest_update() const override {
+    int64_t newest = counters_.update;
+    for (const auto& [worker, update] : newest_) newest = std::max(newest, update);
+    return newest;
+  }
+  void regroups(bool yes) override { regroups_ = yes; }
+  bool regroups() const { return regroups_; }
   // A coordinator that is started again may hear of what was recorded before.
   void tallied(WorkerId worker, const WorkTally& tally) override {
     WorkTally& known = tallies_[worker];
@@ -112,7 +120,8 @@ class RunRecorder final : public Recorder {
   // As of now, with these bytes sent in this session.
   RunCounters counters(const PurposeBytes& sent) const;
   PurposeBytes sent_by_now() const;
-  bool is_complete(const Pending& pending) const;
+  bool is_complete(int64_t update, const Pending& pending) const;
+  void note_restarts(const Membership& table);
   bool all_have_made(int64_t update) const;
   void complete_pending(int64_t last);  // up to this update
   void complete(int64_t update, const Pending& pending);
@@ -136,7 +145,11 @@ class RunRecorder final : public Recorder {
   double updating_since_;          // run time at which the last update was complete
   double evaluating_seconds_ = 0;  // up to then, averaged over the workers
   double update_seconds_ = 0;      // time per update, smoothed
-  ReplicaSet members_;
+  Membership table_;
+  int64_t newest_table_ = 0;               // number
+  Membership::Incarnations incarnations_;  // that were counted
+  ReplicaSet members_;                     // of the table
+  bool regroups_ = false;
   ReplicaSet diverged_;
   std::map<int64_t, Pending> pending_;  // by update
   std::map<WorkerId, int64_t> newest_;  // update that each worker has reported
@@ -160,7 +173,6 @@ class RunRecorder final : public Recorder {
   int64_t saved_number_ = -1;  // this session's last checkpoint
   int64_t saved_update_ = -1;  // of its counters
   Path checkpoint_;
-  int64_t table_ = 0;                      // number of the table of members
   std::optional<StageUpdate> divergence_;  // of the last replica
 };
 

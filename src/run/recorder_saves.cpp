@@ -75,7 +75,7 @@ void RunRecorder::plan_checkpoint(const ShardLedger::Counting& counting) {
                                        .shape = options_.shape,
                                        .mesh = {.stages = options_.plan.shape.stages,
                                                 .replicas = options_.plan.replicas,
-                                                .table = table_,
+                                                .table = table_.number(),
                                                 .members = members_},
                                        .shards = {}},
                                .needless = ledger_.take_needless()};
@@ -148,7 +148,7 @@ Status RunRecorder::save_rest() {
 }
 
 std::optional<Error> RunRecorder::failure() {
-  if (!members_.empty()) return std::nullopt;
+  if (!members_.empty() || regroups_) return std::nullopt;
   if (divergence_) return divergence(*divergence_);
   static_cast<void>(save_rest());
   return Error{

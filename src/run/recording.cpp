@@ -32,6 +32,12 @@ Status note(const Event& event, const Path& run, Recording& recording) {
   if (kind == "members") {
     recording.left = replicas_of(event.text("replicas").value_or("?"));
     if (!recording.left) return Error{"a line about members has no valid \"replicas\""};
+    if (event.find("joined") != nullptr) {
+      return Error{fmt::format(
+          "a replica of {} was lost and came back after update {}, with the state of another; such "
+          "a run cannot be replayed",
+          run.string(), update)};
+    }
   }
   if (kind == "resumed" && recording.left) {
     return Error{fmt::format(

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/shard.h"
 
@@ -34,6 +35,30 @@ Result<ShardStore::Stored> ShardFolder::store(const StageState& state) {
                                                      .rounds = state.rounds}));
   LEEWAY_ASSIGN(const ManifestEntry entry, describe_file(shards_of(folder_), file));
   return Stored{.file = file, .size = entry.bytes, .hash = entry.hash};
+}
+
+// It waits for its checkpoint, or is part of one.
+std::shared_ptr<const StageState> ShardFolder::newest_of(WorkerId worker) {
+  std::vector<Path> files;
+  std::error_code ignored;
+  for (const auto& file : std::filesystem::directory_iterator(shards_of(folder_), ignored)) {
+    if (file.path().filename().string().ends_with("." + shard_name(worker)))
+      files.push_back(file.path());
+  }
+  for (const Path& checkpoint : named_checkpoints(folder_.at("checkpoints"))) {
+    files.push_back(checkpoint / shard_name(worker));
+  }
+  std::shared_ptr<StageState> newest;
+  for (const Path& file : files) {
+    const Result<Shard> shard = read_shard(file);
+    if (!shard || shard->worker != worker || (newest && newest->update >= shard->update)) continue;
+    newest = std::make_shared<StageState>(StageState{.worker = worker,
+                                                     .update = shard->update,
+                                                     .weights = shard->weights,
+                                                     .optimizer = shard->optimizer,
+                                                     .rounds = shard->rounds});
+  }
+  return newest;
 }
 
 bool ShardFolder::wait_to_store(const Error& error) {

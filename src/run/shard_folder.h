@@ -19,6 +19,7 @@ class ShardFolder final : public ShardStore {
   ShardFolder& operator=(const ShardFolder&) = delete;
 
   Result<Stored> store(const StageState& state) override;
+  std::shared_ptr<const StageState> newest_of(WorkerId worker) override;
   bool wait_to_store(const Error& error) override;
 
  private:

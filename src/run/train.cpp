@@ -162,14 +162,21 @@ Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainO
                               folder.string()));
   }
   if (options.folder_taken) options.folder_taken();
-  const std::unique_ptr<Driver> driver = make_driver(recipe, data.vocabulary);
-  return train({.recipe = recipe,
-                .recipe_text = print_recipe(loaded),
-                .folder = held,
-                .resume = resume,
-                .changes = changes,
-                .stop_at = options.stop_at},
-               data, *driver, options.observer);
+  TrainingRequest request = {.recipe = recipe,
+                             .recipe_text = print_recipe(loaded),
+                             .folder = held,
+                             .resume = resume,
+                             .changes = changes,
+                             .stop_at = options.stop_at};
+  while (true) {
+    const std::unique_ptr<Driver> driver = make_driver(recipe, data.vocabulary);
+    LEEWAY_ASSIGN(TrainingSummary summary, train(request, data, *driver, options.observer));
+    if (!summary.regroups) return summary;
+    note(options, fmt::format("all replicas are there again, and go on together after update {}",
+                              summary.updates));
+    request.resume = true;
+    request.changes.clear();
+  }
 }
 
 }  // namespace

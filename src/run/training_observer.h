@@ -54,6 +54,7 @@ struct TrainingSummary {
   bool finished = false;  // false: stopped before the last update
   int64_t updates = 0;
   bool nothing_to_do = false;  // the resumed run was finished already
+  bool regroups = false;       // it ended so that a replica that is back can take part: resume it
 };
 
 }  // namespace leeway

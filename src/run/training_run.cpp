@@ -299,7 +299,9 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
   recorder.flush_log();
   LEEWAY_TRY(write_atomically(request.folder.at("summary.json"), json));
   LEEWAY_TRY(write_log_at_last(recorder, observer, request.folder));
-  return TrainingSummary{json, finished, counters.update};
+  TrainingSummary summary = {json, finished, counters.update};
+  summary.regroups = !finished && recorder.regroups();
+  return summary;
 }
 
 }  // namespace
@@ -387,6 +389,8 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
     log_start(recorder, recipe, data, counters, parameters_of(workers), plan, folder.path());
   }
   ShardFolder shards(folder, observer);
+  driver.fill_places(
+      [&](WorkerId id, const Entry& entry) { return make_worker(recipe, mesh, plan, id, entry); });
   LEEWAY_TRY(driver.run(workers, recorder, &shards));
   if (const std::optional<Error> failure = recorder.failure()) return *failure;
   LEEWAY_TRY(save_at_last(recorder, observer, folder));

@@ -262,9 +262,9 @@ def test_an_evaluation_is_of_the_same_replicas_on_every_stage_and_says_which(pla
     """A replica is lost between two copies for an evaluation, on links that are slow and uneven."""
     sets = place.sets(
         mesh__stages=2, mesh__replicas=3, run__driver="sim", run__log="all", run__updates=24,
-        run__evaluate_every=2, run__evaluate_mean_every=1, sim__lost_replica=lost,
-        sim__lost_at=11, sim__jitter_ms=40, sim__latency_ms=20, sim__bandwidth_mbit=20,
-        sim__flops=1e9,
+        run__evaluate_every=2, run__evaluate_mean_every=1,
+        sim__faults=f"replica {lost} lost at 11", sim__jitter_ms=40, sim__latency_ms=20,
+        sim__bandwidth_mbit=20, sim__flops=1e9,
     )  # fmt: skip
     summary = place.train("r", *sets)
     left = [r for r in range(3) if r != lost]
@@ -321,7 +321,8 @@ def test_by_default_evaluation_sends_at_most_a_tenth_of_averaging(place, method,
 def test_another_replica_evaluates_its_own_weights_when_the_evaluator_is_lost(place):
     sets = place.sets(
         mesh__stages=2, mesh__replicas=3, run__driver="sim", run__log="all", run__updates=24,
-        run__evaluate_every=2, run__evaluate_mean_every=8, sim__lost_replica=0, sim__lost_at=11,
+        run__evaluate_every=2, run__evaluate_mean_every=8,
+        sim__faults="replica 0 lost at 11",
         sim__jitter_ms=40, sim__latency_ms=20, sim__bandwidth_mbit=20, sim__flops=1e9,
     )  # fmt: skip
     summary = place.train("r", *sets)

@@ -22,8 +22,8 @@ MESH = {
 @pytest.mark.parametrize("merge", ["fixed_lag", "on_arrival"])
 @pytest.mark.parametrize("lost", [0, 2])
 def test_the_others_go_on_without_a_lost_replica(place, merge, lost):
-    lost_at = {"sim__lost_replica": lost, "sim__lost_at": 20, "averaging__merge": merge}
-    summary = place.train("r", *place.sets(**MESH, **lost_at))
+    faults = {"sim__faults": f"replica {lost} lost at 20", "averaging__merge": merge}
+    summary = place.train("r", *place.sets(**MESH, **faults))
     run = place.folder / "r"
     assert summary["updates"] == 40 and summary["finished"]
     updates = events(run, "update")
@@ -38,25 +38,41 @@ def test_the_others_go_on_without_a_lost_replica(place, merge, lost):
     assert own[0]["replicas"] == "0" and own[-1]["replicas"] == left[0]
     assert (run / "checkpoints/update-00000040").exists()
     assert "identical" in place.ok("replay", "r").stdout
-    more = place.ok("resume", "r", "--set", "run.updates=44", "--set", "sim.lost_at=0", "--json")
+    more = place.ok("resume", "r", "--set", "run.updates=44", "--json")
     assert json.loads(more.stdout)["updates"] == 44, "resumed with all replicas"
 
 
 def test_the_run_is_the_same_without_its_coordinator_for_a_while(place):
     averaging = {"averaging__merge": "fixed_lag"}
     whole = place.train("whole", *place.sets(**MESH, **averaging))
-    replaced = place.train("r", *place.sets(**MESH, **averaging, sim__coordinator_lost_at=15))
+    faults = {"sim__faults": "coordinator lost at 15"}
+    replaced = place.train("r", *place.sets(**MESH, **averaging, **faults))
     assert replaced["weights_hash"] == whole["weights_hash"]
     assert replaced["valid_loss"] == whole["valid_loss"]
     updates = [[e["loss"] for e in events(place.folder / run, "update")] for run in ("whole", "r")]
     assert len(updates[0]) == 40 and updates[0] == updates[1], "no report is lost"
 
 
-def test_losses_are_for_the_simulator(place):
-    sentence = place.refused(2, "train", "tiny.toml", *place.sets(sim__lost_at=3))
+def test_faults_are_for_the_simulator(place):
+    sentence = place.refused(
+        2, "train", "tiny.toml", *place.sets(sim__faults="replica 0 lost at 3")
+    )
     assert "is for the simulator" in sentence
-    sets = place.sets(**{**MESH, "sim__lost_at": 3, "sim__lost_replica": 3})
-    assert "counted from 0" in place.refused(2, "train", "tiny.toml", *sets)
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("replica 3 lost at 3", "counted from 0"),
+        ("replica 1 back at 3", "is lost first"),
+        ("replica 1 vanishes at 3", "not a fault that the simulator knows"),
+        ("replica 1 lost at 0", "not a fault that the simulator knows"),
+    ],
+)
+def test_a_fault_that_cannot_be_is_refused(place, fault, says):
+    assert says in place.refused(
+        2, "train", "tiny.toml", *place.sets(**{**MESH, "sim__faults": fault})
+    )
 
 
 @pytest.mark.parametrize("updates", [3, 17, 31])
@@ -82,7 +98,7 @@ def test_a_stopped_run_of_replicas_that_do_not_wait_is_replayed(place, updates):
 
 
 def test_a_run_that_loses_its_last_replica_says_so(place):
-    alone = {**MESH, "mesh__replicas": 1, "sim__lost_at": 12}
+    alone = {**MESH, "mesh__replicas": 1, "sim__faults": "replica 0 lost at 12"}
     sentence = place.refused(1, "train", "tiny.toml", "--out", "r", *place.sets(**alone))
     assert "no replica is left after update 1" in sentence and "resumed from" in sentence
 

@@ -48,6 +48,7 @@ TEST(Compare, NoKeyOfTheSimulatorMatters) {
     Recipe other = recipe_of({});
     const bool changed = assign(key, 0.25, other) || assign(key, false, other) ||
                          assign(key, std::vector<double>{3}, other) ||
+                         assign(key, std::vector<std::string>{"replica 0 lost at 3"}, other) ||
                          assign(key, int64_t{3}, other);
     ASSERT_TRUE(changed) << key.path;
     EXPECT_TRUE(differences(recipe_of({}), other).empty()) << key.path;

@@ -1,0 +1,92 @@
+"""Replicas that are lost come back, and the run goes on as if little had happened."""
+
+import json
+
+import pytest
+from test_nothing_lost import events
+
+MESH = {
+    "mesh__stages": 2,
+    "mesh__replicas": 3,
+    "run__driver": "sim",
+    "run__updates": 60,
+    "run__evaluate_every": 10,
+    "run__checkpoint_every": 5,
+    "sim__flops": 1e7,
+    "sim__notice_ms": 50,
+}
+STORY = (
+    '["replica 1 lost at 20","replica 1 back at 30","replica 2 leaves at 40",'
+    '"coordinator lost at 45"]'
+)
+
+
+def saved_after(run):
+    return [event["update"] for event in events(run, "saved")]
+
+
+def test_one_is_lost_and_back_another_leaves_and_the_coordinator_is_replaced(place):
+    sets = {**MESH, "averaging__merge": "on_arrival", "sim__faults": STORY}
+    summary = place.train("r", *place.sets(**sets))
+    run = place.folder / "r"
+    assert summary["finished"] and summary["updates"] == 60
+    members = {event["table"]: event for event in events(run, "members")}
+    assert [members[n]["replicas"] for n in (1, 2, 3)] == ["0 2", "0 1 2", "0 1"]
+    back = members[2]
+    assert back["joined"] == 1 and 30 <= back["from"] <= 36
+    updates = events(run, "update")
+    assert [event["update"] for event in updates] == list(range(1, 61)), "each is logged once"
+    who = {event["update"]: event.get("replicas", "0 1 2") for event in updates}
+    assert who[19] == "0 1 2" and who[25] == who[back["from"]] == "0 2"
+    assert who[back["from"] + 1] == "0 1 2" and who[60] == "0 1"
+    assert summary["tokens"] == updates[-1]["tokens"] < 60 * updates[0]["tokens"]
+    saved = saved_after(run)
+    assert saved[-1] == 60 and any(update > back["from"] for update in saved if update < 40)
+    assert sum(event["loss"] for event in updates[-10:]) < sum(e["loss"] for e in updates[:10])
+    # The report shows who was there when.
+    (row,) = json.loads(place.ok("report", "r", "--json").stdout)["runs"]
+    there = {entry["replica"]: entry["updates"] for entry in row["members"]}
+    assert there[0] == [[1, 60]] and len(there[1]) == 2 and there[2][0][1] in (39, 40)
+    assert there[1][1][0] == back["from"] + 1
+    refused = place.refused(1, "replay", "r")
+    assert "cannot be replayed" in refused
+    # What it was before, and the newest checkpoint, can be resumed.
+    more = place.ok("resume", "r", "--set", "run.updates=64", "--json")
+    assert json.loads(more.stdout)["updates"] == 64
+
+
+@pytest.mark.parametrize("disk", ["", " with its disk"])
+def test_a_replica_that_is_back_has_weights_of_the_fleet(place, disk):
+    faults = f'["replica 0 lost at 25","replica 0 back{disk} at 28"]'
+    sets = {**MESH, "averaging__merge": "on_arrival", "run__updates": 80, "sim__faults": faults}
+    sets["run__checkpoint_every"] = 20
+    whole = place.train("whole", *place.sets(**{**sets, "sim__faults": "[]"}))
+    summary = place.train("r", *place.sets(**sets))
+    assert summary["valid_replicas"] == [0, 1, 2]
+    assert abs(summary["valid_loss"] - whole["valid_loss"]) < 0.15
+    work = events(place.folder / "r", "work")
+    transfers = [event for event in work if event["kind"] == "transfer"]
+    sent = sum(event["bytes"] for event in transfers if event["replica"] != 0)
+    assert (sent > 0) != bool(disk), "its own disk has what it needs"
+
+
+@pytest.mark.parametrize("method", ["sparse", "allreduce", "lowbit"])
+def test_replicas_that_wait_for_each_other_begin_again_together(place, method):
+    faults = '["replica 1 lost at 20","replica 1 back at 30"]'
+    sets = {**MESH, "averaging__merge": "fixed_lag", "sim__faults": faults}
+    if method != "sparse":
+        sets |= {"averaging__method": method, "averaging__merge": "auto"}
+    done = place.ok("train", "tiny.toml", "--out", "r", *place.sets(**sets))
+    assert "all replicas are there again, and go on together after update" in done.stderr
+    run = place.folder / "r"
+    (resumed,) = events(run, "resumed")
+    assert 30 <= resumed["update"] <= 38
+    updates = events(run, "update")
+    made = [event["update"] for event in updates]
+    # Those of lowbit are stopped apart, and one that was ahead does not make its updates again.
+    assert made == sorted(set(made)) and made[-1] == 60
+    assert len(made) == 60 or (method == "lowbit" and len(made) > 55)
+    who = [event.get("replicas", "0 1 2") for event in updates]
+    assert who[24] == "0 2" and who[-1] == "0 1 2"
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["finished"] and summary["valid_replicas"] == [0, 1, 2]
