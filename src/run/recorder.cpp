@@ -40,7 +40,7 @@ RunRecorder::RunRecorder(const RunRecorderOptions& options, EventLog log, RunCou
       members_(table_.members()),
       ledger_(options.plan.shape.stages, members_, options.plan.together()),
       writer_(options.folder, options.recipe.run.keep),
-      valid_(std::move(valid)) {}
+      valid_(valid) {}
 
 RunCounters with_bytes(RunCounters counters, const PurposeBytes& sent) {
   counters.bytes_activations += sent.activations;
