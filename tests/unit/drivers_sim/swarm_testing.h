@@ -118,6 +118,16 @@ inline void run_swarm(const SwarmSize& size, const std::function<void(uint64_t s
               static_cast<long long>(first), static_cast<long long>(first + done - 1));
 }
 
+// The same for runs that return a digest. One seed in ten runs twice, and must be the same run.
+inline void run_swarm_of_digests(const SwarmSize& size,
+                                 const std::function<uint64_t(uint64_t seed)>& run) {
+  run_swarm(size, [&](uint64_t seed) {
+    const uint64_t digest = run(seed);
+    if (seed % 10 != 0) return;
+    EXPECT_EQ(digest, run(seed)) << "not the same run twice";
+  });
+}
+
 // Runs a scenario, and checks that every worker has finished.
 template <class Scenario>
 void run_to_the_end(const Scenario& scenario, Simulation& simulation, Notebook& recorder) {
