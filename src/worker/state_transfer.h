@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -25,7 +26,7 @@ inline constexpr int64_t kStatePartBytes = int64_t{1} << 20;
 at::Tensor pack_state(const StageState& state);
 Result<StageState> unpack_state(const at::Tensor& bytes);
 
-// Part `part` of some bytes, with a hash before it; undefined if the hash does not fit.
+// Part `part` of some bytes, with a hash before it; and without it, undefined if it does not fit.
 at::Tensor state_part(const at::Tensor& bytes, int64_t part);
 at::Tensor part_without_hash(const at::Tensor& part);
 inline int64_t state_parts(int64_t bytes) {
@@ -100,7 +101,6 @@ class StateReceiver {
   // Another worker's state, or this one's own; an error is the donor's.
   Result<StageState> take_state();
   const std::vector<int64_t>& rounds() const { return uses_own_ ? own_->rounds : rounds_; }
-  bool is_own() const { return uses_own_; }
   void set_loaded(bool well);
 
  private:
