@@ -7,9 +7,9 @@
 #include <string>
 
 #include "config/averaging_checks.h"
+#include "config/faults.h"
 #include "config/keys.h"
 #include "config/named.h"
-#include "config/sim_faults.h"
 
 namespace leeway {
 namespace {
@@ -72,26 +72,24 @@ Status check_run(const LoadedRecipe& loaded) {
 // back.
 Status check_faults(const LoadedRecipe& loaded) {
   const Recipe& recipe = loaded.recipe;
-  const std::string key = named(loaded, "sim.faults");
-  if (!recipe.sim.faults.empty() && recipe.run.driver != DriverName::kSim)
-    return usage_error(fmt::format("{} is for the simulator; set run.driver to \"sim\"", key));
+  const std::string key = named(loaded, "run.faults");
   std::map<int64_t, int64_t> away_since;  // by replica: update
-  for (const std::string& text : recipe.sim.faults) {
-    const std::optional<SimFault> fault = parse_sim_fault(text);
+  for (const std::string& text : recipe.run.faults) {
+    const std::optional<RunFault> fault = parse_run_fault(text);
     if (!fault)
       return usage_error(fmt::format(
-          "{}: \"{}\" is not a fault that the simulator knows; write \"replica 1 lost at 200\", "
+          "{}: \"{}\" is not a fault that Leeway knows; write \"replica 1 lost at 200\", "
           "\"replica 1 leaves at 200\", \"replica 1 back at 300\", \"replica 1 back with its disk "
           "at 300\" or \"coordinator lost at 450\"",
           key, text));
-    if (fault->kind == SimFault::Kind::kCoordinatorLost) continue;
+    if (fault->kind == RunFault::Kind::kCoordinatorLost) continue;
     if (fault->replica >= recipe.mesh.replicas)
       return usage_error(
           fmt::format("{}: \"{}\" is about a replica that there is not: {}; they are "
                       "counted from 0",
                       key, text, named(loaded, "mesh.replicas")));
     const auto away = away_since.find(fault->replica);
-    const bool back = fault->kind == SimFault::Kind::kBack;
+    const bool back = fault->kind == RunFault::Kind::kBack;
     if (back != (away != away_since.end()) || (back && fault->update <= away->second))
       return usage_error(fmt::format(
           "{}: \"{}\": a replica is lost first and back after that; write them in this order", key,
@@ -112,7 +110,7 @@ Status check_sim(const LoadedRecipe& loaded) {
     return usage_error(fmt::format(
         "{} has {} number{}, but {} needs one per stage: change one of them",
         named(loaded, "sim.speeds"), speeds, speeds == 1 ? "" : "s", named(loaded, "mesh.stages")));
-  return check_faults(loaded);
+  return {};
 }
 
 Status check_optimizer(const LoadedRecipe& loaded) {
@@ -259,6 +257,7 @@ Status check_together(const LoadedRecipe& loaded) {
   LEEWAY_TRY(check_heads(loaded));
   LEEWAY_TRY(check_architecture(loaded));
   LEEWAY_TRY(check_run(loaded));
+  LEEWAY_TRY(check_faults(loaded));
   LEEWAY_TRY(check_optimizer(loaded));
   LEEWAY_TRY(check_flushed(loaded));
   LEEWAY_TRY(check_lookahead(loaded));

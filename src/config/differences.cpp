@@ -11,10 +11,12 @@ namespace leeway {
 namespace {
 
 // These never matter, nor does any key of [sim].
-constexpr std::array<std::string_view, 11> kNoMatter = {"run.driver",
+constexpr std::array<std::string_view, 13> kNoMatter = {"run.driver",
                                                         "run.device",
                                                         "run.threads_per_worker",
                                                         "run.keep",
+                                                        "run.join_mbit",
+                                                        "run.faults",
                                                         "run.evaluate_every",
                                                         "run.evaluate_mean_every",
                                                         "run.evaluate_windows",

@@ -143,8 +143,11 @@ const Key kKeys[] = {
      "How many of the newest checkpoints to keep."},
     {"run.join_mbit", number<kRun, &RunOptions::join_mbit>(0.0, 1e9, Ends::kBoth),
      "Megabits per second at which a replica that comes back gets its state from another one, "
-     "which "
-     "goes on training; 0: no limit."},
+     "which goes on training; 0: no limit."},
+    {"run.faults", list<kRun, &RunOptions::faults>(),
+     "What goes wrong on purpose, after which update: \"replica 1 lost at 200\", \"replica 1 "
+     "leaves at 200\" (and says so), \"replica 1 back at 300\" (without its disk), \"replica 1 "
+     "back with its disk at 300\", \"coordinator lost at 450\" (another one takes over)."},
     {"run.log", word<kRun, &RunOptions::log>(),
      "What `events.jsonl` keeps of the work on microbatches. all: every piece; updates: none; "
      "auto: "
@@ -337,13 +340,8 @@ const Key kKeys[] = {
      "Bandwidth of a link in megabits per second, each way; 0: no limit."},
     {"sim.jitter_ms", number<kSim, &SimOptions::jitter_ms>(0.0, 1e6, Ends::kBoth),
      "Random extra latency of up to this much, drawn for every message."},
-    {"sim.faults", list<kSim, &SimOptions::faults>(),
-     "What goes wrong, after which update: \"replica 1 lost at 200\" (missed after "
-     "`sim.notice_ms`), \"replica 1 leaves at 200\", \"replica 1 back at 300\" (without its disk), "
-     "\"replica 1 back with its disk at 300\", \"coordinator lost at 450\" (another one takes "
-     "over)."},
     {"sim.notice_ms", number<kSim, &SimOptions::notice_ms>(0.0, 1e9, Ends::kBoth),
-     "How long it takes until somebody who is lost is missed."},
+     "How long it takes until somebody who is lost (`run.faults`) is missed."},
     {"sim.save_ms", number<kSim, &SimOptions::save_ms>(0.0, 1e9, Ends::kBoth),
      "How long it takes until what a worker saves is on its disk."},
 };

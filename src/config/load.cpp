@@ -7,6 +7,7 @@
 
 #include "config/advice.h"
 #include "config/checks.h"
+#include "config/former_keys.h"
 #include "config/idle_keys.h"
 #include "config/keys.h"
 #include "config/other_names.h"
@@ -55,7 +56,13 @@ Status set_key(const Key& key, const Value& value, const Origin& origin, LoadedR
 Status apply_entry(const TomlEntry& entry, std::string_view source_name, LoadedRecipe& loaded) {
   const Origin origin{Origin::Kind::kFile, std::string(source_name), entry.line};
   const std::string where = origin_text(origin);
-  if (const Key* key = find_key(entry.path)) {
+  const FormerKey* const former = find_former_key(entry.path);
+  if (former != nullptr && former->now.empty()) {
+    if (said_nothing(*former, entry.value)) return {};
+    return mistake(where,
+                   fmt::format("{} is not a key any more; write {}", entry.path, former->advice));
+  }
+  if (const Key* key = find_key(former == nullptr ? entry.path : former->now)) {
     const Status status = set_key(*key, entry.value, origin, loaded);
     return status.ok() ? status : mistake(where, status.error().message);
   }

@@ -25,6 +25,7 @@ struct RunOptions {
   int64_t checkpoint_every = -1;     // updates; 0: only at the end; negative: not decided yet
   int64_t keep = 2;                  // number of newest checkpoints to keep
   double join_mbit = 100;            // at which one that joins gets its state; 0: no limit
+  std::vector<std::string> faults;   // sentences of config/faults.h
   LogLevel log = LogLevel::kAuto;
   bool operator==(const RunOptions&) const = default;
 };
@@ -118,7 +119,6 @@ struct SimOptions {
   double latency_ms = 0;            // each link, one way
   double bandwidth_mbit = 0;        // each link and direction; 0: no limit
   double jitter_ms = 0;             // most extra latency, drawn by seed and message
-  std::vector<std::string> faults;  // sentences of config/sim_faults.h
   double notice_ms = 1000;          // until somebody who is lost is missed
   double save_ms = 0;               // until what a worker saves is on its disk
   bool operator==(const SimOptions&) const = default;

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/process.h"
-#include "config/sim_faults.h"
+#include "config/faults.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
 #include "recipe/stage_costs.h"
@@ -17,11 +17,11 @@ namespace {
 
 Nanos from_milliseconds(double milliseconds) { return {static_cast<int64_t>(milliseconds * 1e6)}; }
 
-std::vector<sim::PlannedFault> faults_of(const Recipe& recipe) {
-  using Kind = sim::PlannedFault::Kind;
-  std::vector<sim::PlannedFault> faults;
-  for (const std::string& text : recipe.sim.faults) {
-    const std::optional<SimFault> fault = parse_sim_fault(text);
+std::vector<PlannedFault> faults_of(const Recipe& recipe) {
+  using Kind = PlannedFault::Kind;
+  std::vector<PlannedFault> faults;
+  for (const std::string& text : recipe.run.faults) {
+    const std::optional<RunFault> fault = parse_run_fault(text);
     LEEWAY_CHECK(fault, "the recipe was checked");
     constexpr std::array<Kind, 4> kKinds = {Kind::kLose, Kind::kLeave, Kind::kReturn,
                                             Kind::kCoordinatorLost};
@@ -59,7 +59,7 @@ int64_t computing_threads(const Recipe& recipe) {
 std::unique_ptr<Driver> make_driver(const Recipe& recipe, int64_t vocabulary) {
   switch (recipe.run.driver) {
     case DriverName::kThreads:
-      return std::make_unique<threads::Threads>(threads_per_worker(recipe));
+      return std::make_unique<threads::Threads>(threads_per_worker(recipe), faults_of(recipe));
     case DriverName::kSim:
       return std::make_unique<sim::Simulation>(simulation_options(recipe, vocabulary));
   }

@@ -132,7 +132,6 @@ void Coordinator::file(const Message& message) {
     seat.gap = orders_due_ = true;
     return;
   }
-  seat.known = true;
   seat.next_report = message.index + 1;  // what is in between was recorded, or is not needed
   seat.gap = seat.asked_again = false;
   filed_.push_back({message.from, message.envelope.incarnation, message.index, message.report});
@@ -208,6 +207,7 @@ void Coordinator::record(const Filed& filed) {
     const bool of_now = finished->epoch == table_.epoch(filed.from.replica);
     if (of_now) recorder_.finished(filed.from, *finished);
   } else if (const auto* present = std::get_if<Present>(&report)) {
+    seat(filed.from).known = true;
     if (present->table.number() > table_.number()) learn(present->table);
   }
 }

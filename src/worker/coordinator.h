@@ -49,7 +49,7 @@ class Coordinator {
  private:
   // What it knows about a worker.
   struct Seat {
-    bool known = false;       // it has reported to this coordinator
+    bool known = false;       // this coordinator knows by which table it goes
     int64_t incarnation = 0;  // how often this place was filled again
     int64_t next_report = 1;  // number
     int64_t updates = 0;

@@ -263,7 +263,7 @@ def test_an_evaluation_is_of_the_same_replicas_on_every_stage_and_says_which(pla
     sets = place.sets(
         mesh__stages=2, mesh__replicas=3, run__driver="sim", run__log="all", run__updates=24,
         run__evaluate_every=2, run__evaluate_mean_every=1,
-        sim__faults=f"replica {lost} lost at 11", sim__jitter_ms=40, sim__latency_ms=20,
+        run__faults=f"replica {lost} lost at 11", sim__jitter_ms=40, sim__latency_ms=20,
         sim__bandwidth_mbit=20, sim__flops=1e9,
     )  # fmt: skip
     summary = place.train("r", *sets)
@@ -322,7 +322,7 @@ def test_another_replica_evaluates_its_own_weights_when_the_evaluator_is_lost(pl
     sets = place.sets(
         mesh__stages=2, mesh__replicas=3, run__driver="sim", run__log="all", run__updates=24,
         run__evaluate_every=2, run__evaluate_mean_every=8,
-        sim__faults="replica 0 lost at 11",
+        run__faults="replica 0 lost at 11",
         sim__jitter_ms=40, sim__latency_ms=20, sim__bandwidth_mbit=20, sim__flops=1e9,
     )  # fmt: skip
     summary = place.train("r", *sets)

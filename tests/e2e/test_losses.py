@@ -22,7 +22,7 @@ MESH = {
 @pytest.mark.parametrize("merge", ["fixed_lag", "on_arrival"])
 @pytest.mark.parametrize("lost", [0, 2])
 def test_the_others_go_on_without_a_lost_replica(place, merge, lost):
-    faults = {"sim__faults": f"replica {lost} lost at 20", "averaging__merge": merge}
+    faults = {"run__faults": f"replica {lost} lost at 20", "averaging__merge": merge}
     summary = place.train("r", *place.sets(**MESH, **faults))
     run = place.folder / "r"
     assert summary["updates"] == 40 and summary["finished"]
@@ -45,7 +45,7 @@ def test_the_others_go_on_without_a_lost_replica(place, merge, lost):
 def test_the_run_is_the_same_without_its_coordinator_for_a_while(place):
     averaging = {"averaging__merge": "fixed_lag"}
     whole = place.train("whole", *place.sets(**MESH, **averaging))
-    faults = {"sim__faults": "coordinator lost at 15"}
+    faults = {"run__faults": "coordinator lost at 15"}
     replaced = place.train("r", *place.sets(**MESH, **averaging, **faults))
     assert replaced["weights_hash"] == whole["weights_hash"]
     assert replaced["valid_loss"] == whole["valid_loss"]
@@ -53,25 +53,18 @@ def test_the_run_is_the_same_without_its_coordinator_for_a_while(place):
     assert len(updates[0]) == 40 and updates[0] == updates[1], "no report is lost"
 
 
-def test_faults_are_for_the_simulator(place):
-    sentence = place.refused(
-        2, "train", "tiny.toml", *place.sets(sim__faults="replica 0 lost at 3")
-    )
-    assert "is for the simulator" in sentence
-
-
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
         ("replica 3 lost at 3", "counted from 0"),
         ("replica 1 back at 3", "is lost first"),
-        ("replica 1 vanishes at 3", "not a fault that the simulator knows"),
-        ("replica 1 lost at 0", "not a fault that the simulator knows"),
+        ("replica 1 vanishes at 3", "not a fault that Leeway knows"),
+        ("replica 1 lost at 0", "not a fault that Leeway knows"),
     ],
 )
 def test_a_fault_that_cannot_be_is_refused(place, fault, says):
     assert says in place.refused(
-        2, "train", "tiny.toml", *place.sets(**{**MESH, "sim__faults": fault})
+        2, "train", "tiny.toml", *place.sets(**{**MESH, "run__faults": fault})
     )
 
 
@@ -98,7 +91,7 @@ def test_a_stopped_run_of_replicas_that_do_not_wait_is_replayed(place, updates):
 
 
 def test_a_run_that_loses_its_last_replica_says_so(place):
-    alone = {**MESH, "mesh__replicas": 1, "sim__faults": "replica 0 lost at 12"}
+    alone = {**MESH, "mesh__replicas": 1, "run__faults": "replica 0 lost at 12"}
     sentence = place.refused(1, "train", "tiny.toml", "--out", "r", *place.sets(**alone))
     assert "no replica is left after update 1" in sentence and "resumed from" in sentence
 

@@ -26,7 +26,7 @@ def saved_after(run):
 
 
 def test_one_is_lost_and_back_another_leaves_and_the_coordinator_is_replaced(place):
-    sets = {**MESH, "averaging__merge": "on_arrival", "sim__faults": STORY}
+    sets = {**MESH, "averaging__merge": "on_arrival", "run__faults": STORY}
     summary = place.train("r", *place.sets(**sets))
     run = place.folder / "r"
     assert summary["finished"] and summary["updates"] == 60
@@ -58,9 +58,9 @@ def test_one_is_lost_and_back_another_leaves_and_the_coordinator_is_replaced(pla
 @pytest.mark.parametrize("disk", ["", " with its disk"])
 def test_a_replica_that_is_back_has_weights_of_the_fleet(place, disk):
     faults = f'["replica 0 lost at 25","replica 0 back{disk} at 28"]'
-    sets = {**MESH, "averaging__merge": "on_arrival", "run__updates": 80, "sim__faults": faults}
+    sets = {**MESH, "averaging__merge": "on_arrival", "run__updates": 80, "run__faults": faults}
     sets["run__checkpoint_every"] = 20
-    whole = place.train("whole", *place.sets(**{**sets, "sim__faults": "[]"}))
+    whole = place.train("whole", *place.sets(**{**sets, "run__faults": "[]"}))
     summary = place.train("r", *place.sets(**sets))
     assert summary["valid_replicas"] == [0, 1, 2]
     assert abs(summary["valid_loss"] - whole["valid_loss"]) < 0.15
@@ -73,7 +73,7 @@ def test_a_replica_that_is_back_has_weights_of_the_fleet(place, disk):
 @pytest.mark.parametrize("method", ["sparse", "allreduce", "lowbit"])
 def test_replicas_that_wait_for_each_other_begin_again_together(place, method):
     faults = '["replica 1 lost at 20","replica 1 back at 30"]'
-    sets = {**MESH, "averaging__merge": "fixed_lag", "sim__faults": faults}
+    sets = {**MESH, "averaging__merge": "fixed_lag", "run__faults": faults}
     if method != "sparse":
         sets |= {"averaging__method": method, "averaging__merge": "auto"}
     done = place.ok("train", "tiny.toml", "--out", "r", *place.sets(**sets))
@@ -90,3 +90,21 @@ def test_replicas_that_wait_for_each_other_begin_again_together(place, method):
     assert who[24] == "0 2" and who[-1] == "0 1 2"
     summary = json.loads((run / "summary.json").read_text())
     assert summary["finished"] and summary["valid_replicas"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("merge", ["on_arrival", "fixed_lag"])
+def test_threads_are_lost_and_replaced_as_well(place, merge):
+    faults = STORY.replace("45", "100").replace("40", "90")
+    sets = {"mesh__stages": 2, "mesh__replicas": 3, "run__updates": 150, "run__faults": faults}
+    sets |= {"run__checkpoint_every": 10, "averaging__merge": merge}
+    summary = place.train("r", *place.sets(**sets))
+    run = place.folder / "r"
+    assert summary["finished"] and summary["updates"] == 150
+    assert summary["valid_replicas"] == [0, 1]
+    updates = events(run, "update")
+    assert [event["update"] for event in updates] == list(range(1, 151)), "each is logged once"
+    who = {event["update"]: event.get("replicas", "0 1 2") for event in updates}
+    assert who[25] == "0 2" and who[85] == "0 1 2" and who[150] == "0 1"
+    assert saved_after(run)[-1] == 150
+    (resumed,) = events(run, "resumed") if merge == "fixed_lag" else [None]
+    assert resumed is None or 30 <= resumed["update"] <= 60

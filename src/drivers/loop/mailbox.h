@@ -25,21 +25,33 @@ class Mailbox {
     reminders_.emplace(SteadyClock::now() + std::chrono::nanoseconds(time.count),
                        std::move(message));
   }
+  // Whoever waits looks up once, though there may be nothing.
+  void wake() {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+    arrived_.notify_one();
+  }
+  // The one that asked to be reminded is gone.
+  void forget_reminders() {
+    const std::lock_guard lock(mutex_);
+    reminders_.clear();
+  }
   // Nothing more comes: nobody waits for it.
   void close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
     arrived_.notify_one();
   }
-  // Everything that has arrived or come due. With `wait`, blocks until there is at least one, or
-  // the mailbox is closed.
+  // Everything that has arrived or come due. With `wait`, blocks until there is at least one,
+  // somebody wakes the reader, or the mailbox is closed.
   std::vector<Message> take(bool wait) {
     std::unique_lock lock(mutex_);
     while (true) {
       while (!reminders_.empty() && reminders_.begin()->first <= SteadyClock::now()) {
         messages_.push_back(std::move(reminders_.extract(reminders_.begin()).mapped()));
       }
-      if (!wait || closed_ || !messages_.empty()) return std::exchange(messages_, {});
+      const bool woken = std::exchange(woken_, false);
+      if (!wait || woken || closed_ || !messages_.empty()) return std::exchange(messages_, {});
       if (reminders_.empty()) {
         arrived_.wait(lock);
       } else {
@@ -55,6 +67,7 @@ class Mailbox {
   std::condition_variable arrived_;
   std::vector<Message> messages_;
   bool closed_ = false;
+  bool woken_ = false;
   std::multimap<SteadyClock::time_point, Message> reminders_;
 };
 

@@ -19,6 +19,12 @@ bool is_for_compute(MessageKind kind) {
   return kind != MessageKind::kNorms && kind != MessageKind::kTotalNorm;
 }
 
+Message over_message(const RunPlan& plan, WorkerId to) {
+  Message message = {.kind = MessageKind::kOver, .from = kCoordinator, .to = to};
+  message.envelope = {.run = plan.run, .recipe = plan.recipe};
+  return message;
+}
+
 at::Device device_of(const Worker& worker) {
   const StageCompute* const compute = worker.compute();
   return compute == nullptr ? at::Device(at::kCPU) : compute->stage().weights().device();
@@ -29,7 +35,8 @@ at::Device device_of(const Worker& worker) {
 Process::Process(ProcessOptions options)
     : options_(std::move(options)),
       router_(std::make_shared<const Router>(std::move(options_.router))),
-      recorder_(options_.journal, options_.recorder) {
+      recorder_(options_.journal, options_.recorder),
+      planned_(options_.planned, options_.plan.first_update) {
   for (const Worker* worker : options_.workers) {
     mailboxes_[worker->id()] = std::make_shared<Mailbox>();
     devices_.emplace(worker->id(), device_of(*worker));
@@ -130,12 +137,24 @@ void Process::run() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void Process::work(Worker& worker) {
-  Mailbox& mailbox = *mailboxes_.at(worker.id());
+void Process::work(Worker& first) {
+  Mailbox& mailbox = *mailboxes_.at(first.id());
+  Worker* worker = &first;
+  std::unique_ptr<Worker> successor;
   bool idle = false;
-  while (!worker.over()) {
-    for (Message& message : mailbox.take(/*wait=*/idle)) worker.deliver(std::move(message));
-    idle = !take_turn(worker, options_.clock, *this, recorder_);
+  while (!worker->over()) {
+    for (Message& message : mailbox.take(/*wait=*/idle)) worker->deliver(std::move(message));
+    if (!worker->over() && must_go(worker->id())) {
+      successor = successor_of(*worker);
+      if (!successor) return;
+      worker = successor.get();
+    }
+    const int64_t updates = worker->counts().updates;
+    idle = !take_turn(*worker, options_.clock, *this, recorder_);
+    const bool updated = worker->counts().updates > updates;
+    if (updated && worker->id().stage.value == 0) {
+      fail_as_planned(worker->id().replica, worker->counts().updates);
+    }
   }
 }
 
@@ -143,10 +162,23 @@ void Process::coordinate() {
   Mailbox& mailbox = *mailboxes_.at(kCoordinator);
   bool idle = false;
   while (!coordinator_->over()) {
-    for (const Message& message : mailbox.take(/*wait=*/idle)) coordinator_->deliver(message);
+    for (const Message& message : mailbox.take(/*wait=*/idle)) {
+      keep_wish(message);
+      coordinator_->deliver(message);
+    }
+    if (coordinator_must_go()) replace_coordinator();
     idle = !take_turn(*coordinator_, *this);
     do_chores();
   }
+  // Also whoever is in a place that was empty for it.
+  for (const Worker* worker : options_.workers) send(over_message(options_.plan, worker->id()));
+}
+
+// A save that was asked for is made or not; an end is wanted until it comes.
+void Process::keep_wish(const Message& message) {
+  const bool lasts = message.index != static_cast<int64_t>(Ask::kSave);
+  const bool stronger = !wish_ || message.index > wish_->index;
+  if (message.kind == MessageKind::kAsk && lasts && stronger) wish_ = message;
 }
 
 // Off this thread: an order that somebody waits for must not wait for a disk.
@@ -175,10 +207,7 @@ void Process::fail(std::exception_ptr failure) {
   send(ask_message(plan, Ask::kAbandon));
   for (size_t at = 0; at < plan.mesh().count(); ++at) {
     const WorkerId id = plan.mesh().id(at);
-    if (!coordinator_ && !mailboxes_.contains(id)) continue;
-    Message over = {.kind = MessageKind::kOver, .from = kCoordinator, .to = id};
-    over.envelope = {.run = plan.run, .recipe = plan.recipe};
-    send(std::move(over));
+    if (options_.recorder != nullptr || mailboxes_.contains(id)) send(over_message(plan, id));
   }
 }
 

@@ -17,8 +17,10 @@
 #include "drivers/loop/background.h"
 #include "drivers/loop/locked_recorder.h"
 #include "drivers/loop/mailbox.h"
+#include "drivers/loop/planned_faults.h"
 #include "drivers/loop/shard_writer.h"
 #include "worker/coordinator.h"
+#include "worker/driver.h"
 #include "worker/workers.h"
 
 namespace leeway {
@@ -36,6 +38,10 @@ struct ProcessOptions {
   // Takes a message to where its receiver lives; called from any thread, and must not block. Those
   // of the pipeline and the last orders must arrive: who is not told that it is over waits for it.
   Router router = {};
+  // What goes wrong on purpose, where all of the mesh lives here, and who makes those that fill a
+  // place again.
+  std::vector<PlannedFault> planned = {};
+  WorkerMaker maker = {};
 };
 
 class Process final : private Outbox {
@@ -58,8 +64,24 @@ class Process final : private Outbox {
   void remind(Message message, Nanos after) override;
   void store(std::shared_ptr<const StageState> state) override;
 
-  void work(Worker& worker);
+  // Where a worker was lost on purpose.
+  struct Vacancy {
+    bool left = false;                                 // it has gone, and
+    int64_t incarnation = 0;                           // was this one
+    bool filled = false;                               // another one may come, with
+    std::shared_ptr<const StageState> own_state = {};  // what was on its disk
+  };
+
+  void work(Worker& first);
   void coordinate();
+  void keep_wish(const Message& message);
+  void fail_as_planned(ReplicaId replica, int64_t updates);
+  void lose(WorkerId worker);
+  void fill(WorkerId worker, bool with_disk);
+  bool must_go(WorkerId worker);
+  std::unique_ptr<Worker> successor_of(const Worker& lost);
+  bool coordinator_must_go();
+  void replace_coordinator();
   void do_chores();
   void tell_stored(Message message);
   void record_stored();
@@ -70,7 +92,8 @@ class Process final : private Outbox {
   ProcessOptions options_;
   std::shared_ptr<const Router> router_;
   LockedRecorder recorder_;
-  std::optional<Coordinator> coordinator_;
+  std::optional<Coordinator> coordinator_;  // used by its own thread
+  std::optional<Message> wish_;             // what the user has asked it for, likewise
   std::map<WorkerId, std::shared_ptr<Mailbox>> mailboxes_;
   std::map<WorkerId, at::Device> devices_;  // where the workers compute
   // While it runs:
@@ -78,6 +101,10 @@ class Process final : private Outbox {
   std::optional<ShardWriter> shards_;
   std::mutex stored_mutex_;
   std::map<WorkerId, std::shared_ptr<const Report>> stored_;  // the newest of each worker
+  std::mutex faults_mutex_;
+  PlannedFaults planned_;
+  std::map<WorkerId, Vacancy> vacancies_;
+  bool coordinator_goes_ = false;
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
 };

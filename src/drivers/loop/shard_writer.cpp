@@ -20,6 +20,13 @@ void ShardWriter::take(State state) {
   background_.run([this, worker] { write(worker); });
 }
 
+void ShardWriter::forget(WorkerId worker) {
+  if (const State state = take_waiting(worker)) {
+    const std::lock_guard lock(mutex_);
+    failed_.erase(state);
+  }
+}
+
 void ShardWriter::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;

@@ -22,6 +22,8 @@ class ShardWriter {
       : store_(store), background_(background), deliver_(std::move(deliver)) {}
 
   void take(std::shared_ptr<const StageState> state);
+  // The worker is lost: what still waits of it was in its memory alone.
+  void forget(WorkerId worker);
   // The session is over: what still waits is written if that works at once.
   void close();
 

@@ -36,15 +36,6 @@ struct Return {
   bool with_disk = false;
 };
 
-// A fault that is planned by update and not by time: when stage 0 of the replica has made it, or,
-// if it is not there, of any other.
-struct PlannedFault {
-  enum class Kind { kLose, kLeave, kReturn, kCoordinatorLost };
-  Kind kind = Kind::kLose;
-  ReplicaId replica = {};
-  int64_t update = 0;
-  bool with_disk = false;  // kReturn
-};
 // All stages of the replica leave at once.
 std::vector<Departure> departures_of(const Mesh& mesh, ReplicaId replica, Nanos at);
 

@@ -38,6 +38,7 @@ void Simulation::prepare(const Workers& workers) {
   links_.emplace(mesh_, options_.links);
   pauses_.emplace(mesh_, options_.pauses);
   faults_.emplace(mesh_, options_.outages, options_.departures);
+  planned_faults_.emplace(options_.planned, workers.front()->plan().first_update);
   checker_.emplace(mesh_, workers);
   const std::vector<StageCosts>& costs = options_.costs;
   LEEWAY_CHECK(costs.size() == workers.size() || std::ssize(costs) == mesh_.stages,
@@ -191,7 +192,7 @@ void Simulation::finish(size_t at, Recorder& recorder) {
   seat.worker->finish(work, std::move(outcome), *this, recorder);
   const WorkerId worker = mesh_.id(at);
   if (work.kind == WorkKind::kUpdate && worker.stage.value == 0) {
-    fail_as_planned(worker, work.update);
+    fail_as_planned(worker.replica, work.update);
   }
   touch(at);
 }
@@ -208,16 +209,11 @@ void Simulation::planned_happened() {
   quiet_ = 0;
 }
 
-// Faults that are planned by update, not by time. Each happens once.
-void Simulation::fail_as_planned(WorkerId worker, int64_t update) {
+void Simulation::fail_as_planned(ReplicaId replica, int64_t update) {
   using Kind = PlannedFault::Kind;
   const Nanos noticed = clock_.now() + options_.notice;
-  for (size_t i = 0; i < options_.planned.size(); ++i) {
-    const PlannedFault fault = options_.planned[i];
-    const bool leaves = fault.kind == Kind::kLose || fault.kind == Kind::kLeave;
-    if (update != fault.update || (leaves && worker.replica != fault.replica)) continue;
-    options_.planned.erase(options_.planned.begin() + static_cast<std::ptrdiff_t>(i--));
-    if (leaves) {
+  for (const PlannedFault& fault : planned_faults_->take_due(replica, update)) {
+    if (fault.kind == Kind::kLose || fault.kind == Kind::kLeave) {
       lose(fault.replica, fault.kind == Kind::kLose ? noticed : clock_.now());
     } else if (fault.kind == Kind::kReturn) {
       for (int64_t s = 0; s < mesh_.stages; ++s) {

@@ -16,6 +16,7 @@
 #include <tuple>
 #include <vector>
 
+#include "drivers/loop/planned_faults.h"
 #include "drivers/sim/agenda.h"
 #include "drivers/sim/busy_intervals.h"
 #include "drivers/sim/checker.h"
@@ -145,7 +146,7 @@ class Simulation final : public Driver, private Outbox {
   void arrive(size_t slot, bool again);
   void check_arrival(const Message& message, bool gone, bool again);
   void tell_coordinator(const Message& message);
-  void fail_as_planned(WorkerId worker, int64_t update);
+  void fail_as_planned(ReplicaId replica, int64_t update);
   void lose(ReplicaId replica, Nanos noticed);
   void fill_place(size_t at, bool with_disk);
   void later(Nanos at, Happening what, size_t subject);
@@ -164,6 +165,7 @@ class Simulation final : public Driver, private Outbox {
   std::optional<Links> links_;
   std::optional<Pauses> pauses_;
   std::optional<Faults> faults_;
+  std::optional<PlannedFaults> planned_faults_;
   std::optional<Checker> checker_;
   std::vector<Seat> seats_;      // by worker
   std::vector<Host> hosts_;      // by machine; empty: every worker has its own core

@@ -11,7 +11,9 @@ Status Threads::run(const Workers& workers, Recorder& recorder, ShardStore* shar
                    .recorder = &recorder,
                    .clock = clock_,
                    .threads_per_worker = threads_per_worker_,
-                   .shards = shards});
+                   .shards = shards,
+                   .planned = planned_,
+                   .maker = maker_});
   recorder.begun(process.asker());
   process.run();
   return {};

@@ -2,6 +2,10 @@
 // nothing to do; messages cross threads, state does not.
 #pragma once
 
+#include <utility>
+#include <vector>
+
+#include "drivers/loop/planned_faults.h"
 #include "drivers/threads/wall_clock.h"
 #include "worker/driver.h"
 
@@ -10,7 +14,8 @@ namespace leeway::threads {
 class Threads final : public Driver {
  public:
   // `threads_per_worker`: for the numeric kernels of one worker.
-  explicit Threads(int threads_per_worker) : threads_per_worker_(threads_per_worker) {}
+  explicit Threads(int threads_per_worker, std::vector<PlannedFault> planned = {})
+      : threads_per_worker_(threads_per_worker), planned_(std::move(planned)) {}
 
   // Rethrows an exception from a worker's compute after all threads have ended.
   using Driver::run;
@@ -19,6 +24,7 @@ class Threads final : public Driver {
 
  private:
   int threads_per_worker_;
+  std::vector<PlannedFault> planned_;
   WallClock clock_;
 };
 

@@ -75,6 +75,16 @@ TEST(Set, AutoResetsWhatTheFileSays) {
   EXPECT_LT(horizon.recipe.pipeline.horizon, 0);
 }
 
+// A folder of an earlier version holds every key of its time.
+TEST(Load, TakesFormerKeys) {
+  const std::string faults = "[sim]\nfaults = [\"coordinator lost at 4\"]";
+  EXPECT_EQ(loaded_from(faults).recipe.run.faults,
+            std::vector<std::string>{"coordinator lost at 4"});
+  const std::string idle = "[sim]\nlost_replica = 0\nlost_at = 0\ncoordinator_lost_at = 0\n";
+  EXPECT_TRUE(loaded_from(idle).recipe.run.faults.empty());
+  EXPECT_NE(error_of("[sim]\nlost_at = 7").find("write run.faults"), std::string::npos);
+}
+
 TEST(LoadError, UnknownKeyInAFile) {
   EXPECT_EQ(error_of("[model]\nwidht = 64"),
             "test.toml:3: unknown key model.widht, did you mean model.width?");

@@ -224,6 +224,28 @@ TEST_F(CoordinatorTest, OneThatIsStartedAgainLearnsTheRunFromItsWorkers) {
   EXPECT_TRUE(coordinator.over());
 }
 
+// A report that was on its way says nothing of tables: by the first one, nobody ever came back.
+TEST_F(CoordinatorTest, OneThatIsStartedAgainMakesNoTableBeforeItKnowsTheirs) {
+  Coordinator coordinator(plan, diary, Coordinator::Start::kAgain);
+  const Membership table = Membership(3).without({1}, 1).with({1}, {.epoch = 2, .update = 30},
+                                                              {{WorkerId{{1}, {0}}, 1}});
+  for (int64_t r = 0; r < 3; ++r) {
+    Message done = updated({{r}, {0}}, 41);
+    done.update = 0;
+    done.envelope = {.table = 2, .incarnation = r == 1 ? 1 : 0};
+    coordinator.deliver(done);
+  }
+  turn(coordinator);
+  EXPECT_TRUE(diary.tables.empty());
+  for (int64_t r = 0; r < 3; ++r) {
+    Message present = report({{r}, {0}}, 42, Present{.updates = 41, .table = table});
+    present.envelope = {.table = 2, .incarnation = r == 1 ? 1 : 0};
+    coordinator.deliver(present);
+  }
+  turn(coordinator);
+  EXPECT_EQ(coordinator.table(), table);
+}
+
 TEST_F(CoordinatorTest, WhatIsNotForItIsRefusedAndLogged) {
   Coordinator coordinator(plan, diary);
   Message foreign = updated({{0}, {0}}, 1);

@@ -1,4 +1,4 @@
-// What goes wrong in a simulated run, in words: `sim.faults`.
+// What goes wrong in a run on purpose, in words: `run.faults`.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace leeway {
 
-struct SimFault {
+struct RunFault {
   enum class Kind {
     kLost,             // "replica 1 lost at 200": without a word, after that update
     kLeaves,           // "replica 1 leaves at 200": and says so
@@ -22,6 +22,6 @@ struct SimFault {
 };
 
 // None: not one of the sentences above.
-std::optional<SimFault> parse_sim_fault(std::string_view text);
+std::optional<RunFault> parse_run_fault(std::string_view text);
 
 }  // namespace leeway

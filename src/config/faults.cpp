@@ -1,4 +1,4 @@
-#include "config/sim_faults.h"
+#include "config/faults.h"
 
 #include <charconv>
 
@@ -21,9 +21,9 @@ bool take(std::string_view& text, int64_t& number) {
 
 }  // namespace
 
-std::optional<SimFault> parse_sim_fault(std::string_view text) {
-  using Kind = SimFault::Kind;
-  SimFault fault;
+std::optional<RunFault> parse_run_fault(std::string_view text) {
+  using Kind = RunFault::Kind;
+  RunFault fault;
   if (take(text, "coordinator lost at ")) {
     fault.kind = Kind::kCoordinatorLost;
   } else {
