@@ -103,8 +103,10 @@ def test_threads_are_lost_and_replaced_as_well(place, merge):
     assert summary["valid_replicas"] == [0, 1]
     updates = events(run, "update")
     assert [event["update"] for event in updates] == list(range(1, 151)), "each is logged once"
-    who = {event["update"]: event.get("replicas", "0 1 2") for event in updates}
-    assert who[25] == "0 2" and who[85] == "0 1 2" and who[150] == "0 1"
+    # Replicas that do not wait for each other are not at the same update when one is lost.
+    who = [event.get("replicas", "0 1 2") for event in updates]
+    changes = [one for one, before in zip(who, [None, *who]) if one != before]
+    assert changes == ["0 1 2", "0 2", "0 1 2", "0 1"]
     assert saved_after(run)[-1] == 150
     (resumed,) = events(run, "resumed") if merge == "fixed_lag" else [None]
     assert resumed is None or 30 <= resumed["update"] <= 60
