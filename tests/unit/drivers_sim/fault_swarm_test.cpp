@@ -124,7 +124,7 @@ void expect_on_time(const FaultScenario& scenario) {
 }
 
 TEST(FaultSwarm, TheOthersFinishOnTime) {
-  run_swarm({.seeds = 100, .share = 0.2},
+  run_swarm({.seeds = 100, .share = 0.15},
             [](uint64_t seed) { expect_on_time(random_scenario(seed)); });
 }
 
