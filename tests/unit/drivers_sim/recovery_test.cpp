@@ -177,6 +177,36 @@ TEST(Recovery, TheDonorMayLeave) {
   EXPECT_FALSE(witness.of({{2}, {0}}, WorkKind::kTransfer).empty());
 }
 
+// Whoever left stays out of account, though the coordinator that knew it is gone.
+TEST(Recovery, TheCoordinatorMayBeLostAsTheRunEnds) {
+  Trio trio(60);
+  trio.plan.state_bytes = 100'000 * kStatePartBytes;  // it is never done
+  trio.options.departures = {{.worker = {{1}, {1}}, .at = 50 * kMillisecond}};
+  trio.options.returns = {{.worker = {{1}, {1}}, .at = 60 * kMillisecond}};
+  trio.options.messages = {.seed = 1, .class_jitter = 5 * kMillisecond};
+  const Nanos end = trio.run().records.back().times.end;
+  for (int64_t after = 0; after < 20; ++after) {
+    const Nanos begin = end + after * 500 * kMicrosecond;
+    trio.options.coordinator_outages = {{begin, begin + 100 * kMillisecond}};
+    const Witness witness = trio.run();
+    for (const int64_t r : {0, 2}) EXPECT_EQ(updates_of(witness, r), 60);
+  }
+}
+
+// Nobody may have heard of the new one when all are told that it is over.
+TEST(Recovery, AWorkerMayBeReplacedAsTheRunEnds) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    Trio trio(20);
+    trio.options.messages = {.seed = seed, .lost = 0.1};
+    trio.options.departures = {{.worker = {{2}, {1}}, .at = 20 * kMillisecond}};
+    const Nanos lost = trio.run().records.back().times.end + 500 * kMillisecond;
+    trio.options.departures.push_back({.worker = {{1}, {0}}, .at = lost});
+    trio.options.returns = {{.worker = {{1}, {0}}, .at = lost + kMillisecond}};
+    const Witness witness = trio.run();
+    for (const int64_t r : {0, 1}) EXPECT_EQ(updates_of(witness, r), 20);
+  }
+}
+
 // A joiner costs the others at most 5 % of their speed while it loads, though it loads all the
 // time.
 TEST(Recovery, AJoinerCostsTheOthersLittle) {
