@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -40,9 +41,10 @@ class Disk final : public ShardStore {
       return window.begin <= clock_.now() && clock_.now() < window.end;
     });
     if (full) return Error{"no space left on device"};
-    const auto kept = std::make_shared<const StageState>(state);
-    states_[state.worker][state.update] = {.state = kept, .hash = ++written_};
-    return Stored{.file = "shard", .size = 1, .hash = written_};
+    states_[state.worker][state.update] = {.state = std::make_shared<const StageState>(state)};
+    const uint64_t hash = written_.size() + 1;
+    written_.emplace(state.worker, state.update, hash);
+    return Stored{.file = "shard", .size = 1, .hash = hash};
   }
   std::shared_ptr<const StageState> newest_of(WorkerId worker) override {
     auto& states = states_[worker];
@@ -55,26 +57,21 @@ class Disk final : public ShardStore {
   }
   bool wait_to_store(const Error&) override { return options_.patient; }
 
-  bool patient() const { return options_.patient; }
   // Whether this state was written, and not only said to be.
   bool has(const ShardSaved& saved) const {
-    const auto found = states_.find(saved.worker);
-    if (found == states_.end()) return false;
-    const auto kept = found->second.find(saved.update);
-    return kept != found->second.end() && kept->second.hash == saved.hash;
+    return written_.contains({saved.worker, saved.update, saved.hash});
   }
 
  private:
   struct Kept {
     std::shared_ptr<const StageState> state;
-    uint64_t hash = 0;
     bool torn = false;
   };
   DiskOptions options_;
   const Clock& clock_;
   Dice dice_;
-  uint64_t written_ = 0;
-  std::map<WorkerId, std::map<int64_t, Kept>> states_;  // by update
+  std::map<WorkerId, std::map<int64_t, Kept>> states_;         // by update
+  std::set<std::tuple<WorkerId, int64_t, uint64_t>> written_;  // update and hash, ever
 };
 
 class Witness final : public Recorder {
