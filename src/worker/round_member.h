@@ -71,6 +71,7 @@ class RoundMember {
   std::vector<int64_t> orphaned(const Membership& before, const Membership& after) const;
   void forget(int64_t round);
   void forget_orphan(int64_t round);  // and an answer that comes all the same is dropped
+  const std::set<int64_t>& orphans() const { return orphans_; }  // that were forgotten of late
   // It comes back with a state that may be old: after `updates` updates it joins the newest round
   // that it hears of, and follows for a cycle.
   void restart(int64_t updates, int64_t next_round);

@@ -25,7 +25,9 @@ void RoundOwner::adopt(const Membership& table, int64_t copied) {
   std::erase_if(chunks_, [&](const auto& open) {
     const ChunkId& id = open.first;
     if (plan_.owner(id.round, id.chunk, table) == replica_) return false;
-    answers_[id] = {};  // closed without a mean
+    // Closed without a mean. With a fixed lag another change may make it the owner again, for which
+    // all wait: then parts are sent anew.
+    if (!plan_.lag) answers_[id] = {};
     return true;
   });
 }
@@ -142,7 +144,8 @@ bool RoundOwner::closable_evaluation(const ChunkId& id, const Chunk& chunk) cons
 bool RoundOwner::closable(const ChunkId& id, const Chunk& chunk) const {
   if (plan_.lane == Lane::kEvaluation) return closable_evaluation(id, chunk);
   if (chunk.expired || chunk.arrived.has_all(table_.members())) return true;
-  return plan_.deadline && all_came_or_excused(id, chunk);
+  // After a change of members, a part may have gone to the owner before.
+  return (plan_.deadline || table_.number() > 0) && all_came_or_excused(id, chunk);
 }
 
 bool RoundOwner::all_came_or_excused(const ChunkId& id, const Chunk& chunk) const {

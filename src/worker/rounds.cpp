@@ -228,7 +228,9 @@ void Rounds::run_adoption(const Membership& table) {
   }
 }
 
-// Who has sent a part under the old table must not keep the new owner waiting.
+// Who has sent a part under an old table must not keep the new owner waiting. With a fixed lag that
+// owner waits for ever: it is also told of rounds that were given up before, and if it owned the
+// chunk under the old table, because it may have dropped the part in between.
 void Rounds::finish_adoption(const Membership& table, std::optional<int64_t> copied_elsewhere,
                              std::vector<Message>& sent) {
   const Membership before = std::exchange(table_, table);
@@ -237,12 +239,14 @@ void Rounds::finish_adoption(const Membership& table, std::optional<int64_t> cop
     const bool evaluation = lane.plan.lane == Lane::kEvaluation;
     std::vector<int64_t> begun = lane.member.orphaned(before, table);
     for (const int64_t round : begun) lane.member.forget_orphan(round);
+    const bool waits = lane.plan.lag.has_value();
+    if (waits) begun.assign(lane.member.orphans().begin(), lane.member.orphans().end());
     if (evaluation && copied_elsewhere) begun.push_back(*copied_elsewhere);
     if (!table.has(id_.replica)) continue;
     for (const int64_t round : begun) {
       for (int64_t chunk = 0; chunk < lane.plan.chunks(); ++chunk) {
         const ReplicaId owner = lane.plan.owner(round, chunk, table);
-        if (owner == lane.plan.owner(round, chunk, before)) continue;
+        if (!waits && owner == lane.plan.owner(round, chunk, before)) continue;
         Work none = round_work(WorkKind::kContribute, lane.plan.lane, 0, {round, chunk});
         Message part = message(MessageKind::kContribution, none, owner, {});
         part.payload_bytes = 0;

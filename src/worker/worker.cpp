@@ -43,7 +43,7 @@ void Worker::evaluate_first() {
 std::optional<Work> Worker::next() const {
   const CheckScope scope({id_, counts_.updates, plan_.seed});
   if (over_) return std::nullopt;
-  if (next_table_) return adoption();
+  if (!next_tables_.empty()) return adoption();
   if (report_due()) return reporting();
   if (const auto duty = rounds_.duty(counts_.updates)) return duty;
   if (const auto part = transfer()) return part;
@@ -181,8 +181,9 @@ Work Worker::evaluation() const {
 
 Work Worker::adoption() const {
   Work adopt = boundary(WorkKind::kAdopt, counts_.updates);
-  adopt.index = next_table_->number();
-  adopt.replicas = next_table_->members();
+  const Membership& newest = next_tables_.rbegin()->second;
+  adopt.index = newest.number();
+  adopt.replicas = newest.members();
   return adopt;
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -186,7 +187,8 @@ class Worker {
   Evaluations evaluations_;
   Rounds rounds_;
   Membership table_;
-  std::optional<Membership> next_table_;   // delivered, not adopted yet
+  // Delivered, not adopted yet, by number: another one may come while the newest is adopted.
+  std::map<int64_t, Membership> next_tables_;
   int64_t newest_update_ = 0;              // of any worker, as the coordinator last said
   std::deque<Message> early_;              // of an epoch that it has yet to hear of
   std::optional<StateReceiver> receiver_;  // until its replica is part of the run

@@ -59,7 +59,8 @@ bool Worker::is_stale(const Message& message) const {
     return !for_all && message.envelope.incarnation != incarnation_;
   }
   // It has no part in rounds yet, or begins them anew in a moment.
-  const bool begins = receiver_ || (next_table_ && restarts_by(*next_table_));
+  const bool begins =
+      receiver_ || (!next_tables_.empty() && restarts_by(next_tables_.rbegin()->second));
   if (begins && is_round(message.kind)) return true;
   // For the one that was in this place before: it may have answered this chunk.
   const bool part = message.kind == MessageKind::kContribution;
@@ -260,8 +261,9 @@ void Worker::file_order(const Message& message) {
     case MessageKind::kSaveBy:
       return is_first() ? requested_saves_.hear(message.index) : void();
     case MessageKind::kTable: {
-      const int64_t newest = next_table_ ? next_table_->number() : table_.number();
-      if (message.table->number() > newest) next_table_ = *message.table;
+      const int64_t newest = next_tables_.empty() ? table_.number() : next_tables_.rbegin()->first;
+      if (message.table->number() > newest)
+        next_tables_.emplace(message.table->number(), *message.table);
       newest_update_ = std::max(newest_update_, message.index);
       return;
     }

@@ -64,8 +64,9 @@ void Worker::name_requested_saves() {
 
 // A replay has only what the log says of it.
 Membership Worker::table_of(const Work& adoption) const {
-  const bool delivered = next_table_ && next_table_->number() == adoption.index;
-  return delivered ? *next_table_ : Membership(adoption.index, adoption.replicas);
+  const auto delivered = next_tables_.find(adoption.index);
+  return delivered == next_tables_.end() ? Membership(adoption.index, adoption.replicas)
+                                         : delivered->second;
 }
 
 // A table may still have the worker that was in this place before.
@@ -91,7 +92,7 @@ void Worker::finish_adoption(const Work& work, Outcome& outcome) {
   const Membership table = table_of(work);
   const bool restarts = restarts_by(table);
   table_ = table;
-  if (next_table_ && next_table_->number() <= table_.number()) next_table_.reset();
+  next_tables_.erase(next_tables_.begin(), next_tables_.upper_bound(table_.number()));
   if (receiver_) receiver_->adopt(table_, newest_update_);
   if (!takes_part() || table_.members().size() == plan_.replicas) donor_.forget();
   if (restarts) return restart(table_.restart(id_.replica));

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <memory>
 
 #include "../support/worker_testing.h"
 #include "averaging/merge.h"
@@ -21,10 +23,23 @@ constexpr Mesh kMesh = {.stages = kStages, .replicas = kReplicas};
 // An update takes about a microsecond: updates 60 to 100 of 260.
 constexpr sim::Window kFault = {{60'000}, {100'000}};
 
-enum class Fault { kNone, kSlowLink, kLostLink, kPaused, kHalfSpeed, kGone };
+enum class Fault {
+  kNone,
+  kSlowLink,
+  kLostLink,
+  kPaused,
+  kHalfSpeed,
+  kGone,
+  kBack,          // lost, and back with another's state
+  kBackWithDisk,  // with its own
+};
+bool comes_back(Fault fault) { return fault == Fault::kBack || fault == Fault::kBackWithDisk; }
+
+// Who is in each place now, in mesh order.
+using Places = std::vector<const Worker*>;
 
 // Distance of the remaining replicas from their mean, relative to its size, at this moment.
-double spread_now(const Workers& workers, Fault fault) {
+double spread_now(const Places& workers, Fault fault) {
   double spread = 0, scale = 0;
   for (int64_t s = 0; s < kStages; ++s) {
     std::vector<at::Tensor> weights;
@@ -41,16 +56,45 @@ double spread_now(const Workers& workers, Fault fault) {
   return std::sqrt(spread / scale);
 }
 
+// The newest state of each worker.
+class Disk final : public ShardStore {
+ public:
+  Result<Stored> store(const StageState& state) override {
+    newest_[state.worker] = std::make_shared<const StageState>(state);
+    return Stored{};
+  }
+  std::shared_ptr<const StageState> newest_of(WorkerId worker) override { return newest_[worker]; }
+
+ private:
+  std::map<WorkerId, std::shared_ptr<const StageState>> newest_;
+};
+
 // Measures all replicas when replica 0 ends: one that is still behind would train alone from then
-// on.
+// on. And when the one that was lost has made its first update again.
 class Watcher final : public Recorder {
  public:
-  Watcher(const Workers& workers, Fault fault) : workers_(workers), fault_(fault) {}
+  Watcher(const Places& workers, Disk& disk, Fault fault)
+      : workers_(workers), disk_(disk), fault_(fault) {}
   void worked(const WorkRecord& record) override {
     repeats += record.work.kind == WorkKind::kRepeat ? 1 : 0;
+    if (record.work.kind != WorkKind::kTransfer) return;
+    const bool joins = record.worker.replica.value == 1;
+    transfers += joins ? 0 : 1;
+    if (!joins || fault_ != Fault::kBackWithDisk) return;
+    const Worker& worker = *workers_[kMesh.index(record.worker)];
+    const auto saved = disk_.newest_of(record.worker);
+    loads += at::equal(worker.compute()->stage().weights(), saved->weights) ? 1 : 0;
   }
+  void members(const Membership& table) override { restart = table.restart({1}); }
   void updated(const StageUpdate& update) override {
     EXPECT_TRUE(update.applied);
+    const bool back = update.worker.replica.value == 1 && restart.epoch > 0;
+    int64_t& newest = newest_[update.worker];
+    EXPECT_EQ(update.update, (back ? std::max(newest, restart.update) : newest) + 1);
+    newest = update.update;
+    if (back && update.worker.stage.value == 0 && newest == restart.update + 1) {
+      spread_back = spread_now(workers_, fault_);
+    }
     if (update.update != kUpdates || update.worker != WorkerId{}) return;
     spread = spread_now(workers_, fault_);
   }
@@ -58,11 +102,17 @@ class Watcher final : public Recorder {
   void evaluated(const StageEvaluation&) override {}
 
   double spread = 0;
+  double spread_back = 0;
   int64_t repeats = 0;
+  int64_t transfers = 0;  // of those that are there
+  int64_t loads = 0;      // of states that were saved
+  Membership::Restart restart;
 
  private:
-  const Workers& workers_;
+  const Places& workers_;
+  Disk& disk_;
   Fault fault_;
+  std::map<WorkerId, int64_t> newest_;  // update that it has reported
 };
 
 Recipe recipe_of(AveragingMethod method, Correction correction) {
@@ -116,28 +166,38 @@ sim::SimulationOptions options_of(Fault fault, uint64_t seed) {
       sim::StageCosts& costs = options.costs[kMesh.index(victim)];
       costs = sim::at_speed(costs, 0.5);
     }
-    if (fault == Fault::kGone) options.departures.push_back({.worker = victim, .at = kFault.begin});
+    if (fault == Fault::kGone || comes_back(fault)) {
+      options.departures.push_back({.worker = victim, .at = kFault.begin});
+    }
+    if (comes_back(fault)) {
+      options.returns.push_back(
+          {.worker = victim, .at = kFault.end, .with_disk = fault == Fault::kBackWithDisk});
+    }
   }
   return options;
 }
 
-struct Outcome {
-  double spread = 0;
-  int64_t repeats = 0;
-};
-
-Outcome train(const Recipe& recipe, const TokenFile& tokens, Fault fault, uint64_t seed) {
+Watcher train(const Recipe& recipe, const TokenFile& tokens, Fault fault, uint64_t seed) {
   const MeshData data = {.train = tokens, .valid = nullptr, .vocabulary = kVocabulary};
   const RunPlan plan = make_plan(recipe, data);
   const Workers workers = make_workers(recipe, data, plan);
-  Watcher recorder(workers, fault);
-  EXPECT_TRUE(sim::Simulation(options_of(fault, seed)).run(workers, recorder).ok());
-  for (const auto& worker : workers) {
+  Places places;
+  for (const auto& worker : workers) places.push_back(worker.get());
+  sim::Simulation simulation(options_of(fault, seed));
+  simulation.fill_places([&](WorkerId id, const Entry& entry) {
+    auto worker = make_worker(recipe, data, plan, id, entry);
+    places[kMesh.index(id)] = worker.get();
+    return worker;
+  });
+  Disk disk;
+  Watcher watcher(places, disk, fault);
+  EXPECT_TRUE(simulation.run(workers, watcher, &disk).ok());
+  for (const Worker* worker : places) {
     const bool left = fault != Fault::kGone || worker->id().replica.value != 1;
     if (!left) continue;
     EXPECT_EQ(worker->counts().updates, kUpdates);
   }
-  return {.spread = recorder.spread, .repeats = recorder.repeats};
+  return watcher;
 }
 
 struct Case {
@@ -163,7 +223,7 @@ TEST_P(Faults, ReplicasComeTogetherAgain) {
     for (const Fault fault :
          {Fault::kSlowLink, Fault::kLostLink, Fault::kPaused, Fault::kHalfSpeed, Fault::kGone}) {
       SCOPED_TRACE(fmt::format("seed {} fault {}", seed, static_cast<int>(fault)));
-      const Outcome outcome = train(recipe, tokens_.file(), fault, seed);
+      const Watcher outcome = train(recipe, tokens_.file(), fault, seed);
       // With lowbit each chunk keeps its owner for the whole run: only repair rounds keep the
       // chunks of a lost owner together.
       const bool orphans = GetParam().method == AveragingMethod::kLowbit && fault == Fault::kGone;
@@ -176,6 +236,31 @@ TEST_P(Faults, ReplicasComeTogetherAgain) {
   }
 }
 
+// With lowbit the session would end, so that all begin again together.
+class SparseFaults : public Faults {};
+
+TEST_P(SparseFaults, OneThatIsLostComesBack) {
+  Recipe recipe = recipe_of(GetParam().method, GetParam().correction);
+  recipe.run.checkpoint_every = 40;  // its own state is good enough for so many updates
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
+    recipe.run.seed = static_cast<int64_t>(seed);
+    const double healthy = train(recipe, tokens_.file(), Fault::kNone, seed).spread;
+    for (const Fault fault : {Fault::kBack, Fault::kBackWithDisk}) {
+      SCOPED_TRACE(fmt::format("seed {} fault {}", seed, static_cast<int>(fault)));
+      const Watcher outcome = train(recipe, tokens_.file(), fault, seed);
+      EXPECT_GT(outcome.restart.epoch, 0);
+      if (fault == Fault::kBack) {
+        EXPECT_GT(outcome.transfers, 0);
+        EXPECT_LT(outcome.spread_back, 3 * healthy) << "it begins with another's weights";
+      } else {
+        EXPECT_EQ(outcome.transfers, 0);
+        EXPECT_EQ(outcome.loads, kStages) << "it begins with its own";
+      }
+      EXPECT_LT(outcome.spread, 3 * healthy);
+    }
+  }
+}
+
 std::string name_of(const testing::TestParamInfo<Case>& info) { return info.param.name; }
 INSTANTIATE_TEST_SUITE_P(
     Methods, Faults,
@@ -183,6 +268,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"ema", AveragingMethod::kSparse, Correction::kEma},
                     Case{"lowbit", AveragingMethod::kLowbit, Correction::kNone}),
     name_of);
+INSTANTIATE_TEST_SUITE_P(Methods, SparseFaults,
+                         testing::Values(Case{"delta", AveragingMethod::kSparse,
+                                              Correction::kDelta},
+                                         Case{"ema", AveragingMethod::kSparse, Correction::kEma}),
+                         name_of);
 
 }  // namespace
 }  // namespace leeway

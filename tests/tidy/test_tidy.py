@@ -61,6 +61,13 @@ def test_links():
     over(tidy.source_files(suffixes=".md"), tidy.check_links)
 
 
+def test_the_swarms_divide_their_time():
+    """So that all of them take as long as they are given."""
+    texts = [path.read_text() for path in sorted(tidy.ROOT.glob("tests/unit/drivers_sim/*.cpp"))]
+    shares = [float(share) for text in texts for share in re.findall(r"\.share = ([0-9.]+)", text)]
+    assert len(shares) > 1 and sum(shares) == pytest.approx(1)
+
+
 def clang_format(*arguments):
     program = shutil.which("clang-format")
     version = program and subprocess.run([program, "--version"], capture_output=True, text=True)

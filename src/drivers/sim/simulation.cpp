@@ -88,12 +88,26 @@ Status Simulation::run_until_nothing_is_left(Recorder& recorder) {
   const std::string waiting = who_waits();
   if (!waiting.empty() && options_.may_stand_still) return Error{waiting};
   LEEWAY_CHECK(waiting.empty(), waiting);
+  const Membership table = newest_table();
   for (int64_t r = 0; r < mesh_.replicas; ++r) {
-    const bool left = coordinator_ && !coordinator_->table().has({r});
-    if (left || faults_->is_stranded({r}, clock_.now())) checker_->stranded({r});
+    if (!table.has({r}) || faults_->is_stranded({r}, clock_.now())) checker_->stranded({r});
+  }
+  for (const Seat& seat : seats_) {  // one that nobody has heard of before all were told
+    const WorkerId id = seat.worker->id();
+    if (seat.worker->incarnation() > table.incarnation(id)) checker_->stranded(id.replica);
   }
   checker_->ended();
   return {};
+}
+
+// A coordinator that was started again may have had no time to learn of it.
+Membership Simulation::newest_table() const {
+  Membership newest = coordinator_ ? coordinator_->table() : Membership(mesh_.replicas);
+  for (const Seat& seat : seats_) {
+    const Membership& table = seat.worker->table();
+    if (table.number() > newest.number()) newest = table;
+  }
+  return newest;
 }
 
 // Whether the worker may start. If not, it is asked again when a core of its machine is free.

@@ -135,6 +135,7 @@ class Simulation final : public Driver, private Outbox {
   // The worker is done, or its replica is stranded and not waited for.
   bool is_over(const Seat& seat) const;
   bool all_over() const;
+  Membership newest_table() const;
   void prepare(const Workers& workers);
   Status run_until_nothing_is_left(Recorder& recorder);
   bool takes_core(size_t at);

@@ -124,7 +124,7 @@ void expect_on_time(const FaultScenario& scenario) {
 }
 
 TEST(FaultSwarm, TheOthersFinishOnTime) {
-  run_swarm({.seeds = 100, .share = 0.2},
+  run_swarm({.seeds = 100, .share = 0.15},
             [](uint64_t seed) { expect_on_time(random_scenario(seed)); });
 }
 
@@ -246,6 +246,28 @@ TEST_P(FaultMethods, OthersDoNotWaitForChunksOfAReplicaThatIsGone) {
     const auto was = healthy.recorder.of({{r}, {0}}, WorkKind::kUpdate).back();
     EXPECT_EQ(last.work.index, 100);
     EXPECT_LE(last.times.end, was.times.end + 2 * kDeadline);
+  }
+}
+
+// With a fixed lag an owner waits for everybody's part. After two changes of owners one may own a
+// chunk again whose parts it has dropped, and one that gave the round up is not waited for.
+TEST_P(FaultMethods, TwoThatLeaveOneAfterTheOtherHoldUpNobody) {
+  for (int64_t after = 0; after <= 60; ++after) {
+    RunPlan plan = plan_of({.stages = 1}, 30);
+    add_lanes({.method = GetParam(), .replicas = 4, .lag = 3}, plan);
+    SimulationOptions options;
+    options.links = {.seed = static_cast<uint64_t>(after),
+                     .all = {.latency = 300 * kMicrosecond, .jitter = 5 * kMillisecond},
+                     .exceptions = {}};
+    for (int64_t r = 0; r < 4; ++r) {
+      options.costs.push_back({.forward = (1 + r) * kMillisecond, .backward = 2 * kMillisecond});
+    }
+    options.departures = {{.worker = {{0}, {0}}, .at = 20 * kMillisecond},
+                          {.worker = {{1}, {0}}, .at = (20 + after) * kMillisecond}};
+    Finished run(plan, options, /*replicas=*/4);
+    for (const int64_t r : {2, 3}) {
+      EXPECT_EQ(run.recorder.of({{r}, {0}}, WorkKind::kUpdate).back().work.index, 30);
+    }
   }
 }
 

@@ -240,7 +240,7 @@ uint64_t run(const MessageScenario& scenario, uint64_t seed) {
 }
 
 TEST(MessageSwarm, TheRunEnds) {
-  run_swarm_of_digests({.seeds = 200, .share = 0.5},
+  run_swarm_of_digests({.seeds = 200, .share = 0.35},
                        [](uint64_t seed) { return run(random_scenario(seed), seed); });
 }
 

@@ -1,101 +1,14 @@
-// Replicas that come back: what the others pay for it, where they go on, and a swarm of crashes,
-// returns, slow disks, lost messages and coordinators that are started again.
+// Replicas that come back: what the others pay for it, and where they go on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 
-#include "round_plans.h"
+#include "recovery_testing.h"
 
 namespace leeway::sim {
 namespace {
 
 constexpr Nanos kDeadline = {10'000'000};
-
-WorkerMaker maker_of(const RunPlan& plan) {
-  return [&plan](WorkerId id, const Entry& entry) {
-    return std::make_unique<Worker>(id, plan, nullptr, entry);
-  };
-}
-
-// Remembers the newest state of each worker.
-class Disk final : public ShardStore {
- public:
-  Result<Stored> store(const StageState& state) override {
-    newest_[state.worker] = std::make_shared<const StageState>(state);
-    return Stored{.file = "shard", .size = 1, .hash = static_cast<uint64_t>(state.update)};
-  }
-  std::shared_ptr<const StageState> newest_of(WorkerId worker) override {
-    const auto found = newest_.find(worker);
-    return found == newest_.end() ? nullptr : found->second;
-  }
-
- private:
-  std::map<WorkerId, std::shared_ptr<const StageState>> newest_;
-};
-
-class Witness final : public Recorder {
- public:
-  explicit Witness(const RunPlan& plan) : table_(plan.replicas) {}
-  void begun(const AskRun& ask) override { ask_ = ask; }
-  void worked(const WorkRecord& record) override {
-    records.push_back(record);
-    if (record.work.kind == WorkKind::kUpdate) {
-      made_[record.worker] = record.work.update;
-      newest_ = std::max(newest_, record.work.update);
-    }
-    if (records.size() == stop_after) ask_(Ask::kStop);
-    if (records.size() == save_after) ask_(Ask::kSave);
-  }
-  void predicted(const Prediction&) override {}
-  void members(const Membership& table) override {
-    // A coordinator that begins again learns what the workers have heard of, which may be an older
-    // one; but a number means one table.
-    EXPECT_EQ(by_number_.try_emplace(table.number(), table).first->second, table);
-    table_ = table;
-    tables.push_back(table);
-  }
-  int64_t newest_table() const override {
-    return by_number_.empty() ? 0 : by_number_.rbegin()->first;
-  }
-  int64_t newest_update() const override { return newest_; }
-  void regroups(bool yes) override { regroup = yes; }
-  void updated(const StageUpdate&) override {}
-  void evaluated(const StageEvaluation&) override {}
-  void saved(const ShardSaved& saved) override {
-    const bool known =
-        saved.update <= std::max(made_[saved.worker], table_.restart(saved.worker.replica).update);
-    EXPECT_TRUE(known) << "saved before it was made";
-  }
-  void finished(WorkerId worker, const leeway::Finished& finished) override {
-    if (!table_.has(worker.replica)) return;
-    const int64_t begun = table_.restart(worker.replica).update;
-    EXPECT_EQ(finished.updates, std::max(made_[worker], begun)) << "not what was made";
-  }
-
-  std::vector<WorkRecord> of(WorkerId worker, WorkKind kind) const {
-    std::vector<WorkRecord> found;
-    for (const WorkRecord& record : records) {
-      if (record.worker == worker && record.work.kind == kind) found.push_back(record);
-    }
-    return found;
-  }
-  const Membership& table() const { return table_; }
-
-  std::vector<WorkRecord> records;
-  std::vector<Membership> tables;
-  bool regroup = false;
-  size_t stop_after = SIZE_MAX;
-  size_t save_after = SIZE_MAX;
-
- private:
-  Membership table_;
-  int64_t newest_ = 0;  // update of anybody
-  std::map<int64_t, Membership> by_number_;
-  std::map<WorkerId, int64_t> made_;
-  AskRun ask_;
-};
 
 // Three replicas of two stages; sparse rounds in cycles of five, merged on arrival.
 struct Trio {
@@ -129,20 +42,16 @@ struct Trio {
     const IdleWorkers workers = make_mesh(plan);
     Simulation simulation(options);
     simulation.fill_places(maker_of(plan));
-    Witness witness(plan);
-    Disk disk;
+    Disk disk(disk_options, simulation.clock());
+    Witness witness(plan, disk);
     EXPECT_TRUE(simulation.run(workers, witness, &disk).ok());
     return witness;
   }
 
   RunPlan plan;
   SimulationOptions options;
+  DiskOptions disk_options;
 };
-
-int64_t updates_of(const Witness& witness, int64_t replica) {
-  const auto updates = witness.of({{replica}, {0}}, WorkKind::kUpdate);
-  return updates.empty() ? 0 : updates.back().work.update;
-}
 
 TEST(Recovery, AReplicaWithoutItsDiskGoesOnWithTheFleet) {
   Trio trio(300);
@@ -184,6 +93,41 @@ TEST(Recovery, AStateOnDiskThatIsOldIsNotUsed) {
   Trio trio(300);
   trio.lose(2, 200 * kMillisecond, 600 * kMillisecond, /*with_disk=*/true);
   EXPECT_FALSE(trio.run().of({{0}, {0}}, WorkKind::kTransfer).empty());
+}
+
+// Such as one that was not written to the end: the others have the state.
+TEST(Recovery, AStateOnDiskThatCannotBeReadIsNotUsed) {
+  Trio trio(200);
+  trio.lose(2, 200 * kMillisecond, 206 * kMillisecond, /*with_disk=*/true);
+  trio.disk_options.torn_one_in = 1;
+  const Witness witness = trio.run();
+  EXPECT_EQ(updates_of(witness, 2), 200);
+  EXPECT_FALSE(witness.of({{0}, {0}}, WorkKind::kTransfer).empty());
+}
+
+TEST(Recovery, ADiskThatIsFullDelaysNobodyButTheEnd) {
+  Trio trio(200);
+  trio.lose(2, 200 * kMillisecond, 206 * kMillisecond, /*with_disk=*/true);
+  trio.disk_options = {.full = {{{0}, 5000 * kMillisecond}}, .patient = true};
+  const Witness witness = trio.run();
+  for (int64_t r = 0; r < 3; ++r) {
+    const auto updates = witness.of({{r}, {0}}, WorkKind::kUpdate);
+    EXPECT_EQ(updates.back().work.update, 200);
+    EXPECT_LT(updates.back().times.end, 1000 * kMillisecond);
+    EXPECT_EQ(witness.checkpoint_of({r}), 200) << "when there was room";
+  }
+  EXPECT_FALSE(witness.of({{0}, {0}}, WorkKind::kTransfer).empty()) << "there was nothing on it";
+}
+
+TEST(Recovery, AReplicaComesBackAfterAThousandUpdates) {
+  Trio trio(1200);
+  using Kind = PlannedFault::Kind;
+  trio.options.planned = {{.kind = Kind::kLose, .replica = {1}, .update = 100},
+                          {.kind = Kind::kReturn, .replica = {1}, .update = 1100}};
+  const Witness witness = trio.run();
+  EXPECT_GE(witness.table().restart({1}).update, 1100);
+  for (int64_t r = 0; r < 3; ++r) EXPECT_EQ(updates_of(witness, r), 1200);
+  EXPECT_LT(witness.of({{1}, {0}}, WorkKind::kUpdate).size(), 220U) << "it made no others";
 }
 
 TEST(Recovery, StagesThatSurviveKeepTheirState) {
@@ -231,6 +175,36 @@ TEST(Recovery, TheDonorMayLeave) {
   const Witness witness = trio.run();
   for (int64_t r = 0; r < 3; ++r) EXPECT_EQ(updates_of(witness, r), 300);
   EXPECT_FALSE(witness.of({{2}, {0}}, WorkKind::kTransfer).empty());
+}
+
+// Whoever left stays out of account, though the coordinator that knew it is gone.
+TEST(Recovery, TheCoordinatorMayBeLostAsTheRunEnds) {
+  Trio trio(60);
+  trio.plan.state_bytes = 100'000 * kStatePartBytes;  // it is never done
+  trio.options.departures = {{.worker = {{1}, {1}}, .at = 50 * kMillisecond}};
+  trio.options.returns = {{.worker = {{1}, {1}}, .at = 60 * kMillisecond}};
+  trio.options.messages = {.seed = 1, .class_jitter = 5 * kMillisecond};
+  const Nanos end = trio.run().records.back().times.end;
+  for (int64_t after = 0; after < 20; ++after) {
+    const Nanos begin = end + after * 500 * kMicrosecond;
+    trio.options.coordinator_outages = {{begin, begin + 100 * kMillisecond}};
+    const Witness witness = trio.run();
+    for (const int64_t r : {0, 2}) EXPECT_EQ(updates_of(witness, r), 60);
+  }
+}
+
+// Nobody may have heard of the new one when all are told that it is over.
+TEST(Recovery, AWorkerMayBeReplacedAsTheRunEnds) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    Trio trio(20);
+    trio.options.messages = {.seed = seed, .lost = 0.1};
+    trio.options.departures = {{.worker = {{2}, {1}}, .at = 20 * kMillisecond}};
+    const Nanos lost = trio.run().records.back().times.end + 500 * kMillisecond;
+    trio.options.departures.push_back({.worker = {{1}, {0}}, .at = lost});
+    trio.options.returns = {{.worker = {{1}, {0}}, .at = lost + kMillisecond}};
+    const Witness witness = trio.run();
+    for (const int64_t r : {0, 1}) EXPECT_EQ(updates_of(witness, r), 20);
+  }
 }
 
 // A joiner costs the others at most 5 % of their speed while it loads, though it loads all the
@@ -284,106 +258,6 @@ TEST(Recovery, WhoeverIsBackWhenTheRunIsNearlyOverIsNotWaitedFor) {
   const Witness witness = trio.run();
   EXPECT_FALSE(witness.table().has({1}));
   for (const int64_t r : {0, 2}) EXPECT_EQ(updates_of(witness, r), 100);
-}
-
-struct Scenario {
-  RunPlan plan;
-  SimulationOptions options;
-  size_t stop_after = SIZE_MAX;
-  size_t save_after = SIZE_MAX;
-};
-
-// A worker, a few stages or a whole replica, which is back before or after that is noticed, or
-// never.
-void add_crashes(Dice& dice, Scenario& scenario) {
-  const RunPlan& plan = scenario.plan;
-  SimulationOptions& options = scenario.options;
-  Nanos begin = dice(1, 60) * kMillisecond;
-  for (int64_t crashes = dice(1, 5); crashes > 0; --crashes) {
-    const ReplicaId replica = {dice(0, plan.replicas - 1)};
-    const int64_t first = dice.one_in(2) ? 0 : dice(0, plan.shape.stages - 1);
-    const int64_t last =
-        dice.one_in(2) ? plan.shape.stages - 1 : dice(first, plan.shape.stages - 1);
-    const Nanos back = begin + dice(1, 80) * kMillisecond;
-    const bool never = dice.one_in(6);
-    for (int64_t s = first; s <= last; ++s) {
-      const WorkerId worker = {.replica = replica, .stage = {s}};
-      const Nanos at = begin + dice(0, dice.one_in(2) ? 0 : 20) * kMillisecond;
-      options.departures.push_back({.worker = worker, .at = at});
-      if (never && s == first) continue;
-      options.returns.push_back({.worker = worker,
-                                 .at = back + dice(0, dice.one_in(2) ? 0 : 30) * kMillisecond,
-                                 .with_disk = dice.one_in(2)});
-    }
-    begin = begin + dice(1, 120) * kMillisecond;
-  }
-  options.notice = dice(0, 40) * kMillisecond;
-}
-
-Scenario random_scenario(uint64_t seed) {
-  Dice dice(seed);
-  Scenario scenario;
-  scenario.plan = random_pipeline(dice, dice.one_in(10) ? dice(400, 1200) : dice(40, 150));
-  RunPlan& plan = scenario.plan;
-  const std::array<Method, 4> methods = {Method::kNone, Method::kSparse, Method::kSparse,
-                                         Method::kDiloco};
-  const bool regroups = dice.one_in(5);
-  add_lanes({.method = regroups ? static_cast<Method>(dice(0, kMethods - 1))
-                                : methods[static_cast<size_t>(dice(0, 3))],
-             .replicas = dice(2, 4),
-             .cycle = dice(1, 10),
-             .lag = regroups ? std::optional(dice(0, 3)) : std::nullopt,
-             .deadline = kDeadline},
-            plan);
-  plan.state_bytes = dice(0, 12) * kStatePartBytes / 2;
-  plan.join_bytes_per_second = dice.one_in(2) ? 0 : 200e6;
-  SimulationOptions& options = scenario.options;
-  for (size_t i = 0; i < plan.mesh().count(); ++i) options.costs.push_back(random_costs(dice, 1));
-  options.links = {
-      .seed = seed,
-      .all = {.latency = dice(0, 2000) * kMicrosecond, .jitter = dice(0, 1000) * kMicrosecond},
-      .exceptions = {}};
-  options.messages = {.seed = seed,
-                      .twice = dice.one_in(3) ? 0.2 : 0,
-                      .lost = plan.evaluation.deadline && dice.one_in(3) ? 0.05 : 0,
-                      .class_jitter = dice.one_in(2) ? Nanos{0} : dice(0, 5000) * kMicrosecond,
-                      .through_bytes = dice.one_in(3)};
-  if (dice.one_in(2)) options.save_time = dice(0, 100) * kMillisecond;
-  if (dice.one_in(4)) scenario.stop_after = static_cast<size_t>(dice(10, 4000));
-  if (dice.one_in(3)) scenario.save_after = static_cast<size_t>(dice(10, 2000));
-  add_crashes(dice, scenario);
-  Nanos begin;
-  for (int64_t i = dice(0, 2); i > 0; --i) {
-    begin = begin + dice(1, 150) * kMillisecond;
-    const Nanos end = begin + dice(0, 60) * kMillisecond;
-    options.coordinator_outages.push_back({begin, end});
-    begin = end;
-  }
-  return scenario;
-}
-
-uint64_t run(const Scenario& scenario) {
-  const RunPlan& plan = scenario.plan;
-  const IdleWorkers workers = make_mesh(plan);
-  Simulation simulation(scenario.options);
-  simulation.fill_places(maker_of(plan));
-  Witness witness(plan);
-  witness.stop_after = scenario.stop_after;
-  witness.save_after = scenario.save_after;
-  Disk disk;
-  EXPECT_TRUE(simulation.run(workers, witness, &disk).ok());
-  // Who is there at the end has done the whole run.
-  if (scenario.stop_after == SIZE_MAX && !witness.regroup) {
-    for (const ReplicaId replica : witness.table().members()) {
-      EXPECT_EQ(updates_of(witness, replica.value), plan.last_update);
-    }
-  }
-  return simulation.digest();
-}
-
-TEST(RecoverySwarm, TheRunEnds) {
-  run_swarm_of_digests({.seeds = 200, .share = 0.4},
-                       [](uint64_t seed) { return run(random_scenario(seed)); });
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ uint64_t run(const RoundScenario& scenario) {
 }
 
 TEST(RoundSwarm, EveryWorkerFinishes) {
-  run_swarm_of_digests({.seeds = 200, .share = 0.2},
+  run_swarm_of_digests({.seeds = 200, .share = 0.15},
                        [](uint64_t seed) { return run(random_scenario(seed)); });
 }
 

@@ -108,7 +108,7 @@ uint64_t run(const Scenario& scenario) {
 }
 
 TEST(Swarm, EveryWorkerFinishes) {
-  run_swarm_of_digests({.share = 0.1}, [](uint64_t seed) { return run(random_scenario(seed)); });
+  run_swarm_of_digests({.share = 0.05}, [](uint64_t seed) { return run(random_scenario(seed)); });
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ class SeedGuard {
 
 // How much of a swarm runs: `seeds` seeds from 0, or its share of LEEWAY_SWARM_SECONDS. They
 // ascend, so that a longer run does what a shorter one did, and more. LEEWAY_SWARM_FIRST begins
-// elsewhere, and LEEWAY_SWARM_SEED runs one alone.
+// elsewhere, and LEEWAY_SWARM_SEED runs one alone. The shares of all swarms add up to 1.
 struct SwarmSize {
   int64_t seeds = 50;
   double share = 0;

@@ -363,5 +363,34 @@ TEST(Worker, TheOrderOfTurnsChangesNothing) {
   }
 }
 
+// Between naming a piece of work and its end, a driver in virtual time delivers messages.
+TEST(Worker, ATableThatComesWhileAnotherOneIsAdoptedRestartsNobody) {
+  RunPlan plan = plan_of(PipelineSchedule::kAsync, 1, 1, 100);
+  plan.replicas = plan.evaluation.replicas = 3;
+  const Workers workers = make_workers_without_compute(plan);
+  Worker& worker = *workers[1];
+  HeldReports driver(workers);
+  MemoryRecorder recorder;
+  const auto tell = [&](const Membership& table) {
+    Message news = {.kind = MessageKind::kTable, .from = kCoordinator, .to = worker.id()};
+    news.table = std::make_shared<const Membership>(table);
+    worker.deliver(std::move(news));
+  };
+  const Membership back =
+      Membership(3).without({1}, 1).with({1}, {.epoch = 2, .update = 5}, /*incarnations=*/{});
+  tell(back);
+  while (worker.counts().updates < 8) ASSERT_TRUE(driver.give_turn(worker, recorder));
+  const Membership third = back.without({0}, 3);
+  const Membership fourth = third.without({2}, 4);
+  tell(third);
+  const Work adoption = worker.next().value();
+  tell(fourth);
+  worker.finish(adoption, worker.run(adoption), driver, recorder);
+  EXPECT_EQ(worker.table(), third);
+  EXPECT_TRUE(driver.give_turn(worker, recorder));
+  EXPECT_EQ(worker.table(), fourth);
+  EXPECT_EQ(worker.counts().updates, 8);
+}
+
 }  // namespace
 }  // namespace leeway
