@@ -3,9 +3,11 @@
 //   mesh_bench loop RECIPE FOLDER [KEY=VALUE...]   the run against a plain loop over its one stage
 //   mesh_bench log RECIPE FOLDER [KEY=VALUE...]    the run with its event log against one without
 //   mesh_bench saves RECIPE FOLDER [KEY=VALUE...]  the run with a disk that takes a second for
-//   every
-//                                                  state against one that takes no time, up to the
-//                                                  last update
+//                                                  every state against one that takes no time, up
+//                                                  to the last update
+//   mesh_bench joins RECIPE FOLDER [KEY=VALUE...]  replica 0 of two, while the workers of replica 1
+//                                                  load its state all the time, against the same
+//                                                  while they load nothing, up to the last update
 //
 // FOLDER is for the logs. Prints one JSON object: tokens per second of both sides (medians),
 // "ratio" (the median over the rounds), the log's "bytes_per_update", and "log_share", its share of
@@ -31,6 +33,8 @@
 #include "compute/batches.h"
 #include "config/load.h"
 #include "data/dataset.h"
+#include "drivers/threads/wall_clock.h"
+#include "joiner.h"
 #include "measure.h"
 #include "optim/clip.h"
 #include "optim/norm.h"
@@ -46,6 +50,7 @@ namespace {
 constexpr int kRounds = 15;  // odd, so that the median is one of the measurements
 constexpr int kShareRounds = 5;
 constexpr int kSaveRounds = 5;
+constexpr int kJoinRounds = 5;
 
 struct Job {
   const Recipe& recipe;
@@ -208,6 +213,31 @@ Measured run_saving(const Job& job, Nanos save_time) {
   return {.seconds = recorder.seconds(), .weights = weights_of(workers)};
 }
 
+Measured run_beside_joiner(const Job& job, bool loads) {
+  const MeshData data = {
+      .train = job.data.train, .valid = nullptr, .vocabulary = job.data.vocabulary};
+  RunPlan plan = make_plan(job.recipe, data);
+  plan.saves = false;
+  const Workers workers = make_workers(job.recipe, data, plan);
+  std::vector<Worker*> here = pointers_to(workers);
+  here.resize(static_cast<size_t>(plan.shape.stages));  // replica 0
+  const threads::WallClock clock;
+  LastUpdateRecorder recorder(plan.last_update, clock);
+  Joiner joiner(plan, loads);
+  Process process({.plan = plan,
+                   .workers = here,
+                   .journal = recorder,
+                   .recorder = &recorder,
+                   .clock = clock,
+                   .threads_per_worker = threads_per_worker(job.recipe),
+                   .router = [&](Message message) { joiner.take(std::move(message)); }});
+  joiner.begin(process);
+  process.run();
+  joiner.end();
+  LEEWAY_CHECK((joiner.parts() > 0) == loads, "it has loaded");
+  return {.seconds = recorder.seconds(), .weights = weights_of(workers, ReplicaSet::first(1))};
+}
+
 struct Sides {
   std::vector<double> ours, theirs, ratios;
 };
@@ -233,6 +263,13 @@ Sides by_turns(const Job& job, const Side& ours, const Side& theirs, int rounds 
   return sides;
 }
 
+void print_sides(const Sides& sides) {
+  fmt::print(
+      "{{\"tokens_per_second\": {:.6g}, \"reference_tokens_per_second\": {:.6g}, \"ratio\": "
+      "{:.4f}, \"peak_rss_bytes\": {}}}\n",
+      median(sides.ours), median(sides.theirs), median(sides.ratios), peak_rss_bytes());
+}
+
 Status measure(const std::string& what, const Path& file, const Path& folder,
                const std::vector<std::string>& sets) {
   LEEWAY_ASSIGN(const LoadedRecipe loaded, load_recipe(file, sets));
@@ -249,13 +286,16 @@ Status measure(const std::string& what, const Path& file, const Path& folder,
   const Side without = [&] { return run_mesh(job, Keeping::kNothing); };
   const Side plain = [&] { return run_loop(job); };
   if (what == "saves") {
-    const Sides saves = by_turns(
+    print_sides(by_turns(
         job, [&] { return run_saving(job, Nanos{1'000'000'000}); },
-        [&] { return run_saving(job, {}); }, kSaveRounds);
-    fmt::print(
-        "{{\"tokens_per_second\": {:.6g}, \"reference_tokens_per_second\": {:.6g}, \"ratio\": "
-        "{:.4f}, \"peak_rss_bytes\": {}}}\n",
-        median(saves.ours), median(saves.theirs), median(saves.ratios), peak_rss_bytes());
+        [&] { return run_saving(job, {}); }, kSaveRounds));
+    return {};
+  }
+  if (what == "joins") {
+    if (recipe.mesh.replicas != 2) return usage_error("joins needs mesh.replicas = 2");
+    print_sides(by_turns(
+        job, [&] { return run_beside_joiner(job, true); },
+        [&] { return run_beside_joiner(job, false); }, kJoinRounds));
     return {};
   }
   const Sides sides = by_turns(job, mesh, loop ? plain : without);
@@ -277,10 +317,10 @@ Status measure(const std::string& what, const Path& file, const Path& folder,
 
 int main(int count, char** words) {
   const std::vector<std::string> arguments(words + 1, words + count);
-  const bool known =
-      count >= 4 && (arguments[0] == "loop" || arguments[0] == "log" || arguments[0] == "saves");
+  const std::vector<std::string> modes = {"loop", "log", "saves", "joins"};
+  const bool known = count >= 4 && std::ranges::find(modes, arguments[0]) != modes.end();
   if (!known) {
-    return fmt::print(stderr, "mesh_bench loop|log|saves RECIPE FOLDER [KEY=VALUE...]\n"), 2;
+    return fmt::print(stderr, "mesh_bench loop|log|saves|joins RECIPE FOLDER [KEY=VALUE...]\n"), 2;
   }
   const std::vector<std::string> sets(arguments.begin() + 3, arguments.end());
   const auto status = leeway::measure(arguments[0], arguments[1], arguments[2], sets);

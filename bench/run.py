@@ -182,6 +182,21 @@ def saves_row(build, data, folder):
     )  # fmt: skip
 
 
+def joins_row(build, data, folder):
+    """A worker that joins and never has all of the state costs its donor little."""
+    say("state for one that joins")
+    sets = {
+        "data.train": data, "mesh.stages": 2, "mesh.replicas": 2, "averaging.method": "none",
+        "run.updates": 30,
+    }  # fmt: skip
+    result = mesh_bench(build, "joins", folder / "joins", sets)
+    return (
+        "2 stages, one loads", f"{result['tokens_per_second']:,.0f} tokens/s",
+        f"nobody loads {result['reference_tokens_per_second']:,.0f}", result["ratio"], ">= 0.95",
+        megabytes(result["peak_rss_bytes"]), "-",
+    )  # fmt: skip
+
+
 def report_row(build, folder):
     """The page of a long run: read in one pass, and small enough to send."""
     say("report of a million events")
@@ -349,7 +364,7 @@ def main():
         rows += [loop_row(build, data, folder, optimizer) for optimizer in ("adamw", "muon")]
         pipeline, notes = pipeline_rows(build, data, folder, arguments.rounds)
         rows += [*pipeline, *log_rows(build, data, folder), saves_row(build, data, folder)]
-        rows += [report_row(build, folder)]
+        rows += [joins_row(build, data, folder), report_row(build, folder)]
         rows += [dashboard_row(build, data, folder), simulator_row(build), plan_row(build, folder)]
         rows += prediction_rows(build, data, folder, arguments.rounds)
     print(f"{THREADS} threads; ratio: ours over the reference; medians of {arguments.rounds}\n")

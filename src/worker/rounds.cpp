@@ -228,9 +228,8 @@ void Rounds::run_adoption(const Membership& table) {
   }
 }
 
-// Who has sent a part under an old table must not keep the new owner waiting. With a fixed lag that
-// owner waits for ever: it is also told of rounds that were given up before, and if it owned the
-// chunk under the old table, because it may have dropped the part in between.
+// Who has sent a part under an old table must not keep the new owner waiting: with a fixed lag not
+// with rounds given up before either, nor one that may have dropped the part in between.
 void Rounds::finish_adoption(const Membership& table, std::optional<int64_t> copied_elsewhere,
                              std::vector<Message>& sent) {
   const Membership before = std::exchange(table_, table);
