@@ -114,13 +114,13 @@ struct AveragingOptions {
 
 // The machines and links that the simulator simulates.
 struct SimOptions {
-  double flops = 1e12;              // operations per second of each worker
-  std::vector<double> speeds;       // factors on `flops`, one per stage; empty: all 1
-  double latency_ms = 0;            // each link, one way
-  double bandwidth_mbit = 0;        // each link and direction; 0: no limit
-  double jitter_ms = 0;             // most extra latency, drawn by seed and message
-  double notice_ms = 1000;          // until somebody who is lost is missed
-  double save_ms = 0;               // until what a worker saves is on its disk
+  double flops = 1e12;         // operations per second of each worker
+  std::vector<double> speeds;  // factors on `flops`, one per stage; empty: all 1
+  double latency_ms = 0;       // each link, one way
+  double bandwidth_mbit = 0;   // each link and direction; 0: no limit
+  double jitter_ms = 0;        // most extra latency, drawn by seed and message
+  double notice_ms = 1000;     // until somebody who is lost is missed
+  double save_ms = 0;          // until what a worker saves is on its disk
   bool operator==(const SimOptions&) const = default;
 };
 
