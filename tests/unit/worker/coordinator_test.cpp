@@ -224,6 +224,25 @@ TEST_F(CoordinatorTest, OneThatIsStartedAgainLearnsTheRunFromItsWorkers) {
   EXPECT_TRUE(coordinator.over());
 }
 
+// A worker that is back has spoken before it has told by which table it is.
+TEST_F(CoordinatorTest, OneThatIsStartedAgainPutsNobodyOutWhoIsBack) {
+  const Membership table =
+      Membership(3).without({1}, 1).with({1}, {.epoch = 2, .update = 5}, {{WorkerId{{1}, {0}}, 1}});
+  Coordinator coordinator(plan, diary, Coordinator::Start::kAgain);
+  const auto tell = [&](int64_t replica, int64_t number, Report news) {
+    Message message = report({{replica}, {0}}, number, std::move(news), /*alone=*/number == 41);
+    message.envelope = {.table = 2, .incarnation = replica == 1 ? 1 : 0};
+    coordinator.deliver(message);
+  };
+  for (int64_t r = 0; r < 3; ++r) tell(r, 41, UpdateDone{.update = 40});
+  turn(coordinator);
+  EXPECT_THAT(diary.tables, ElementsAre());
+  EXPECT_EQ(of(MessageKind::kTellAgain).size(), 3U);
+  for (int64_t r = 0; r < 3; ++r) tell(r, 42, Present{.updates = 40, .table = table});
+  turn(coordinator);
+  EXPECT_THAT(diary.tables, ElementsAre(table));
+}
+
 TEST_F(CoordinatorTest, WhatIsNotForItIsRefusedAndLogged) {
   Coordinator coordinator(plan, diary);
   Message foreign = updated({{0}, {0}}, 1);
