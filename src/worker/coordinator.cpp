@@ -180,8 +180,13 @@ std::vector<ReplicaId> Coordinator::ended_before_others() const {
 
 // Until every worker that is left has said which table it goes by, no other one is made.
 bool Coordinator::still_learns() const {
-  return learns_ &&
-         std::ranges::any_of(seats_, [](const Seat& seat) { return !seat.known && !seat.lost; });
+  return std::ranges::any_of(seats_,
+                             [this](const Seat& seat) { return !seat.lost && has_to_tell(seat); });
+}
+
+// Whether it has yet to speak, or to say what is in its table.
+bool Coordinator::has_to_tell(const Seat& seat) const {
+  return learns_ && (!seat.known || seat.table > table_.number());
 }
 
 // Whether all of the table that it has learned so far have spoken.
@@ -358,7 +363,7 @@ void Coordinator::tell(size_t at, Outbox& outbox) {
     if (std::exchange(seat.told_over, true)) return;
     return send(to, MessageKind::kOver, abandoned_ ? 1 : 0, outbox);
   }
-  const bool unknown = learns_ && !seat.known;
+  const bool unknown = has_to_tell(seat);
   if ((unknown || seat.gap) && !std::exchange(seat.asked_again, true)) {
     send(to, MessageKind::kTellAgain, unknown ? 0 : seat.next_report - 1, outbox);
   }

@@ -105,6 +105,7 @@ class Coordinator {
   std::vector<ReplicaId> ended_before_others() const;
   std::optional<ReplicaId> namer() const;
   bool still_learns() const;
+  bool has_to_tell(const Seat& seat) const;
   bool knows_members() const;
   bool all_finished() const;
   bool all_confirmed() const;

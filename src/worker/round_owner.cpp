@@ -25,9 +25,9 @@ void RoundOwner::adopt(const Membership& table, int64_t copied) {
   std::erase_if(chunks_, [&](const auto& open) {
     const ChunkId& id = open.first;
     if (plan_.owner(id.round, id.chunk, table) == replica_) return false;
-    // Closed without a mean. With a fixed lag another change may make it the owner again, for which
-    // all wait: then parts are sent anew.
-    if (!plan_.lag) answers_[id] = {};
+    // An evaluation is closed without a mean. Of other chunks another change may make it the owner
+    // again: then it takes the parts that come.
+    if (evaluation) answers_[id] = {};
     return true;
   });
 }

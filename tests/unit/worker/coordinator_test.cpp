@@ -224,26 +224,23 @@ TEST_F(CoordinatorTest, OneThatIsStartedAgainLearnsTheRunFromItsWorkers) {
   EXPECT_TRUE(coordinator.over());
 }
 
-// A report that was on its way says nothing of tables: by the first one, nobody ever came back.
-TEST_F(CoordinatorTest, OneThatIsStartedAgainMakesNoTableBeforeItKnowsTheirs) {
+// A worker that is back has spoken before it has told by which table it is.
+TEST_F(CoordinatorTest, OneThatIsStartedAgainPutsNobodyOutWhoIsBack) {
+  const Membership table =
+      Membership(3).without({1}, 1).with({1}, {.epoch = 2, .update = 5}, {{WorkerId{{1}, {0}}, 1}});
   Coordinator coordinator(plan, diary, Coordinator::Start::kAgain);
-  const Membership table = Membership(3).without({1}, 1).with({1}, {.epoch = 2, .update = 30},
-                                                              {{WorkerId{{1}, {0}}, 1}});
-  for (int64_t r = 0; r < 3; ++r) {
-    Message done = updated({{r}, {0}}, 41);
-    done.update = 0;
-    done.envelope = {.table = 2, .incarnation = r == 1 ? 1 : 0};
-    coordinator.deliver(done);
-  }
+  const auto tell = [&](int64_t replica, int64_t number, Report news) {
+    Message message = report({{replica}, {0}}, number, std::move(news), /*alone=*/number == 41);
+    message.envelope = {.table = 2, .incarnation = replica == 1 ? 1 : 0};
+    coordinator.deliver(message);
+  };
+  for (int64_t r = 0; r < 3; ++r) tell(r, 41, UpdateDone{.update = 40});
   turn(coordinator);
-  EXPECT_TRUE(diary.tables.empty());
-  for (int64_t r = 0; r < 3; ++r) {
-    Message present = report({{r}, {0}}, 42, Present{.updates = 41, .table = table});
-    present.envelope = {.table = 2, .incarnation = r == 1 ? 1 : 0};
-    coordinator.deliver(present);
-  }
+  EXPECT_THAT(diary.tables, ElementsAre());
+  EXPECT_EQ(of(MessageKind::kTellAgain).size(), 3U);
+  for (int64_t r = 0; r < 3; ++r) tell(r, 42, Present{.updates = 40, .table = table});
   turn(coordinator);
-  EXPECT_EQ(coordinator.table(), table);
+  EXPECT_THAT(diary.tables, ElementsAre(table));
 }
 
 TEST_F(CoordinatorTest, WhatIsNotForItIsRefusedAndLogged) {

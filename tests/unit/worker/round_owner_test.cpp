@@ -154,6 +154,21 @@ TEST(RoundOwner, WithoutADeadlineItWaitsForAllReplicas) {
 }
 
 // Links are in order: a replica that has sent a part of a later round sends none of this one.
+// Chunk 2 goes from replica 2 to 3, and back.
+TEST(RoundOwner, OneThatOwnsAChunkAgainTakesItsParts) {
+  for (const bool on_arrival : {false, true}) {
+    RoundOwner owner(plan_of(4, on_arrival), {.replica = {2}, .stage = {0}});
+    owner.deliver(part(3, {0, 2}));
+    owner.adopt(Membership(1, set_of({1, 2, 3})), /*copied=*/-1);
+    EXPECT_FALSE(owner.to_await().has_value()) << "it is another's";
+    owner.adopt(Membership(2, set_of({2, 3})), /*copied=*/-1);
+    owner.deliver(part(2, {0, 2}));
+    owner.deliver(weightless(3, {0, 2}));
+    ASSERT_EQ(owner.to_reduce(), (ChunkId{0, 2}));
+    EXPECT_EQ(owner.contributors({0, 2}), set_of({2}));
+  }
+}
+
 TEST(RoundOwner, DoesNotWaitForAReplicaThatHasMovedOn) {
   RoundOwner owner(plan_of(3, true), {.replica = {0}, .stage = {0}});
   owner.deliver(part(0, {5, 0}));
