@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "../support/memory_store.h"
 #include "../support/worker_testing.h"
 #include "averaging/merge.h"
 #include "config/averaging_rules.h"
@@ -56,24 +57,11 @@ double spread_now(const Places& workers, Fault fault) {
   return std::sqrt(spread / scale);
 }
 
-// The newest state of each worker.
-class Disk final : public ShardStore {
- public:
-  Result<Stored> store(const StageState& state) override {
-    newest_[state.worker] = std::make_shared<const StageState>(state);
-    return Stored{};
-  }
-  std::shared_ptr<const StageState> newest_of(WorkerId worker) override { return newest_[worker]; }
-
- private:
-  std::map<WorkerId, std::shared_ptr<const StageState>> newest_;
-};
-
 // Measures all replicas when replica 0 ends: one that is still behind would train alone from then
 // on. And when the one that was lost has made its first update again.
 class Watcher final : public Recorder {
  public:
-  Watcher(const Places& workers, Disk& disk, Fault fault)
+  Watcher(const Places& workers, MemoryStore& disk, Fault fault)
       : workers_(workers), disk_(disk), fault_(fault) {}
   void worked(const WorkRecord& record) override {
     repeats += record.work.kind == WorkKind::kRepeat ? 1 : 0;
@@ -110,7 +98,7 @@ class Watcher final : public Recorder {
 
  private:
   const Places& workers_;
-  Disk& disk_;
+  MemoryStore& disk_;
   Fault fault_;
   std::map<WorkerId, int64_t> newest_;  // update that it has reported
 };
@@ -189,7 +177,7 @@ Watcher train(const Recipe& recipe, const TokenFile& tokens, Fault fault, uint64
     places[kMesh.index(id)] = worker.get();
     return worker;
   });
-  Disk disk;
+  MemoryStore disk;
   Watcher watcher(places, disk, fault);
   EXPECT_TRUE(simulation.run(workers, watcher, &disk).ok());
   for (const Worker* worker : places) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "../support/memory_store.h"
 #include "../support/mesh_without_compute.h"
 #include "base/rng.h"
 #include "drivers/sim/simulation.h"
@@ -15,21 +16,6 @@ namespace {
 
 using Kind = PlannedFault::Kind;
 constexpr int64_t kUpdates = 2000;
-
-class Disk final : public ShardStore {
- public:
-  Result<Stored> store(const StageState& state) override {
-    newest_[state.worker] = std::make_shared<const StageState>(state);
-    return Stored{.file = "shard"};
-  }
-  std::shared_ptr<const StageState> newest_of(WorkerId worker) override {
-    const auto found = newest_.find(worker);
-    return found == newest_.end() ? nullptr : found->second;
-  }
-
- private:
-  std::map<WorkerId, std::shared_ptr<const StageState>> newest_;
-};
 
 // Asserts that each worker's updates follow each other, except where a table restarts it.
 class Witness final : public Recorder {
@@ -109,10 +95,8 @@ class Stories : public testing::TestWithParam<DriverCase> {
   static void run(const RunPlan& plan, std::vector<PlannedFault> planned, Witness& witness) {
     const Workers workers = make_mesh(plan);
     const std::unique_ptr<Driver> driver = GetParam().second(std::move(planned));
-    driver->fill_places([&plan](WorkerId id, const Entry& entry) {
-      return std::make_unique<Worker>(id, plan, nullptr, entry);
-    });
-    Disk disk;
+    driver->fill_places(maker_of(plan));
+    MemoryStore disk;
     ASSERT_TRUE(driver->run(workers, witness, &disk).ok());
   }
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "worker/shard_store.h"
@@ -13,6 +14,12 @@ class MemoryStore final : public ShardStore {
   Result<Stored> store(const StageState& state) override {
     states.push_back(state);
     return Stored{};
+  }
+  std::shared_ptr<const StageState> newest_of(WorkerId worker) override {
+    const auto newest = std::find_if(states.rbegin(), states.rend(), [&](const StageState& state) {
+      return state.worker == worker;
+    });
+    return newest == states.rend() ? nullptr : std::make_shared<const StageState>(*newest);
   }
   // In the order of workers.
   std::vector<StageState> states_at(int64_t update) const {

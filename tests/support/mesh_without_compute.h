@@ -84,5 +84,11 @@ inline RunPlan with_replicas(RunPlan plan, int64_t replicas) {
 }
 
 inline IdleWorkers make_mesh(const RunPlan& plan) { return make_workers_without_compute(plan); }
+// Makes those that fill a place again.
+inline WorkerMaker maker_of(const RunPlan& plan) {
+  return [&plan](WorkerId id, const Entry& entry) {
+    return std::make_unique<Worker>(id, plan, nullptr, entry);
+  };
+}
 
 }  // namespace leeway

@@ -17,12 +17,6 @@
 
 namespace leeway::sim {
 
-inline WorkerMaker maker_of(const RunPlan& plan) {
-  return [&plan](WorkerId id, const Entry& entry) {
-    return std::make_unique<Worker>(id, plan, nullptr, entry);
-  };
-}
-
 struct DiskOptions {
   uint64_t seed = 0;
   std::vector<Window> full = {};  // nothing can be written
