@@ -142,11 +142,14 @@ class TimedRecorder final : public Recorder {
   double seconds_ = 0;  // one caller at a time, as with all recorders
 };
 
+MeshData without_validation(const Dataset& data) {
+  return {.train = data.train, .valid = nullptr, .vocabulary = data.vocabulary};
+}
+
 enum class Keeping { kLog, kTimedLog, kNothing };
 
 Measured run_mesh(const Job& job, Keeping keeping) {
-  const MeshData data = {
-      .train = job.data.train, .valid = nullptr, .vocabulary = job.data.vocabulary};
+  const MeshData data = without_validation(job.data);
   RunPlan plan = make_plan(job.recipe, data);
   plan.saves = false;
   const Workers workers = make_workers(job.recipe, data, plan);
@@ -202,8 +205,7 @@ class LastUpdateRecorder final : public Recorder {
 };
 
 Measured run_saving(const Job& job, Nanos save_time) {
-  const MeshData data = {
-      .train = job.data.train, .valid = nullptr, .vocabulary = job.data.vocabulary};
+  const MeshData data = without_validation(job.data);
   const RunPlan plan = make_plan(job.recipe, data);
   const Workers workers = make_workers(job.recipe, data, plan);
   const auto driver = make_driver(job.recipe, job.data.vocabulary);
@@ -214,8 +216,7 @@ Measured run_saving(const Job& job, Nanos save_time) {
 }
 
 Measured run_beside_joiner(const Job& job, bool loads) {
-  const MeshData data = {
-      .train = job.data.train, .valid = nullptr, .vocabulary = job.data.vocabulary};
+  const MeshData data = without_validation(job.data);
   RunPlan plan = make_plan(job.recipe, data);
   plan.saves = false;
   const Workers workers = make_workers(job.recipe, data, plan);
