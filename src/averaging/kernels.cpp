@@ -161,41 +161,59 @@ LEEWAY_SIMD BlockSums follow_loop(const MergeConstants& constants,
   return {.drift = 0, .correction = sum_of(correction)};
 }
 
-template <bool kContributed, bool kPending, bool kMomentum, class Scalar>
+template <bool kOwn, bool kPending, bool kMomentum, class Scalar>
 LEEWAY_SIMD BlockSums steps_loop(const StepsConstants& constants, const StepsBlock<Scalar>& block) {
   const Scalar smoothing = static_cast<Scalar>(constants.smoothing);
-  const Scalar given = static_cast<Scalar>(1 - constants.smoothing);
   const Scalar gain = static_cast<Scalar>(constants.gain);
   const Scalar gain_keep = static_cast<Scalar>(constants.gain_smoothing);
   const Scalar gain_share = static_cast<Scalar>(1 - constants.gain_smoothing);
   const Scalar* const answer = block.answer;
-  const Scalar* const sent = block.sent;
+  const Scalar* const own = block.own;
   Scalar* const weights = block.weights;
+  Scalar* const common = block.common;
+  Scalar* const flight = block.flight;
   Scalar* const pending = block.pending;
   Scalar* const momentum = block.momentum;
   Lanes drift = {};
   Lanes correction = {};
   for_lanes(block.count, [&](int64_t i, size_t lane) LEEWAY_INLINE {
-    Scalar change = answer[i];
-    if constexpr (kContributed) {
-      const double own = static_cast<double>(sent[i]);
-      drift[lane] += own * own;
-      change = answer[i] - sent[i];
-      if constexpr (kPending) {
-        pending[i] = smoothing * pending[i] + change;
-        change = given * pending[i];
-      }
+    Scalar beyond = weights[i] - common[i];
+    Scalar due = answer[i];
+    if constexpr (kOwn) {
+      const double sent = static_cast<double>(own[i]);
+      drift[lane] += sent * sent;
+      beyond -= own[i];
+      due -= own[i];
+      flight[i] -= own[i];
     }
+    if constexpr (kPending) {
+      const Scalar kept = smoothing * pending[i];
+      pending[i] = kept + due;
+      beyond += kept;
+      beyond -= smoothing * pending[i];
+    }
+    common[i] += answer[i];
     if constexpr (kMomentum) {
       momentum[i] = gain_keep * momentum[i] + gain_share * answer[i];
-      change += gain * momentum[i];
+      common[i] += gain * momentum[i];
     }
-    const Scalar merged = weights[i] + change;
+    const Scalar merged = common[i] + beyond;
     const double moved = static_cast<double>(merged - weights[i]);
     weights[i] = merged;
     correction[lane] += moved * moved;
   });
   return {.drift = sum_of(drift), .correction = sum_of(correction)};
+}
+
+template <bool kOwn, class Scalar>
+BlockSums choose_steps_loop(const StepsConstants& constants, const StepsBlock<Scalar>& block) {
+  const bool momentum = block.momentum != nullptr;
+  if (block.pending == nullptr) {
+    return momentum ? steps_loop<kOwn, false, true>(constants, block)
+                    : steps_loop<kOwn, false, false>(constants, block);
+  }
+  return momentum ? steps_loop<kOwn, true, true>(constants, block)
+                  : steps_loop<kOwn, true, false>(constants, block);
 }
 
 }  // namespace
@@ -284,24 +302,8 @@ BlockSums merge_block(const MergeConstants& constants, const MergeBlock<Scalar>&
 
 template <class Scalar>
 BlockSums merge_steps_block(const StepsConstants& constants, const StepsBlock<Scalar>& block) {
-  const bool momentum = block.momentum != nullptr;
-  if (block.sent == nullptr) {
-    return momentum ? steps_loop<false, false, true>(constants, block)
-                    : steps_loop<false, false, false>(constants, block);
-  }
-  if (block.pending == nullptr) {
-    return momentum ? steps_loop<true, false, true>(constants, block)
-                    : steps_loop<true, false, false>(constants, block);
-  }
-  return momentum ? steps_loop<true, true, true>(constants, block)
-                  : steps_loop<true, true, false>(constants, block);
-}
-
-template <class Scalar>
-LEEWAY_SIMD void add_difference(const Scalar* before, const Scalar* after, int64_t count,
-                                Scalar* sum) {
-  LEEWAY_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) sum[i] += after[i] - before[i];
+  return block.own == nullptr ? choose_steps_loop<false>(constants, block)
+                              : choose_steps_loop<true>(constants, block);
 }
 
 template <class Scalar>
@@ -346,13 +348,11 @@ template void convert_runs(const RunRange&, const double*, uint16_t*);
 
 template BlockSums merge_block(const MergeConstants&, const MergeBlock<float>&);
 template BlockSums merge_steps_block(const StepsConstants&, const StepsBlock<float>&);
-template void add_difference(const float*, const float*, int64_t, float*);
 template void mean_block(const float* const*, int64_t, int64_t, float*);
 template double squared_distance(const float*, const float*, int64_t);
 
 template BlockSums merge_block(const MergeConstants&, const MergeBlock<double>&);
 template BlockSums merge_steps_block(const StepsConstants&, const StepsBlock<double>&);
-template void add_difference(const double*, const double*, int64_t, double*);
 template void mean_block(const double* const*, int64_t, int64_t, double*);
 template double squared_distance(const double*, const double*, int64_t);
 

@@ -80,13 +80,16 @@ struct MergeConstants {
 template <class Scalar>
 BlockSums merge_block(const MergeConstants& constants, const MergeBlock<Scalar>& block);
 
-// A block of one merge of steps. `sent` is null if it is not in the answer.
+// A block of one merge of steps. `own` is null if nothing of this worker is in the answer; then so
+// is `flight`.
 template <class Scalar>
 struct StepsBlock {
   int64_t count = 0;
   const Scalar* answer = nullptr;
-  const Scalar* sent = nullptr;
+  const Scalar* own = nullptr;
   Scalar* weights = nullptr;
+  Scalar* common = nullptr;
+  Scalar* flight = nullptr;
   Scalar* pending = nullptr;
   Scalar* momentum = nullptr;
 };
@@ -98,9 +101,6 @@ struct StepsConstants {
 template <class Scalar>
 BlockSums merge_steps_block(const StepsConstants& constants, const StepsBlock<Scalar>& block);
 
-// sum += after - before, the difference taken first: steps are small compared with weights.
-template <class Scalar>
-void add_difference(const Scalar* before, const Scalar* after, int64_t count, Scalar* sum);
 // mean = sum of values[0..replicas) / replicas, added up in fp64 in that order.
 template <class Scalar>
 void mean_block(const Scalar* const* values, int64_t replicas, int64_t count, Scalar* mean);

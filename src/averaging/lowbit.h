@@ -1,10 +1,19 @@
-// Averages the replicas' steps in few bits (docs/averaging.md, `lowbit`). What a lossy wire format
-// drops is kept and sent later (error feedback), at the sender and at the owner.
+// One common model, and what each replica has done beyond it (docs/averaging.md, `lowbit`):
 //
-//   contribute  a = acc + steps; q = C(a); acc = a - q         (acc already includes the steps)
-//   reduce      b = mean q + res; Q = C(b); res = b - Q
-//   merge       s = l s + Q - q; w += (1 - l) s; ub = y ub + (1 - y) Q; w += gain ub
-//   if q is not in the answer:   acc += q; w += Q, and ub as above
+//   w = X + p - l s
+//
+// X has the same bits on every replica: all apply the same answers in the same order. p is the sum
+// of a replica's own steps that no answer has replaced. It is not stored: it is what the weights
+// are beyond X, so whatever rounding does to the weights becomes a step, and is sent like one. What
+// a lossy wire format drops stays in p, or with the owner in res (error feedback).
+//
+//   contribute  a = p - f; q = C(a); f += q                 f: own contributions under way
+//   reduce      b = sum of q / members + res; Q = C(b); res = b - Q
+//   merge       ub = y ub + (1 - y) Q; X += Q + gain ub
+//               p -= q; s = l s + Q - q; f -= q             q: own contributions that Q has in it
+//
+// Everything that makes X is exact or rounded once per operation, element by element, in this
+// order: any device and any vector width give the same bits.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -25,39 +34,42 @@ struct LowbitOptions {
 
 // Flat, with the stage's size and the weights' type; undefined where the options need none.
 struct LowbitBuffers {
-  at::Tensor unsent;    // acc
+  at::Tensor common;    // X
+  at::Tensor flight;    // f
   at::Tensor pending;   // s: what merges have yet to apply; undefined if l = 0
   at::Tensor momentum;  // ub; undefined if gain = 0
   at::Tensor residual;  // res, for the chunks that this worker owns
 };
+// The weights are those that all replicas begin with.
 LowbitBuffers make_lowbit_buffers(const LowbitOptions& options, const at::Tensor& weights);
 
-// Call after an optimizer step: adds the step to `unsent`.
-void add_steps(const at::Tensor& before, const at::Tensor& weights, LowbitBuffers& buffers);
-
-// `subset` is always one chunk. Returns the encoded contribution and updates the buffers.
+// p on a chunk.
+at::Tensor own_steps(const LowbitOptions& options, const Subset& subset, const at::Tensor& weights,
+                     const LowbitBuffers& buffers);
+// `subset` is always one chunk. Returns the encoded contribution and counts it as under way.
 at::Tensor contribute_steps(const LowbitOptions& options, const Subset& subset,
-                            const RandomKey& key, LowbitBuffers& buffers);
-// The contributions are decoded, in ascending order of their replicas.
+                            const RandomKey& key, const at::Tensor& weights,
+                            LowbitBuffers& buffers);
+// The contributions are decoded, in ascending order of their replicas and numbers; `members`: among
+// how many replicas their sum is divided, whether or not all have contributed.
 at::Tensor reduce_steps(const LowbitOptions& options, const Subset& subset,
-                        const std::vector<at::Tensor>& contributions, const RandomKey& key,
-                        LowbitBuffers& buffers);
+                        const std::vector<at::Tensor>& contributions, int64_t members,
+                        const RandomKey& key, LowbitBuffers& buffers);
 
 struct LowbitMergeArguments {
   Subset subset;
-  at::Tensor answer;        // Q, decoded
-  at::Tensor sent = {};     // q, decoded; undefined: this worker sent nothing
-  bool contributed = true;  // whether q is in Q
+  at::Tensor answer;    // Q, decoded
+  at::Tensor own = {};  // q, decoded; undefined: nothing of this worker is in it
   at::Tensor weights;
   at::Tensor compute = {};  // as in MergeArguments
 };
 // The drift is that of q: this worker's own steps, which the answer replaces.
 MergeNorms merge_steps(const LowbitOptions& options, const LowbitMergeArguments& arguments,
                        LowbitBuffers& buffers);
-// The part that changes weights, pending and momentum, with ATen as in merge_aten().
+// The same with ATen, as in merge_aten().
 MergeNorms merge_steps_aten(const LowbitOptions& options, const LowbitMergeArguments& arguments,
                             LowbitBuffers& buffers);
-// If the answer will not come, or the run flushes: adds what was sent back to `unsent`.
+// A contribution that no answer will ever have in it: its steps will be sent again.
 void take_back_steps(const Subset& subset, const at::Tensor& sent, LowbitBuffers& buffers);
 
 }  // namespace leeway

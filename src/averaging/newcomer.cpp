@@ -11,7 +11,8 @@ const at::Tensor* find_buffer(const NamedBuffers& buffers, const std::string& na
 }
 
 at::Tensor fresh_buffer(const std::string& name, const at::Tensor& weights) {
-  return name == kAnchorBuffer ? weights.clone() : at::zeros_like(weights);
+  const bool begins_there = name == kAnchorBuffer || name == kCommonBuffer;
+  return begins_there ? weights.clone() : at::zeros_like(weights);
 }
 
 }  // namespace
@@ -20,12 +21,12 @@ bool is_averaging_buffer(const std::string& name) { return name.starts_with("ave
 
 WeightsAndBuffers newcomer_from(const WeightsAndBuffers& donor, NewcomerStarts starts) {
   WeightsAndBuffers newcomer = donor;
-  if (const at::Tensor* const unsent = find_buffer(donor.buffers, kUnsentBuffer)) {
-    newcomer.weights = donor.weights - *unsent;
+  if (const at::Tensor* const common = find_buffer(donor.buffers, kCommonBuffer)) {
+    newcomer.weights = *common;
   }
   const bool follows = starts == NewcomerStarts::kAsFollower;
   for (auto& [name, buffer] : newcomer.buffers) {
-    const bool own = name == kUnsentBuffer || name == kResidualBuffer;
+    const bool own = name == kFlightBuffer || name == kPendingBuffer || name == kResidualBuffer;
     const bool of_a_round = name == kAnchorBuffer || name == kOuterBuffer || name == kEmaBuffer;
     if (own || (of_a_round && follows)) buffer = fresh_buffer(name, newcomer.weights);
   }

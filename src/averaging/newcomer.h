@@ -16,7 +16,8 @@ namespace leeway {
 inline constexpr const char* kEmaBuffer = "averaging_ema";
 inline constexpr const char* kAnchorBuffer = "averaging_anchor";
 inline constexpr const char* kOuterBuffer = "averaging_outer";
-inline constexpr const char* kUnsentBuffer = "averaging_unsent";
+inline constexpr const char* kCommonBuffer = "averaging_common";
+inline constexpr const char* kFlightBuffer = "averaging_flight";
 inline constexpr const char* kPendingBuffer = "averaging_pending";
 inline constexpr const char* kMomentumBuffer = "averaging_momentum";
 inline constexpr const char* kResidualBuffer = "averaging_residual";
@@ -35,13 +36,14 @@ struct WeightsAndBuffers {
 enum class NewcomerStarts { kWithDonor, kAsFollower };
 
 // `sparse`, `diloco`: a follower's anchor is where it starts, without outer momentum and ema; with
-// its donor, a newcomer shares all three. `lowbit`: the weights without the steps that the donor
-// has not sent yet, for the donor sends them to everybody; nothing unsent, and no residual, which
-// belongs to the owner. Other buffers are the donor's. What does not change is not copied.
+// its donor, a newcomer shares all three. `lowbit`: the common model, without steps of its own that
+// nobody has, and without a residual, which belongs to the owner. Other buffers are the donor's.
+// What does not change is not copied.
 WeightsAndBuffers newcomer_from(const WeightsAndBuffers& donor, NewcomerStarts starts);
 
 // A state with exactly these buffers of averaging: where a method is new to a run, as it begins
-// (the anchor at the weights, all else zero), and without those that are no longer used.
+// (the anchor and the common model at the weights, all else zero), and without those that are no
+// longer used.
 WeightsAndBuffers with_averaging_buffers(const WeightsAndBuffers& state,
                                          std::span<const std::string> names);
 

@@ -14,11 +14,10 @@ MERGING = (*LATE, "correction", "outer_rate", "outer_momentum", "ema_start", "em
 KEYS = {
     "sparse": (*MERGING, "fraction", "granularity"),
     "diloco": MERGING,
-    "lowbit": (*LATE, "smoothing", "gain", "gain_smoothing", "repair_every"),
+    "lowbit": (*LATE, "smoothing", "gain", "gain_smoothing"),
     "weights": ("interval",),
     "allreduce": (),
 }
-REPAIR_FRACTION = 1 / 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +40,6 @@ class Replicas(Case):
     smoothing: float = 0.0
     gain: float = 0.0
     gain_smoothing: float = 0.0
-    repair_every: int = 0
     lookahead: str = "none"
     stages: int = 1
     update_every: int | str = 1
@@ -68,15 +66,6 @@ class Replicas(Case):
         return self.updates // self.interval
 
     @property
-    def repair(self):
-        """Lowbit's sparse background rounds, as a case of their own."""
-        changes = {"method": "sparse", "fraction": REPAIR_FRACTION, "correction": "delta"}
-        changes |= {"outer_rate": 1.0, "outer_momentum": 0.0, "interval": self.repair_every}
-        changes |= {"granularity": 64}  # the recipe's default, which lowbit cannot change
-        return dataclasses.replace(self, **changes)
-
-
-    @property
     def whole_batch(self):
         """One replica that reads what all of them read, in as many microbatches."""
         return dataclasses.replace(self, replicas=1, sequences=self.replicas * self.batch)
@@ -96,7 +85,7 @@ MEMORY = {
 }
 PART = {
     "sparse": {"fraction": 0.05},
-    "lowbit": {"repair_every": 2},
+    "lowbit": {},
 }
 PIPELINES = {
     "P1": {"stages": 1},
@@ -142,9 +131,7 @@ def name_of(row):
     case = case_of(row)
     words = [row["rule"], *["memory"] * row["memory"]]
     words += [f"lag{row['lag']}", f"every{row['interval']}"]
-    if case.method == "lowbit":
-        words += ["repair"] * row["part"]
-    else:
+    if case.method != "lowbit":
         words += [f"part{row['granularity']}"] if row["part"] else ["whole"]
     words += [f"R{row['replicas']}", row["pipeline"], row["optimizer"], row["driver"]]
     return "-".join(words + ["guarded"] * row["guarded"])

@@ -123,39 +123,49 @@ def compressed(case, values):
 
 
 class Steps:
-    """lowbit, for one stage of all replicas: averages the steps, not the weights."""
+    """lowbit, for one stage of all replicas: a common model, and each one's own steps beyond it."""
 
     def __init__(self, case, stages):
         self.case, self.stages = case, stages
-        zero = torch.zeros_like(stages[0].past[0].weights)
-        self.unsent = [zero.clone() for _ in stages]  # acc
-        self.pending = [zero.clone() for _ in stages]  # s
-        self.momentum = zero.clone()  # ub: the same in all replicas, like the answers
-        self.residual = zero.clone()  # res, of all owners
+        start = stages[0].past[0].weights
+        self.common = start.clone()  # X
+        self.own = [torch.zeros_like(start) for _ in stages]  # p
+        self.flight = [torch.zeros_like(start) for _ in stages]  # f
+        self.pending = [torch.zeros_like(start) for _ in stages]  # s
+        self.momentum = torch.zeros_like(start)  # ub
+        self.residual = torch.zeros_like(start)  # res, of all owners
         self.sent = {}  # q of each replica and Q, by update
 
     def buffers(self, r):
         """What replica r keeps, by its name in a checkpoint; the residual belongs to owners."""
         return {
-            "unsent": self.unsent[r],
+            "common": self.common,
             "pending": self.pending[r],
             "momentum": self.momentum,
         }
 
     def boundary(self, n):
         for r, stage in enumerate(self.stages):
-            self.unsent[r] += stage.past[n].last_update
-        if n % self.case.interval == 0:
-            self.contribute(n)
+            self.own[r] += stage.past[n].last_update
+        last = n == self.case.updates
         for sent in sent_at(self.case, n):
-            self.merge(*self.sent.pop(sent))
+            if sent < n:
+                self.merge(*self.sent.pop(sent))
+        if n % self.case.interval == 0 or last:
+            self.contribute(n, exact=last)
+        if last:  # all that is left is merged
+            for sent in sorted(self.sent):
+                self.merge(*self.sent.pop(sent))
+        elif n in self.sent and n in sent_at(self.case, n):
+            self.merge(*self.sent.pop(n))
 
-    def contribute(self, n):
-        parts = [compressed(self.case, unsent) for unsent in self.unsent]
-        for unsent, part in zip(self.unsent, parts):
-            unsent -= part
+    def contribute(self, n, exact):
+        code = (lambda values: values.clone()) if exact else (lambda v: compressed(self.case, v))
+        parts = [code(own - flight) for own, flight in zip(self.own, self.flight)]
+        for flight, part in zip(self.flight, parts):
+            flight += part
         wanted = mean_of(parts) + self.residual
-        answer = compressed(self.case, wanted)
+        answer = code(wanted)
         self.residual = wanted - answer
         self.sent[n] = parts, answer
 
@@ -163,23 +173,21 @@ class Steps:
         case = self.case
         y = case.gain_smoothing
         self.momentum = y * self.momentum + (1 - y) * answer
+        self.common = self.common + answer + case.gain * self.momentum
         for r, stage in enumerate(self.stages):
+            self.own[r] = self.own[r] - parts[r]
+            self.flight[r] = self.flight[r] - parts[r]
             self.pending[r] = case.smoothing * self.pending[r] + answer - parts[r]
-            moved = (1 - case.smoothing) * self.pending[r] + case.gain * self.momentum
-            merged(stage, slice(None), stage.past[-1].weights + moved)
+            kept = case.smoothing * self.pending[r]
+            merged(stage, slice(None), self.common + self.own[r] - kept)
 
 
-def averagers_of(case, stages, subsets, repairs):
-    """What happens at each boundary, in order, to one stage of all replicas.
-
-    Steps do not depend on weights, so it does not matter that they are sent before merges in the
-    background; with a lag of 0 the weights for those are sent after the steps have been merged.
-    """
+def averagers_of(case, stages, subsets):
+    """What happens at each boundary to one stage of all replicas."""
     if case.method == "allreduce":
         return []
     if case.method == "lowbit":
-        steps = [Steps(case, stages)]
-        return steps + ([Weights(case.repair, stages, repairs)] if case.repair_every else [])
+        return [Steps(case, stages)]
     everything = [slice(None)] * case.rounds
     return [Weights(case, stages, subsets if case.fraction < 1 else everything)]
 
@@ -192,7 +200,6 @@ class Start:
     ids: list  # [microbatches, sequences, context], for each replica
     targets: list
     subsets: list | None = None  # for each stage, coordinates for each round
-    repairs: list | None = None  # the same for the background rounds
 
 
 def train(case, constants, start):
@@ -202,8 +209,7 @@ def train(case, constants, start):
     averagers = []
     for s in range(case.stages):
         stages = [pipeline.stages[s] for pipeline in pipelines]
-        subsets, repairs = (kind and kind[s] for kind in (start.subsets, start.repairs))
-        averagers.append(averagers_of(case, stages, subsets, repairs))
+        averagers.append(averagers_of(case, stages, start.subsets and start.subsets[s]))
     for n in range(1, case.updates + 1):
         gradients = [pipeline.gradients() for pipeline in pipelines]  # by replica and stage
         if case.method == "allreduce":

@@ -15,7 +15,7 @@
 // With several replicas all of these except the stages' constants are replica/R/..., and there are
 // also the coordinates of stage S that round K exchanges:
 //
-//   subset/S/K, repair/S/K          for sparse, and for lowbit's background rounds
+//   subset/S/K                      for sparse
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -176,16 +176,13 @@ struct Rounds {
 };
 
 std::vector<Rounds> rounds_of(const Recipe& recipe) {
-  constexpr uint64_t kRepairSeed = 0x7265;
-  constexpr double kRepairFraction = 1.0 / 20;
   const AveragingOptions& averaging = recipe.averaging;
   const auto seed = static_cast<uint64_t>(recipe.run.seed);
   if (recipe.mesh.replicas == 1) return {};
   if (averaging.method == AveragingMethod::kSparse) {
     return {{"subset", seed, averaging.fraction, averaging.interval}};
   }
-  if (averaging.repair_every == 0) return {};
-  return {{"repair", seed ^ kRepairSeed, kRepairFraction, averaging.repair_every}};
+  return {};
 }
 
 void put_subsets(const Recipe& recipe, const Workers& workers, TensorFile& out) {

@@ -3,6 +3,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "averaging/gather.h"
@@ -39,15 +40,15 @@ RC_GTEST_PROP(Lowbit, SentPlusKeptEqualsTheSteps, ()) {
   const LowbitOptions options = {.wire = any_wire()};
   const Subset chunk = any_chunk();
   const at::Tensor done = any_steps();
-  LowbitBuffers buffers = make_lowbit_buffers(options, done);
-  add_steps(at::zeros_like(done), done, buffers);
-  at::Tensor sent = at::zeros_like(done);
+  LowbitBuffers buffers = make_lowbit_buffers(options, at::zeros_like(done));
+  at::Tensor sent = at::zeros({chunk.count()}, at::kDouble);
   for (int round = 0; round < 4; ++round) {
-    const at::Tensor own = contribute_steps(options, chunk, any_key(), buffers);
+    const at::Tensor own = contribute_steps(options, chunk, any_key(), done, buffers);
     RC_ASSERT(is_encoding(options.wire, own, chunk.count(), at::kDouble));
-    const at::Tensor said = decode(options.wire, own, chunk.count(), at::kDouble);
-    scatter(chunk, gather(chunk, sent) + said, sent);
-    RC_ASSERT(at::allclose(sent + buffers.unsent, done, 0, 1e-15));
+    sent += decode(options.wire, own, chunk.count(), at::kDouble);
+    RC_ASSERT(at::allclose(gather(chunk, buffers.flight), sent, 0, 1e-15));
+    RC_ASSERT(
+        at::allclose(own_steps(options, chunk, done, buffers), gather(chunk, done), 0, 1e-15));
   }
 }
 
@@ -61,8 +62,10 @@ RC_GTEST_PROP(Lowbit, AnswersPlusResidualEqualTheSumOfTheMeans, ()) {
     std::vector<at::Tensor> contributions;
     const int replicas = *rc::gen::inRange(1, 5);
     for (int r = 0; r < replicas; ++r) contributions.push_back(gather(chunk, any_steps()));
-    means += mean_of(contributions);
-    const at::Tensor answer = reduce_steps(options, chunk, contributions, any_key(), buffers);
+    const int members = *rc::gen::inRange(1, 5);
+    means += mean_of(contributions) * (static_cast<double>(replicas) / members);
+    const at::Tensor answer =
+        reduce_steps(options, chunk, contributions, members, any_key(), buffers);
     answers += decode(options.wire, answer, chunk.count(), at::kDouble);
     RC_ASSERT(at::allclose(answers + gather(chunk, buffers.residual), means, 0, 1e-15));
   }
@@ -72,11 +75,10 @@ RC_GTEST_PROP(Lowbit, TakingBackUndoesSending, ()) {
   const LowbitOptions options = {.wire = any_wire()};
   const Subset chunk = any_chunk();
   const at::Tensor done = any_steps();
-  LowbitBuffers buffers = make_lowbit_buffers(options, done);
-  add_steps(at::zeros_like(done), done, buffers);
-  const at::Tensor own = contribute_steps(options, chunk, any_key(), buffers);
+  LowbitBuffers buffers = make_lowbit_buffers(options, at::zeros_like(done));
+  const at::Tensor own = contribute_steps(options, chunk, any_key(), done, buffers);
   take_back_steps(chunk, decode(options.wire, own, chunk.count(), at::kDouble), buffers);
-  RC_ASSERT(at::allclose(buffers.unsent, done, 0, 1e-16));
+  RC_ASSERT(at::allclose(buffers.flight, at::zeros_like(done), 0, 1e-16));
 }
 
 // Every replica ends where the mean of all steps would have taken it.
@@ -96,20 +98,83 @@ RC_GTEST_PROP(Lowbit, WithAnExactWireIsTheAverageOfTheSteps, ()) {
   for (int round = 0; round < rounds; ++round) {
     std::vector<at::Tensor> sent, steps;
     for (size_t r = 0; r < replicas; ++r) {
-      const at::Tensor before = weights[r].clone();
       steps.push_back(any_steps());
       weights[r].add_(steps.back());
-      add_steps(before, weights[r], buffers[r]);
-      sent.push_back(contribute_steps(options, everything, any_key(), buffers[r]));
+      sent.push_back(contribute_steps(options, everything, any_key(), weights[r], buffers[r]));
     }
     expected += mean_of(steps);
-    const at::Tensor answer = reduce_steps(options, everything, sent, any_key(), buffers[0]);
+    const at::Tensor answer = reduce_steps(options, everything, sent,
+                                           static_cast<int64_t>(replicas), any_key(), buffers[0]);
     for (size_t r = 0; r < replicas; ++r) {
       merge_steps(options,
-                  {.subset = everything, .answer = answer, .sent = sent[r], .weights = weights[r]},
+                  {.subset = everything, .answer = answer, .own = sent[r], .weights = weights[r]},
                   buffers[r]);
       RC_ASSERT(at::allclose(weights[r], expected, 0, 1e-13));
     }
+  }
+}
+
+// Replicas that take turns, are late, or whose contributions are lost: X is x0 plus the mean of all
+// steps, but for what p and the residual hold.
+RC_GTEST_PROP(Lowbit, NothingIsLostAndNothingCountsTwice, ()) {
+  const LowbitOptions options = {.wire = any_wire(), .smoothing = *rc::gen::element(0.0, 0.9)};
+  const size_t members = *rc::gen::inRange<size_t>(1, 5);
+  const Subset everything = Cut({.seed = 0, .parameters = kParameters}).subset(0);
+  const at::Tensor start = any_steps() * 100;
+  at::Tensor all_steps = at::zeros_like(start);
+  std::vector<at::Tensor> weights(members);
+  std::vector<LowbitBuffers> buffers(members);
+  for (size_t r = 0; r < members; ++r) {
+    weights[r] = start.clone();
+    buffers[r] = make_lowbit_buffers(options, start);
+  }
+  std::vector<std::vector<at::Tensor>> flights(members);
+  const auto decoded = [&](const at::Tensor& encoded) {
+    return decode(options.wire, encoded, kParameters, at::kDouble);
+  };
+  const int answers = *rc::gen::inRange(1, 8);
+  for (int number = 0; number < answers; ++number) {
+    for (size_t r = 0; r < members; ++r) {
+      for (int n = *rc::gen::inRange(0, 3); n > 0; --n) {
+        const at::Tensor step = any_steps();
+        weights[r] += step;
+        all_steps += step;
+        flights[r].push_back(
+            decoded(contribute_steps(options, everything, any_key(), weights[r], buffers[r])));
+      }
+    }
+    std::vector<at::Tensor> came;
+    std::vector<at::Tensor> in(members);
+    for (size_t r = 0; r < members; ++r) {
+      for (const at::Tensor& flight : std::exchange(flights[r], {})) {
+        switch (*rc::gen::inRange(0, 3)) {
+          case 0:  // it counts
+            came.push_back(flight);
+            in[r] = in[r].defined() ? in[r] + flight : flight;
+            break;
+          case 1:  // it was lost, and is sent again
+            take_back_steps(everything, flight, buffers[r]);
+            break;
+          default:  // it is late
+            flights[r].push_back(flight);
+        }
+      }
+    }
+    if (came.empty()) continue;
+    const at::Tensor answer = decoded(reduce_steps(
+        options, everything, came, static_cast<int64_t>(members), any_key(), buffers[0]));
+    for (size_t r = 0; r < members; ++r) {
+      merge_steps(options,
+                  {.subset = everything, .answer = answer, .own = in[r], .weights = weights[r]},
+                  buffers[r]);
+      RC_ASSERT(at::equal(buffers[r].common, buffers[0].common));
+    }
+    at::Tensor held = buffers[0].residual * static_cast<double>(members);
+    for (size_t r = 0; r < members; ++r) {
+      held = held + own_steps(options, everything, weights[r], buffers[r]);
+    }
+    const at::Tensor expected = start + (all_steps - held) / static_cast<double>(members);
+    RC_ASSERT(at::allclose(buffers[0].common, expected, 0, 1e-10));
   }
 }
 
@@ -120,16 +185,17 @@ RC_GTEST_PROP(Lowbit, MergeEqualsItsAtenForm, ()) {
   const Subset chunk = any_chunk();
   LowbitMergeArguments ours = {.subset = chunk,
                                .answer = gather(chunk, any_steps()),
-                               .sent = gather(chunk, any_steps()),
-                               .contributed = *rc::gen::arbitrary<bool>(),
+                               .own = gather(chunk, any_steps()),
                                .weights = any_steps()};
-  if (!ours.contributed) ours.sent = at::Tensor();
-  LowbitBuffers our_buffers = make_lowbit_buffers(options, ours.weights);
+  if (*rc::gen::arbitrary<bool>()) ours.own = at::Tensor();
+  LowbitBuffers our_buffers = make_lowbit_buffers(options, any_steps());
   if (our_buffers.pending.defined()) our_buffers.pending.copy_(any_steps());
   if (our_buffers.momentum.defined()) our_buffers.momentum.copy_(any_steps());
   LowbitMergeArguments theirs = ours;
   theirs.weights = ours.weights.clone();
   LowbitBuffers their_buffers = our_buffers;
+  their_buffers.common = our_buffers.common.clone();
+  their_buffers.flight = our_buffers.flight.clone();
   if (options.smoothing != 0) their_buffers.pending = our_buffers.pending.clone();
   if (options.gain != 0) their_buffers.momentum = our_buffers.momentum.clone();
 
@@ -139,8 +205,11 @@ RC_GTEST_PROP(Lowbit, MergeEqualsItsAtenForm, ()) {
     return !left.defined() || at::allclose(left, right, 1e-13, 1e-15);
   };
   RC_ASSERT(same(ours.weights, theirs.weights));
+  RC_ASSERT(same(our_buffers.flight, their_buffers.flight));
   RC_ASSERT(same(our_buffers.pending, their_buffers.pending));
-  RC_ASSERT(same(our_buffers.momentum, their_buffers.momentum));
+  // All that makes the common model has the same bits.
+  RC_ASSERT(at::equal(our_buffers.common, their_buffers.common));
+  if (options.gain != 0) RC_ASSERT(at::equal(our_buffers.momentum, their_buffers.momentum));
   RC_ASSERT(std::abs(norms.drift - expected.drift) <= 1e-12);
   RC_ASSERT(std::abs(norms.correction - expected.correction) <= 1e-12);
 }

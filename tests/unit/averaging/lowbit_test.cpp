@@ -18,22 +18,51 @@ Subset whole(int64_t parameters) {
 at::Tensor number(double value) { return at::full({1}, value, at::kDouble); }
 
 TEST(LowbitBuffers, AreThoseThatTheOptionsNeed) {
-  const LowbitBuffers plain = make_lowbit_buffers({}, at::randn({4}));
+  const at::Tensor weights = at::randn({4});
+  const LowbitBuffers plain = make_lowbit_buffers({}, weights);
   EXPECT_FALSE(plain.pending.defined() || plain.momentum.defined());
-  EXPECT_TRUE(plain.unsent.defined() && plain.residual.defined());
-  const LowbitBuffers all = make_lowbit_buffers({.smoothing = 0.9, .gain = 1}, at::randn({4}));
+  EXPECT_TRUE(at::equal(plain.common, weights)) << "all replicas begin there";
+  EXPECT_TRUE(plain.flight.defined() && plain.residual.defined());
+  const LowbitBuffers all = make_lowbit_buffers({.smoothing = 0.9, .gain = 1}, weights);
   EXPECT_TRUE(all.pending.defined() && all.momentum.defined());
 }
 
-TEST(AddSteps, KeepsStepsThatAreSmallComparedWithTheWeights) {
-  for (const auto type : {at::kFloat, at::kDouble}) {
-    const at::Tensor before = at::full({3}, 4096.0, type);
-    const at::Tensor after = before + 0x1p-10;
-    LowbitBuffers buffers = make_lowbit_buffers({}, before);
-    buffers.unsent.fill_(0x1p-20);  // would be lost next to 4096
-    add_steps(before, after, buffers);
-    EXPECT_TRUE(at::equal(buffers.unsent, at::full({3}, 0x1p-10 + 0x1p-20, type)));
-  }
+TEST(OwnSteps, AreWhatTheWeightsAreBeyondTheCommonModel) {
+  const LowbitOptions options = {.smoothing = 0.5};
+  const at::Tensor weights = number(10);
+  LowbitBuffers buffers = make_lowbit_buffers(options, weights);
+  weights.add_(3);
+  buffers.pending.fill_(4);
+  EXPECT_EQ(own_steps(options, whole(1), weights, buffers).item<double>(), 5.0);
+}
+
+// What is under way is not sent again, and what the code drops is sent later.
+TEST(ContributeSteps, SendsWhatIsNotUnderWay) {
+  const LowbitOptions options = {.wire = WireFormat::kF32};
+  const at::Tensor weights = number(0);
+  LowbitBuffers buffers = make_lowbit_buffers(options, weights);
+  const auto send = [&] {
+    return contribute_steps(options, whole(1), {}, weights, buffers).item<double>();
+  };
+  weights.add_(3);
+  EXPECT_EQ(send(), 3.0);
+  weights.add_(2);
+  EXPECT_EQ(send(), 2.0);
+  EXPECT_EQ(send(), 0.0);
+  take_back_steps(whole(1), number(3), buffers);
+  EXPECT_EQ(send(), 3.0) << "it was lost";
+}
+
+// Replicas that are there but have sent nothing count: those that alternate do not count twice.
+TEST(ReduceSteps, DividesByTheMembers) {
+  const LowbitOptions options = {.wire = WireFormat::kF32};
+  LowbitBuffers buffers = make_lowbit_buffers(options, number(0));
+  const auto answer = [&](const std::vector<at::Tensor>& parts, int64_t members) {
+    return reduce_steps(options, whole(1), parts, members, {}, buffers).item<double>();
+  };
+  EXPECT_EQ(answer({number(8)}, 4), 2.0);
+  EXPECT_EQ(answer({number(8), number(4)}, 4), 3.0);
+  EXPECT_EQ(answer({number(8), number(8), number(8)}, 2), 12.0) << "two are of one replica";
 }
 
 TEST(MergeSteps, EqualsTheEquations) {
@@ -41,43 +70,94 @@ TEST(MergeSteps, EqualsTheEquations) {
       .wire = WireFormat::kF32, .smoothing = 0.75, .gain = 0.5, .gain_smoothing = 0.25};
   const at::Tensor weights = number(10);
   LowbitBuffers buffers = make_lowbit_buffers(options, weights);
-  double w = 10, s = 0, ub = 0, acc = 0;
+  double x = 10, p = 0, s = 0, ub = 0, f = 0;
   for (int round = 0; round < 8; ++round) {
+    weights.add_(0.125 * round);  // a step
+    p += 0.125 * round;
     const double answer = 1 + round % 3;
-    const double sent = 0.5 * round;
-    const bool contributed = round % 4 != 3;
-    if (contributed) {
-      s = 0.75 * s + answer - sent;
-      w += 0.25 * s;
-    } else {
-      acc += sent;
-      w += answer;
-    }
+    const double sent = round % 4 != 3 ? 0.5 * round : 0;
+    buffers.flight.add_(sent);
+    f += sent;
     ub = 0.25 * ub + 0.75 * answer;
-    w += 0.5 * ub;
+    x += answer + 0.5 * ub;
+    p -= sent;
+    f -= sent;
+    s = 0.75 * s + answer - sent;
     const double old = weights.item<double>();
     const MergeNorms norms = merge_steps(options,
                                          {.subset = whole(1),
                                           .answer = number(answer),
-                                          .sent = number(sent),
-                                          .contributed = contributed,
+                                          .own = sent == 0 ? at::Tensor() : number(sent),
                                           .weights = weights},
                                          buffers);
+    const double w = x + p - 0.75 * s;
     EXPECT_NEAR(weights.item<double>(), w, 1e-13);
-    EXPECT_NEAR(buffers.unsent.item<double>(), acc, 1e-13);
+    EXPECT_NEAR(buffers.common.item<double>(), x, 1e-13);
+    EXPECT_NEAR(buffers.flight.item<double>(), f, 1e-13);
+    EXPECT_NEAR(own_steps(options, whole(1), weights, buffers).item<double>(), p, 1e-13);
     EXPECT_NEAR(norms.correction, (w - old) * (w - old), 1e-11);
-    EXPECT_EQ(norms.drift, contributed ? sent * sent : 0.0);
+    EXPECT_EQ(norms.drift, sent * sent);
   }
 }
 
-TEST(MergeSteps, AWorkerThatSentNothingTakesTheAnswer) {
-  const at::Tensor weights = number(1);
-  LowbitBuffers buffers = make_lowbit_buffers({}, weights);
-  merge_steps({},
-              {.subset = whole(1), .answer = number(3), .contributed = false, .weights = weights},
+// The common model is the same to the bit, whatever the replicas have done beyond it.
+TEST(MergeSteps, TheCommonModelIsTheSameOnAll) {
+  const LowbitOptions options = {.smoothing = 0.9, .gain = 1, .gain_smoothing = 0.9};
+  const int64_t parameters = 5000;
+  const at::Tensor start = at::randn({parameters});
+  std::vector<at::Tensor> weights;
+  std::vector<LowbitBuffers> buffers;
+  for (int r = 0; r < 3; ++r) {
+    weights.push_back(start.clone());
+    buffers.push_back(make_lowbit_buffers(options, start));
+  }
+  for (int round = 0; round < 20; ++round) {
+    std::vector<at::Tensor> sent;
+    for (size_t r = 0; r < 3; ++r) {
+      weights[r].add_(at::randn({parameters}) * 0.01);
+      const at::Tensor own =
+          contribute_steps(options, whole(parameters), {}, weights[r], buffers[r]);
+      sent.push_back(decode(options.wire, own, parameters, at::kFloat));
+    }
+    const at::Tensor answer = reduce_steps(options, whole(parameters), sent, 3, {}, buffers[0]);
+    for (size_t r = 0; r < 3; ++r) {
+      merge_steps(options,
+                  {.subset = whole(parameters),
+                   .answer = decode(options.wire, answer, parameters, at::kFloat),
+                   .own = sent[r],
+                   .weights = weights[r]},
+                  buffers[r]);
+      ASSERT_TRUE(at::equal(buffers[r].common, buffers[0].common)) << round;
+    }
+  }
+  EXPECT_FALSE(at::equal(weights[0], weights[1]));
+}
+
+// Each operation rounds once, in this order: no vector width, and no machine that could round two
+// operations at once, gives other bits.
+TEST(MergeSteps, GivesTheBitsOfPlainArithmetic) {
+  const LowbitOptions options = {.smoothing = 0.95, .gain = 1.1, .gain_smoothing = 0.95};
+  const int64_t parameters = 1003;
+  const at::Tensor start = at::randn({parameters});
+  const at::Tensor weights = start + at::randn({parameters}) * 0.01;
+  LowbitBuffers buffers = make_lowbit_buffers(options, start);
+  buffers.momentum.copy_(at::randn({parameters}) * 0.01);
+  const at::Tensor answer = at::randn({parameters}) * 0.01;
+  const at::Tensor before = buffers.momentum.clone();
+  merge_steps(options, {.subset = whole(parameters), .answer = answer, .weights = weights},
               buffers);
-  EXPECT_EQ(weights.item<double>(), 4.0);
-  EXPECT_EQ(buffers.unsent.item<double>(), 0.0);
+  const auto kept = static_cast<float>(options.gain_smoothing);
+  const auto fresh = static_cast<float>(1 - options.gain_smoothing);
+  for (int64_t i = 0; i < parameters; ++i) {
+    volatile float faded = before[i].item<float>() * kept;
+    volatile float added = answer[i].item<float>() * fresh;
+    volatile float momentum = faded + added;
+    volatile float gained = momentum * static_cast<float>(options.gain);
+    volatile float common = start[i].item<float>() + answer[i].item<float>();
+    common = common + gained;
+    ASSERT_EQ(buffers.common[i].item<float>(), common) << i;
+    ASSERT_EQ(buffers.momentum[i].item<float>(), momentum) << i;
+  }
 }
 
 TEST(MergeSteps, SameBitsForEveryNumberOfThreads) {
@@ -91,14 +171,13 @@ TEST(MergeSteps, SameBitsForEveryNumberOfThreads) {
     at::set_num_threads(count);
     weights = start + steps;
     buffers = make_lowbit_buffers(options, start);
-    add_steps(start, weights, buffers);
-    const at::Tensor own = contribute_steps(options, subset, {}, buffers);
+    const at::Tensor own = contribute_steps(options, subset, {}, weights, buffers);
     const at::Tensor sent = decode(options.wire, own, parameters, at::kFloat);
-    const at::Tensor answer = reduce_steps(options, subset, {sent, steps}, {}, buffers);
+    const at::Tensor answer = reduce_steps(options, subset, {sent, steps}, 2, {}, buffers);
     return merge_steps(options,
                        {.subset = subset,
                         .answer = decode(options.wire, answer, parameters, at::kFloat),
-                        .sent = sent,
+                        .own = sent,
                         .weights = weights},
                        buffers);
   };
@@ -107,7 +186,8 @@ TEST(MergeSteps, SameBitsForEveryNumberOfThreads) {
   const MergeNorms alone_norms = run(1, alone, alone_buffers);
   const MergeNorms norms = run(2, weights, buffers);
   EXPECT_TRUE(at::equal(weights, alone));
-  EXPECT_TRUE(at::equal(buffers.unsent, alone_buffers.unsent));
+  EXPECT_TRUE(at::equal(buffers.common, alone_buffers.common));
+  EXPECT_TRUE(at::equal(buffers.flight, alone_buffers.flight));
   EXPECT_TRUE(at::equal(buffers.residual, alone_buffers.residual));
   EXPECT_EQ(norms.drift, alone_norms.drift);
   EXPECT_EQ(norms.correction, alone_norms.correction);

@@ -50,24 +50,26 @@ TEST(Newcomer, OfSparseThatBeginsWithItsDonorSharesItsAnchor) {
   }
 }
 
-TEST(Newcomer, OfLowbitHasNothingThatItsDonorWillSend) {
+TEST(Newcomer, OfLowbitHasTheCommonModelAndNothingOfItsDonor) {
   const WeightsAndBuffers donor = {.weights = all(7),
                                    .buffers = {{"momentum", all(1)},
-                                               {kUnsentBuffer, all(2)},
+                                               {kCommonBuffer, all(6)},
+                                               {kFlightBuffer, all(2)},
                                                {kPendingBuffer, all(3)},
                                                {kMomentumBuffer, all(4)},
                                                {kResidualBuffer, all(5)}}};
   for (const auto starts : {NewcomerStarts::kWithDonor, NewcomerStarts::kAsFollower}) {
     const auto newcomer = newcomer_from(donor, starts);
-    EXPECT_TRUE(holds(newcomer.weights, 5));
-    EXPECT_TRUE(holds(buffer_of(newcomer, kUnsentBuffer), 0));
-    EXPECT_TRUE(holds(buffer_of(newcomer, kPendingBuffer), 3));
+    EXPECT_TRUE(holds(newcomer.weights, 6));
+    EXPECT_TRUE(holds(buffer_of(newcomer, kCommonBuffer), 6));
+    EXPECT_TRUE(holds(buffer_of(newcomer, kFlightBuffer), 0));
+    EXPECT_TRUE(holds(buffer_of(newcomer, kPendingBuffer), 0));
     EXPECT_TRUE(holds(buffer_of(newcomer, kMomentumBuffer), 4));
     EXPECT_TRUE(holds(buffer_of(newcomer, kResidualBuffer), 0));
     EXPECT_TRUE(holds(buffer_of(newcomer, "momentum"), 1));
   }
   EXPECT_TRUE(holds(donor.weights, 7));
-  EXPECT_TRUE(holds(buffer_of(donor, kUnsentBuffer), 2));
+  EXPECT_TRUE(holds(buffer_of(donor, kFlightBuffer), 2));
 }
 
 TEST(Newcomer, OfMethodsWithoutBuffersIsItsDonor) {
@@ -76,32 +78,6 @@ TEST(Newcomer, OfMethodsWithoutBuffersIsItsDonor) {
   EXPECT_TRUE(holds(newcomer.weights, 7));
   ASSERT_EQ(newcomer.buffers.size(), 1U);
   EXPECT_TRUE(holds(newcomer.buffers.front().second, 1));
-}
-
-// What the donor had not sent reaches the newcomer once, by the answer that the donor's steps are
-// in; a plain copy of the weights would have it twice.
-TEST(Newcomer, OfLowbitEndsWhereItsDonorDoes) {
-  const LowbitOptions options = {.wire = WireFormat::kF32};
-  const Subset everything = {.granularity = 4, .parameters = 4, .begins = {0}};
-  WeightsAndBuffers donor = {.weights = all(7), .buffers = {{kUnsentBuffer, all(2)}}};
-  WeightsAndBuffers newcomer = newcomer_from(donor, NewcomerStarts::kWithDonor);
-  std::vector<WeightsAndBuffers*> both = {&donor, &newcomer};
-  std::vector<LowbitBuffers> buffers;
-  std::vector<at::Tensor> sent;
-  for (WeightsAndBuffers* const worker : both) {
-    buffers.push_back(make_lowbit_buffers(options, worker->weights));
-    buffers.back().unsent.copy_(buffer_of(*worker, kUnsentBuffer));
-    sent.push_back(contribute_steps(options, everything, {}, buffers.back()));
-  }
-  const at::Tensor answer = reduce_steps(options, everything, sent, {}, buffers[0]);
-  for (size_t r = 0; r < both.size(); ++r) {
-    merge_steps(
-        options,
-        {.subset = everything, .answer = answer, .sent = sent[r], .weights = both[r]->weights},
-        buffers[r]);
-  }
-  EXPECT_TRUE(at::equal(donor.weights, newcomer.weights)) << donor.weights << newcomer.weights;
-  EXPECT_TRUE(holds(donor.weights, 6));
 }
 
 TEST(AveragingBuffers, AreThoseThatTheRunNeedsNow) {
