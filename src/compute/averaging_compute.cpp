@@ -7,8 +7,14 @@
 #include "averaging/gather.h"
 #include "averaging/newcomer.h"
 #include "base/check.h"
+#include "base/hash.h"
 
 namespace leeway {
+
+uint64_t hash_of_values(const at::Tensor& tensor) {
+  const at::Tensor values = tensor.cpu().contiguous();
+  return hash_bytes({static_cast<const std::byte*>(values.const_data_ptr()), values.nbytes()});
+}
 
 AveragingCompute::AveragingCompute(const std::vector<LaneOptions>& lanes, ReplicaId replica,
                                    Stage& stage)
@@ -21,7 +27,6 @@ AveragingCompute::AveragingCompute(const std::vector<LaneOptions>& lanes, Replic
     }
     if (options.payload == RoundPayload::kSteps) {
       lane.lowbit = make_lowbit_buffers(options.lowbit, stage.weights());
-      before_ = at::empty_like(stage.weights());
     }
     lanes_.push_back(std::move(lane));
   }
@@ -59,34 +64,15 @@ RandomKey AveragingCompute::rounding_key(const LaneState& lane, int64_t round, i
       .seed = lane.options.cut.seed, .stream = Stream::kRounding, .name = random_bits(names, part)};
 }
 
-void AveragingCompute::before_update() {
-  if (before_.defined()) before_.copy_(stage_.weights());
-}
-
-void AveragingCompute::after_update() {
-  for (LaneState& lane : lanes_) {
-    if (lane.options.payload == RoundPayload::kSteps) {
-      add_steps(before_, stage_.weights(), lane.lowbit);
-    }
-  }
-}
-
 std::vector<at::Tensor> AveragingCompute::contribute(Lane which, int64_t round) {
   LaneState& lane = at(which);
-  const RoundPayload payload = lane.options.payload;
+  const bool weights = lane.options.payload == RoundPayload::kWeights;
   Flight& flight = lane.flights[round];
   flight.subset = lane.cut.subset(round);
   std::vector<at::Tensor> encoded;
   for (int64_t chunk = 0; chunk < lane.options.chunks; ++chunk) {
     const Subset subset = flight.subset.chunk(chunk, lane.options.chunks);
     const RandomKey key = rounding_key(lane, round, chunk, /*answer=*/false);
-    if (payload == RoundPayload::kSteps) {
-      encoded.push_back(contribute_steps(lane.options.lowbit, subset, key, lane.lowbit));
-      flight.sent[chunk] =
-          decode(lane.options.wire, encoded.back(), subset.count(), stage_.weights().scalar_type());
-      continue;
-    }
-    const bool weights = payload == RoundPayload::kWeights;
     const at::Tensor values = gather(subset, weights ? stage_.weights() : stage_.gradients());
     encoded.push_back(encode(lane.options.wire, values, key));
     if (weights) flight.sent[chunk] = values;
@@ -133,14 +119,12 @@ AveragingCompute::Reduced AveragingCompute::reduce(Lane which, int64_t round, in
     }
   }
   reduced.norms.spread = spread_of(values, mean);
-  reduced.answer = lane.options.payload == RoundPayload::kSteps
-                       ? reduce_steps(lane.options.lowbit, subset, values, key, lane.lowbit)
-                       : encode(lane.options.wire, mean, key);
+  reduced.answer = encode(lane.options.wire, mean, key);
   return reduced;
 }
 
 RoundNorms AveragingCompute::merge(Lane which, int64_t round, int64_t chunk,
-                                   const at::Tensor& answer, bool contributed) {
+                                   const at::Tensor& answer) {
   LaneState& lane = at(which);
   const Subset subset = chunk_of(lane, round, chunk);
   const at::Tensor mean =
@@ -150,58 +134,59 @@ RoundNorms AveragingCompute::merge(Lane which, int64_t round, int64_t chunk,
     if (const auto own = flight->second.sent.extract(chunk); own) sent = own.mapped();
     if (flight->second.sent.empty()) lane.flights.erase(flight);
   }
-  MergeNorms norms;
-  switch (lane.options.payload) {
-    case RoundPayload::kGradients:
-      scatter(subset, mean, stage_.gradients());
-      lane.flights.erase(round);
-      return {.count = subset.count()};
-    case RoundPayload::kWeights:
-      norms = leeway::merge(lane.options.merge,
-                            {.subset = subset,
-                             .round = round,
-                             .mean = mean,
-                             .sent = sent,
-                             .weights = stage_.weights(),
-                             .compute = stage_.writable_copy()},
-                            lane.merge);
-      break;
-    case RoundPayload::kSteps:
-      norms = merge_steps(lane.options.lowbit,
-                          {.subset = subset,
-                           .answer = mean,
-                           .sent = sent,
-                           .contributed = contributed,
-                           .weights = stage_.weights(),
-                           .compute = stage_.writable_copy()},
-                          lane.lowbit);
-      break;
+  if (lane.options.payload == RoundPayload::kGradients) {
+    scatter(subset, mean, stage_.gradients());
+    lane.flights.erase(round);
+    return {.count = subset.count()};
   }
+  const MergeNorms norms = leeway::merge(lane.options.merge,
+                                         {.subset = subset,
+                                          .round = round,
+                                          .mean = mean,
+                                          .sent = sent,
+                                          .weights = stage_.weights(),
+                                          .compute = stage_.writable_copy()},
+                                         lane.merge);
   return {.count = norms.count, .drift = norms.drift, .correction = norms.correction};
 }
 
+at::Tensor AveragingCompute::common_model() const {
+  for (const LaneState& lane : lanes_) {
+    if (lane.lowbit.common.defined()) return lane.lowbit.common;
+  }
+  return {};
+}
+
+at::Tensor AveragingCompute::shared_model() const {
+  for (const LaneState& lane : lanes_) {
+    if (lane.options.payload == RoundPayload::kGradients) return stage_.weights();
+  }
+  return common_model();
+}
+
 void AveragingCompute::restart() {
-  for (LaneState& lane : lanes_) lane.flights.clear();
+  for (LaneState& lane : lanes_) {
+    lane.flights.clear();
+    lane.steps.clear();
+  }
   const WeightsAndBuffers now = {.weights = stage_.weights(), .buffers = buffers()};
   const WeightsAndBuffers fresh = newcomer_from(now, NewcomerStarts::kAsFollower);
   for (size_t i = 0; i < now.buffers.size(); ++i) {
     now.buffers[i].second.copy_(fresh.buffers[i].second);
   }
+  if (common_model().defined()) stage_.load_weights(fresh.weights);
 }
 
-void AveragingCompute::forget(Lane which, int64_t round) {
-  LaneState& lane = at(which);
-  const auto node = lane.flights.extract(round);
-  if (node.empty() || lane.options.payload != RoundPayload::kSteps) return;
-  for (const auto& [chunk, sent] : node.mapped().sent) {
-    take_back_steps(node.mapped().subset.chunk(chunk, lane.options.chunks), sent, lane.lowbit);
-  }
-}
+void AveragingCompute::forget(Lane which, int64_t round) { at(which).flights.erase(round); }
 
 bool AveragingCompute::fits(Lane which, int64_t round, int64_t chunk,
                             const at::Tensor& encoded) const {
   const LaneState& lane = at(which);
   const int64_t count = lane.cut.count(round, chunk, lane.options.chunks);
+  const bool steps = lane.options.payload == RoundPayload::kSteps;
+  if (steps && is_encoding(WireFormat::kF32, encoded, count, stage_.weights().scalar_type())) {
+    return true;
+  }
   return is_encoding(lane.options.wire, encoded, count, stage_.weights().scalar_type());
 }
 
@@ -216,7 +201,8 @@ std::vector<std::string> AveragingCompute::buffer_names(const std::vector<LaneOp
     add(kEmaBuffer, weights && lane.merge.has_ema());
     add(kAnchorBuffer, weights && lane.merge.has_outer());
     add(kOuterBuffer, weights && lane.merge.has_outer());
-    add(kUnsentBuffer, steps);
+    add(kCommonBuffer, steps);
+    add(kFlightBuffer, steps);
     add(kPendingBuffer, steps && lane.lowbit.smoothing != 0);
     add(kMomentumBuffer, steps && lane.lowbit.gain != 0);
     add(kResidualBuffer, steps);
@@ -233,7 +219,8 @@ std::vector<std::pair<std::string, at::Tensor>> AveragingCompute::buffers() cons
     add(kEmaBuffer, lane.merge.ema);
     add(kAnchorBuffer, lane.merge.anchor);
     add(kOuterBuffer, lane.merge.outer);
-    add(kUnsentBuffer, lane.lowbit.unsent);
+    add(kCommonBuffer, lane.lowbit.common);
+    add(kFlightBuffer, lane.lowbit.flight);
     add(kPendingBuffer, lane.lowbit.pending);
     add(kMomentumBuffer, lane.lowbit.momentum);
     add(kResidualBuffer, lane.lowbit.residual);
@@ -242,7 +229,7 @@ std::vector<std::pair<std::string, at::Tensor>> AveragingCompute::buffers() cons
 }
 
 int64_t AveragingCompute::buffer_bytes() const {
-  int64_t bytes = before_.defined() ? static_cast<int64_t>(before_.nbytes()) : 0;
+  int64_t bytes = 0;
   for (const auto& [name, buffer] : buffers()) bytes += static_cast<int64_t>(buffer.nbytes());
   return bytes;
 }
@@ -253,6 +240,9 @@ int64_t AveragingCompute::flight_bytes() const {
     for (const auto& [round, flight] : lane.flights) {
       bytes += static_cast<int64_t>(flight.subset.begins.size() * sizeof(int64_t));
       for (const auto& [chunk, sent] : flight.sent) bytes += static_cast<int64_t>(sent.nbytes());
+    }
+    for (const auto& [number, chunks] : lane.steps) {
+      for (const auto& [chunk, sent] : chunks) bytes += static_cast<int64_t>(sent.nbytes());
     }
   }
   return bytes;

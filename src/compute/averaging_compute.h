@@ -14,10 +14,13 @@
 #include "averaging/merge.h"
 #include "averaging/subset.h"
 #include "averaging/wire.h"
+#include "compute/stage_reports.h"
 #include "events/work.h"
 #include "pipeline/stage.h"
 
 namespace leeway {
+
+uint64_t hash_of_values(const at::Tensor& tensor);
 
 // What a contribution contains.
 enum class RoundPayload { kWeights, kGradients, kSteps };
@@ -37,10 +40,6 @@ class AveragingCompute {
   // The stage must outlive this object.
   AveragingCompute(const std::vector<LaneOptions>& lanes, ReplicaId replica, Stage& stage);
 
-  // Call these around an optimizer step: `lowbit` sends the steps.
-  void before_update();
-  void after_update();
-
   // One encoded tensor per chunk.
   std::vector<at::Tensor> contribute(Lane lane, int64_t round);
   struct Reduced {
@@ -52,9 +51,42 @@ class AveragingCompute {
   // for members that wait for one, an answer that is not finite either: each of them then sees it.
   Reduced reduce(Lane lane, int64_t round, int64_t chunk, const std::vector<at::Tensor>& parts,
                  bool awaited = false);
-  // `contributed`: this worker's contribution is in the mean.
-  RoundNorms merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer,
-                   bool contributed);
+  RoundNorms merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer);
+
+  // For a common model, whose answers have numbers and whose contributions have the sender's own.
+  // `exact`: nothing is left unsent. Undefined for chunks that `sends` leaves out.
+  std::vector<at::Tensor> contribute_steps(Lane lane, int64_t number,
+                                           const std::vector<bool>& sends, bool exact);
+  // What was sent as contribution `number` and is still under way, by chunk.
+  std::vector<at::Tensor> sent_steps(Lane lane, int64_t number) const;
+  // `parts`: which these are, in the same order. Values that are not finite are left out: their
+  // sender finds that its own are not.
+  Reduced reduce_steps(Lane lane, const std::vector<PartId>& parts, int64_t chunk,
+                       const std::vector<at::Tensor>& payloads, int64_t members);
+  // `in`: own contributions that the answer has in it; `lost`: those that no answer will have.
+  // Without a payload the answer changes nothing else.
+  RoundNorms merge_steps(Lane lane, int64_t chunk, const at::Tensor& answer,
+                         const std::vector<int64_t>& in, const std::vector<int64_t>& lost);
+  // A chunk of the common model as it is, and its running mean where there is one; and whether a
+  // payload can be that.
+  at::Tensor common_chunk(Lane lane, int64_t chunk) const;
+  bool fits_whole(Lane lane, int64_t chunk, const at::Tensor& payload) const;
+  // Takes that over from another replica; own steps that are not in it stay.
+  void replace_common(Lane lane, int64_t chunk, const at::Tensor& whole,
+                      const std::vector<int64_t>& in, const std::vector<int64_t>& lost);
+  // The chunk has another owner.
+  void write_off_residual(Lane lane, int64_t chunk);
+  // Own contributions under way.
+  std::vector<SentSteps> sent() const;
+  int64_t chunk_values(Lane lane, int64_t chunk) const;
+  uint64_t chunk_hash(Lane lane, int64_t chunk) const;
+
+  // What all replicas share after the same update or answers: the common model, or the weights
+  // where gradients are averaged; undefined: nothing.
+  at::Tensor shared_model() const;
+  // The common model; undefined: there is none.
+  at::Tensor common_model() const;
+
   // As one that comes to a fleet that has gone on: no round is in flight.
   void restart();
   // Answers that are still missing will not be merged.
@@ -74,24 +106,27 @@ class AveragingCompute {
   static std::vector<size_t> leave_out_infinite(std::vector<at::Tensor>& values);
   struct Flight {
     Subset subset;
-    std::map<int64_t, at::Tensor> sent;  // by chunk: exact weights, or decoded steps
+    std::map<int64_t, at::Tensor> sent;  // by chunk: exact weights
   };
   struct LaneState {
     LaneOptions options;
     Cut cut;
     MergeBuffers merge;
     LowbitBuffers lowbit;
-    std::map<int64_t, Flight> flights;  // by round
+    std::map<int64_t, Flight> flights;                       // by round
+    std::map<int64_t, std::map<int64_t, at::Tensor>> steps;  // by number and chunk, as sent
   };
   LaneState& at(Lane lane);
   const LaneState& at(Lane lane) const;
   Subset chunk_of(const LaneState& lane, int64_t round, int64_t chunk) const;
+  at::Tensor decode_steps(const LaneState& lane, const at::Tensor& encoded, int64_t count) const;
+  void forget_rounding(LaneState& lane, int64_t chunk);
+  at::Tensor take_steps(LaneState& lane, int64_t number, int64_t chunk, int64_t count);
   RandomKey rounding_key(const LaneState& lane, int64_t round, int64_t chunk, bool answer) const;
 
   std::vector<LaneState> lanes_;
   ReplicaId replica_;
   Stage& stage_;
-  at::Tensor before_;  // weights before the optimizer step, where steps are sent
 };
 
 }  // namespace leeway

@@ -101,9 +101,7 @@ StageUpdate StageCompute::update(std::optional<double> total_norm) {
   if (!finite) return update;
   const double scale =
       total_norm ? clip_scale(*total_norm, options_.clip) : own_clip_scale(update.squared_norm);
-  averaging_.before_update();
   stage_.update(update.rate_factor, scale);
-  averaging_.after_update();
   accumulated_ = 0;
   norms_.reset();
   update.update = stage_.updates_done().value;
@@ -128,10 +126,9 @@ EvaluationOptions StageCompute::evaluation_options() const {
           .device = options_.stage.device};
 }
 
-RoundNorms StageCompute::merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer,
-                               bool contributed) {
+RoundNorms StageCompute::merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer) {
   norms_.reset();  // averaged gradients have different norms
-  return averaging_.merge(lane, round, chunk, answer, contributed);
+  return averaging_.merge(lane, round, chunk, answer);
 }
 
 bool StageCompute::fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& payload) const {
@@ -152,12 +149,21 @@ bool StageCompute::fits_activation(const at::Tensor& payload, bool training) con
          payload.scalar_type() == options_.stage.compute;
 }
 
+at::Tensor StageCompute::model() const {
+  const at::Tensor common = averaging_.common_model();
+  return common.defined() ? common : stage_.weights();
+}
+
 // With one replica no clone is needed: hold_for_evaluation() copies the weights before they change.
 at::Tensor StageCompute::copy_for_evaluation(bool rounded) const {
   const bool alone = options_.sampler.replicas == 1;
-  if (rounded && stage_.weights().scalar_type() == at::kFloat)
-    return stage_.weights().to(at::kBFloat16);
-  return alone ? stage_.weights() : stage_.weights().clone();
+  if (rounded && stage_.weights().scalar_type() == at::kFloat) return model().to(at::kBFloat16);
+  return alone ? model() : model().clone();
+}
+
+uint64_t StageCompute::model_hash() const {
+  const at::Tensor shared = averaging_.shared_model();
+  return shared.defined() ? hash_of_values(shared) : 0;
 }
 
 void StageCompute::hold_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies) {
@@ -204,6 +210,8 @@ StageState StageCompute::state() const {
                       .update = stage_.updates_done().value,
                       .weights = stage_.weights().clone().cpu(),
                       .optimizer = stage_.optimizer().state()};
+  state.sent = averaging_.sent();
+  for (SentSteps& sent : state.sent) sent.payload = sent.payload.cpu();
   for (const auto& named : averaging_.buffers()) state.optimizer.buffers.push_back(named);
   for (auto& [name, buffer] : state.optimizer.buffers) buffer = buffer.clone().cpu();
   if (options_.saves_last_update) {

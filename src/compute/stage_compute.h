@@ -67,8 +67,7 @@ class StageCompute {
   // this update's norms.
   AveragingCompute& averaging() { return averaging_; }
   const AveragingCompute& averaging() const { return averaging_; }
-  RoundNorms merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer,
-                   bool contributed);
+  RoundNorms merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer);
   // Whether a payload can be a chunk's, or a copy for evaluation.
   bool fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& payload) const;
 
@@ -76,7 +75,10 @@ class StageCompute {
   // data if not `training`: its last batch may be smaller.
   bool fits_activation(const at::Tensor& payload, bool training) const;
 
-  // The weights as they are now, for one replica to average; fp32 may be rounded to bf16.
+  // What is evaluated and exported: the common model if there is one, else the weights.
+  at::Tensor model() const;
+  uint64_t model_hash() const;  // as in StageState
+  // The model as it is now, for one replica to average; fp32 may be rounded to bf16.
   at::Tensor copy_for_evaluation(bool rounded) const;
   // Holds the mean of the replicas' copies, added in their order, until the evaluation ends.
   void hold_for_evaluation(int64_t update, const std::vector<at::Tensor>& copies);

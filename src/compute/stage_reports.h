@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "averaging/sent_steps.h"
+#include "base/chunk_position.h"
 #include "base/ids.h"
 #include "base/replica_set.h"
 #include "events/traffic.h"
@@ -52,8 +54,13 @@ struct StageState {
   at::Tensor weights = {};
   Optimizer::State optimizer = {};   // including averaging's buffers
   std::vector<int64_t> rounds = {};  // the next one, by lane
-  PurposeBytes bytes = {};           // that this worker had sent in the session
-  bool last = false;                 // the session ends with it
+  // Of a common model: where its chunks are, and own contributions under way.
+  std::vector<ChunkPosition> chunks = {};
+  std::vector<SentSteps> sent = {};
+  uint64_t model_hash = 0;  // of what all replicas share: the common model, or the weights where
+                            // gradients are averaged; 0: they share nothing
+  PurposeBytes bytes = {};  // that this worker had sent in the session
+  bool last = false;        // the session ends with it
 };
 
 }  // namespace leeway

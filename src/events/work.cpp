@@ -1,5 +1,8 @@
 #include "events/work.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -14,7 +17,7 @@ namespace {
 constexpr std::array<std::string_view, kWorkKinds> kKindWords = {
     "forward", "backward", "update", "save",  "evaluate", "contribute", "reduce",
     "merge",   "await",    "repeat", "adopt", "transfer", "report"};
-constexpr std::array<std::string_view, kLanes> kLaneWords = {"main", "repair", "evaluation"};
+constexpr std::array<std::string_view, kLanes> kLaneWords = {"main", "evaluation"};
 
 // What the index counts; empty: only the update.
 std::string_view index_word(WorkKind kind) {
@@ -54,6 +57,48 @@ std::optional<Enum> enum_of(const std::array<std::string_view, kCount>& words,
   return std::nullopt;
 }
 
+// Takes a number that is not negative off the front of the text.
+std::optional<int64_t> take_number(std::string_view& text) {
+  int64_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || value < 0) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return value;
+}
+
+std::string text_of(const std::vector<PartId>& parts) {
+  std::string text;
+  for (const PartId& part : parts) {
+    text += fmt::format("{}{}:{}", text.empty() ? "" : " ", part.replica.value, part.number);
+  }
+  return text;
+}
+
+std::optional<std::vector<PartId>> parts_of(std::string_view text) {
+  std::vector<PartId> parts;
+  while (!text.empty()) {
+    const auto replica = take_number(text);
+    if (!replica || *replica >= ReplicaSet::kReplicasMax || !text.starts_with(':')) return {};
+    text.remove_prefix(1);
+    const auto number = take_number(text);
+    if (!number) return {};
+    parts.push_back({{*replica}, *number});
+    if (text.starts_with(' ')) text.remove_prefix(1);
+  }
+  return parts;
+}
+
+std::optional<std::vector<int64_t>> numbers_of(std::string_view text) {
+  std::vector<int64_t> numbers;
+  while (!text.empty()) {
+    const auto number = take_number(text);
+    if (!number) return {};
+    numbers.push_back(*number);
+    if (text.starts_with(' ')) text.remove_prefix(1);
+  }
+  return numbers;
+}
+
 }  // namespace
 
 std::string text_of(const ReplicaSet& replicas) {
@@ -68,11 +113,9 @@ std::string text_of(const ReplicaSet& replicas) {
 std::optional<ReplicaSet> replicas_of(std::string_view text) {
   ReplicaSet replicas;
   while (!text.empty()) {
-    int64_t value = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || value < 0 || value >= ReplicaSet::kReplicasMax) return {};
-    replicas.add({value});
-    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    const auto value = take_number(text);
+    if (!value || *value >= ReplicaSet::kReplicasMax) return {};
+    replicas.add({*value});
     if (text.starts_with(' ')) text.remove_prefix(1);
   }
   return replicas;
@@ -92,6 +135,8 @@ Event to_event(const WorkRecord& record) {
     event.add("lane", lane_word(work.lane)).add("chunk", work.chunk);
   }
   if (has_replicas(work.kind)) event.add("replicas", text_of(work.replicas));
+  if (!work.parts.empty()) event.add("parts", text_of(work.parts));
+  if (!work.have.empty()) event.add("have", fmt::format("{}", fmt::join(work.have, " ")));
   event.add("update", work.update)
       .add("version", work.version)
       .add("delay", work.delay)
@@ -139,7 +184,9 @@ Result<WorkRecord> work_of(const Event& event) {
   record.work.index = record.work.update;
   if (!index_word(kind).empty()) read(index_word(kind), record.work.index);
   if (is_of_round(kind)) {
-    const auto lane = enum_of<Lane>(kLaneWords, event.text("lane").value_or(""));
+    // Earlier versions had background rounds of their own.
+    const std::string_view word = event.text("lane").value_or("");
+    const auto lane = enum_of<Lane>(kLaneWords, word == "repair" ? "main" : word);
     if (!lane) return Error{"a piece of a round has no valid \"lane\""};
     record.work.lane = *lane;
     read("chunk", record.work.chunk);
@@ -148,6 +195,16 @@ Result<WorkRecord> work_of(const Event& event) {
     const auto replicas = replicas_of(event.text("replicas").value_or("?"));
     if (!replicas) return Error{"a piece of work has no valid \"replicas\""};
     record.work.replicas = *replicas;
+  }
+  if (const auto text = event.text("parts")) {
+    const auto parts = parts_of(*text);
+    if (!parts) return Error{"a piece of work has no valid \"parts\""};
+    record.work.parts = *parts;
+  }
+  if (const auto text = event.text("have")) {
+    const auto have = numbers_of(*text);
+    if (!have) return Error{"a piece of work has no valid \"have\""};
+    record.work.have = *have;
   }
   if (!missing.empty()) return Error{"a piece of work has no \"" + std::string(missing) + "\""};
   return record;

@@ -5,7 +5,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/chunk_position.h"
 #include "base/ids.h"
 #include "base/replica_set.h"
 #include "base/result.h"
@@ -35,10 +37,9 @@ std::string_view work_kind_word(WorkKind kind);
 // What a round is for. Each lane counts its own rounds.
 enum class Lane : uint8_t {
   kMain,        // the averaging method
-  kRepair,      // for lowbit: rare sparse rounds of weights
   kEvaluation,  // copies for validation; a round is an update
 };
-inline constexpr int kLanes = 3;
+inline constexpr int kLanes = 2;
 std::string_view lane_word(Lane lane);
 
 struct Work {
@@ -47,7 +48,8 @@ struct Work {
                         // evaluate: batch of the validation data; adopt: number of the table;
                         // transfer: part of the state;
                         // report: evaluations up to this update are given up, -1: none;
-                        // the others: round
+                        // the others: round; of a common model, contribute: own number; reduce,
+                        // merge, repeat: number of the answer
   int64_t update = 0;   // the update it belongs to, counted from 1, as for --resume
   int64_t version = 0;  // number of updates in the weights it uses
   int64_t delay = 0;    // updates between those weights and the ones that the gradient updates;
@@ -57,6 +59,9 @@ struct Work {
   int64_t chunk = 0;
   ReplicaSet replicas = {};  // contribute: this one, or none if its weight is zero; reduce: those
                              // in the mean; repeat: those that asked; adopt: the members
+  // Only for a common model:
+  std::vector<PartId> parts = {};  // reduce: what is in the answer, ascending
+  std::vector<int64_t> have = {};  // adopt: answers of each chunk that the worker has by then
   bool operator==(const Work&) const = default;
 };
 
@@ -93,7 +98,8 @@ struct WorkRecord {
 //  "delay":1,"begin":1200,"end":3400,"bytes":65536}
 // Times are in nanoseconds since the run started. Updates and saves have no microbatch; evaluations
 // have "batch" instead; pieces of a round have "round", "lane", "chunk", "replicas":"0 2 3" and,
-// with arithmetic, "drift", "correction", "spread" and "scale" as root mean squares.
+// with arithmetic, "drift", "correction", "spread" and "scale" as root mean squares; with a common
+// model "parts":"0:12 1:11", and "have":"41 40" where a table is adopted.
 inline constexpr std::string_view kWorkEvent = "work";
 // Replicas as a log names them: "0 2 3".
 std::string text_of(const ReplicaSet& replicas);

@@ -16,17 +16,28 @@
 
 namespace leeway {
 
-// More owners than this would only make chunks small.
-inline constexpr int64_t kOwnersMax = 8;
+// Chunks of a round, each with its own owner: as many as replicas, so that an owner's share of
+// bytes and work does not grow with the fleet, while a chunk's message on the wire is larger than
+// this. Below it a message costs its latency whatever its size, and more of them only cost time.
+inline constexpr int64_t kChunkBytesMin = 64 * 1024;
+// Small models are spread over this many all the same: eight small messages are cheap, and a single
+// owner would be a bottleneck.
+inline constexpr int64_t kSmallModelChunks = 8;
+inline int64_t chunk_count(int64_t replicas, int64_t contribution_bytes) {
+  const int64_t large = contribution_bytes / kChunkBytesMin;
+  return std::min(replicas, std::max(large, kSmallModelChunks));
+}
 
-// Encoded size of the chunks of one stage's rounds: what a worker without compute counts as sent.
+// How a stage's rounds are cut into chunks, and their encoded size: what a worker without compute
+// counts as sent.
 struct ChunkSizes {
   CutOptions cut;
   WireFormat wire = WireFormat::kF32;
   at::ScalarType type = at::kFloat;
+  int64_t chunks = 1;
 
-  int64_t bytes(int64_t round, int64_t chunk, int64_t chunks) const {
-    return encoded_bytes(wire, Cut(cut).count(round, chunk, chunks), type);
+  int64_t bytes(int64_t round, int64_t chunk, int64_t of_chunks) const {
+    return encoded_bytes(wire, Cut(cut).count(round, chunk, of_chunks), type);
   }
 };
 
@@ -40,16 +51,17 @@ struct LanePlan {
   bool deadline_follows = false;       // longer where updates take longer: deadline.h
   double lag_limit = 0;    // guard: above this lag of any replica rounds are less frequent; 0: none
   bool gradients = false;  // rounds come before the update, and the update waits for them
-  bool needs_every = false;            // rounds of steps: a missing answer is asked for again
-  bool rotates = true;                 // chunks change owners from round to round
-  bool replays = false;                // it was the run that could not take every message
+  bool common = false;     // one common model: common_model.h
+  int64_t check_every = 1;  // of a common model: answers between two hashes of a whole chunk
+  bool replays = false;     // it was the run that could not take every message
   std::vector<ChunkSizes> sizes = {};  // by stage
   int64_t final_round = -1;            // evaluation: the last update of the run
+  bool of_common = false;              // evaluation: of the common model, and nothing is sent
 
   // Evaluation: whether it is of the mean of all replicas. Otherwise it is of the evaluator's own
   // weights, and the other replicas send nothing.
   bool evaluates_mean(int64_t update) const {
-    return update == final_round || update % interval == 0;
+    return !of_common && (update == final_round || update % interval == 0);
   }
   // Copies for evaluations on the way are rounded to bf16, but for those of the final model.
   bool rounds_copies(int64_t round) const {
@@ -59,17 +71,31 @@ struct LanePlan {
   int64_t bytes(StageId stage, int64_t round, int64_t chunk) const {
     ChunkSizes own = sizes[static_cast<size_t>(stage.value)];
     if (rounds_copies(round) && own.type == at::kFloat) own.wire = WireFormat::kBf16;
-    return own.bytes(round, chunk, chunks());
+    return own.bytes(round, chunk, chunks(stage));
   }
-  int64_t chunks() const { return lane == Lane::kEvaluation ? 1 : std::min(replicas, kOwnersMax); }
-  // The replica that averages a chunk, among those that take part. The chunks themselves are cut
-  // for the recipe's replicas.
+  // Of a chunk of a common model as it is, in full precision.
+  int64_t whole_bytes(StageId stage, int64_t chunk) const {
+    ChunkSizes own = sizes[static_cast<size_t>(stage.value)];
+    own.wire = WireFormat::kF32;
+    return own.bytes(0, chunk, chunks(stage));
+  }
+  // The same for all workers of a stage, whoever takes part.
+  int64_t chunks(StageId stage) const {
+    if (lane == Lane::kEvaluation) return 1;
+    if (sizes.empty()) return chunk_count(replicas, 0);
+    return sizes[static_cast<size_t>(stage.value)].chunks;
+  }
+  // The replica that averages a chunk, among those that take part.
   ReplicaId owner(int64_t round, int64_t chunk, const Membership& table) const {
     const ReplicaSet& members = table.members();
     const int64_t count = members.size();
     if (count == 0) return {0};  // nobody is left to average
     if (lane == Lane::kEvaluation) return table.senior();
-    return members.member((chunk + (rotates ? round % count : 0)) % count);
+    if (!common) return members.member((chunk + round % count) % count);
+    // An owner that changes loses what it has yet to say. So a chunk stays with the replica of its
+    // number, whoever else comes and goes.
+    const ReplicaId home = {chunk};
+    return table.has(home) ? home : members.member(chunk % count);
   }
 };
 

@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-constexpr uint32_t kMagic = 0x4c774d36;  // "6MwL" in memory: header format, version 6
+constexpr uint32_t kMagic = 0x4c774d38;  // "8MwL" in memory: header format, version 8
 
 struct Header {
   uint32_t magic = kMagic;
@@ -21,7 +21,15 @@ struct Header {
   int64_t chunk = 0;
   int64_t update_time = 0;
   int64_t stretch = 1;
+  int64_t have = 0;
+  int64_t since = 0;
+  int64_t chained = 0;
+  uint64_t chain = 0;
+  int64_t parts = 0;    // that follow the payload
+  int64_t counted = 0;  // likewise
+  int64_t again = 0;    // 0, 1; 2: whole; 3: and mends
   ReplicaSet::Words replicas = {};
+  ReplicaSet::Words ended = {};
   Envelope envelope;
 };
 static_assert(std::is_trivially_copyable_v<Header>);
@@ -40,7 +48,8 @@ Status check(const Header& header) {
   const Envelope& envelope = header.envelope;
   for (const int64_t counter :
        {header.index, header.update, header.payload_bytes, header.chunk, header.update_time,
-        header.stretch, envelope.table, envelope.incarnation, envelope.epoch, envelope.ends,
+        header.stretch, header.have, header.since, header.chained, header.parts, header.counted,
+        header.again, envelope.table, envelope.incarnation, envelope.epoch, envelope.ends,
         envelope.saves, envelope.tick}) {
     if (counter < 0) return Error{"a message has a negative counter"};
   }
@@ -48,6 +57,21 @@ Status check(const Header& header) {
   constexpr int64_t kTickMax = int64_t{1} << 53;
   if (envelope.tick > kTickMax) return Error{"a message comes from after the end of time"};
   return {};
+}
+
+Result<std::vector<PartId>> read_parts(ByteReader& reader, int64_t count) {
+  if (count > static_cast<int64_t>(reader.left() / sizeof(PartId))) {
+    return Error{"a message is shorter than it says"};
+  }
+  std::vector<PartId> parts;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto part = reader.take<PartId>();
+    const bool sound = part.replica.value >= 0 && part.replica.value < ReplicaSet::kReplicasMax &&
+                       part.number >= 0 && (parts.empty() || parts.back() < part);
+    if (!sound) return Error{"a message has contributions that cannot be"};
+    parts.push_back(part);
+  }
+  return parts;
 }
 
 }  // namespace
@@ -95,11 +119,24 @@ std::vector<std::byte> to_bytes(const Message& message) {
                    .chunk = message.chunk,
                    .update_time = message.update_time.count,
                    .stretch = message.stretch,
+                   .have = message.have,
+                   .since = message.since,
+                   .chained = message.chained,
+                   .chain = message.chain,
+                   .parts = std::ssize(message.parts),
+                   .counted = std::ssize(message.counted),
+                   .again = message.mends   ? 3
+                            : message.whole ? 2
+                            : message.again ? 1
+                                            : 0,
                    .replicas = message.replicas.words(),
+                   .ended = message.ended.words(),
                    .envelope = message.envelope};
   ByteWriter writer;
   writer.put(header);
   write_tensor(writer, message.payload);
+  for (const PartId& part : message.parts) writer.put(part);
+  for (const CountedParts& parts : message.counted) writer.put(parts);
   if (message.report) write_report(writer, *message.report);
   if (message.table) write_membership(writer, *message.table);
   return writer.take();
@@ -120,9 +157,19 @@ Result<Message> from_bytes(std::span<const std::byte> bytes) {
                      .chunk = header.chunk,
                      .update_time = {header.update_time},
                      .stretch = header.stretch,
+                     .have = header.have,
+                     .chained = header.chained,
+                     .chain = header.chain,
+                     .since = header.since,
+                     .again = header.again != 0,
+                     .whole = header.again >= 2,
+                     .mends = header.again == 3,
                      .envelope = header.envelope};
   message.replicas = ReplicaSet::of_words(header.replicas);
+  message.ended = ReplicaSet::of_words(header.ended);
   LEEWAY_ASSIGN(message.payload, read_tensor(reader));
+  LEEWAY_ASSIGN(message.parts, read_parts(reader, header.parts));
+  LEEWAY_ASSIGN(message.counted, read_counted(reader, header.counted));
   // What does not count as traffic has no size: clipping sends a few numbers per update.
   const bool fits = !message.payload.defined() || header.payload_bytes == 0 ||
                     header.payload_bytes == static_cast<int64_t>(message.payload.nbytes());

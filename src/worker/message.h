@@ -34,9 +34,11 @@ enum class MessageKind : uint8_t {
   kFlushAt,     // from stage 0: the session ends with update `index`
   kSaveAt,      // from stage 0: save after update `index`, for the checkpoint of update `update`
   // Between the replicas of a stage:
-  kContribution,  // chunk `chunk` of round `index`, to its owner; without a payload: weight zero
-  kAnswer,        // the mean of that chunk over `replicas`, from its owner to all replicas
-  kAskAgain,      // to the owner: that answer has not arrived
+  kContribution,  // chunk `chunk` of round `index`, to its owner; without a payload: weight zero;
+                  // to a common model: `index` is its sender's own number
+  kAnswer,        // the mean of that chunk over `replicas`, from its owner to all replicas; of a
+                  // common model: `index` is the answer's number
+  kAskAgain,      // of a common model: the answers from number `index` on have not arrived
   kAskState,      // from one that joins: part `chunk` of your state of update `update`; 0: any
   kState,  // that part, of `index`, with a hash before it; `report`: what it is, a ShardSaved
   // From the driver, when the time that a worker asked for has passed:
@@ -100,6 +102,18 @@ struct Message {
   Nanos update_time = {};    // contribution: between its sender's updates; zero: not known
   int64_t stretch = 1;       // guard's factor on the interval; contribution: that its sender wants;
                              // answer: the largest among those in the mean
+  // Only for a common model:
+  std::vector<PartId> parts = {};  // answer: what is in it, ascending
+  ReplicaSet ended =
+      {};               // contribution: its sender, if it is its last; answer: whose last are in it
+  int64_t have = 0;     // contribution: answers of the chunk that its sender has, without gaps
+  int64_t chained = 0;  // contribution: answers that its sender has applied, and
+  uint64_t chain = 0;   // a hash of them; answer, the whole chunk: of those that are in it
+  int64_t since = 0;    // answer: the table by which its owner took over
+  bool again = false;   // answer: it was asked for
+  bool whole = false;   // answer: the chunk as it is after that answer, for one that is far behind
+  bool mends = false;   // the whole chunk: for one whose own is different
+  std::vector<CountedParts> counted = {};  // the whole chunk: contributions that are in it
   Envelope envelope = {};
   std::shared_ptr<const Report> report = {};     // kReport, kStored, kState
   std::shared_ptr<const Membership> table = {};  // kTable

@@ -24,6 +24,7 @@ struct Outcome {
   std::vector<at::Tensor> parts = {};              // contribute: one per chunk
   std::optional<RoundNorms> round_norms = {};      // reduce, merge
   ReplicaSet refused = {};  // reduce: whose parts were not finite, and left out
+  uint64_t hash = 0;        // merge: of what the answer made; contribute: of what replicas share
 };
 
 }  // namespace leeway

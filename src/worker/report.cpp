@@ -98,6 +98,8 @@ void put(ByteWriter& to, const ShardSaved& saved) {
   to.put(saved.last);
   to.put(uint64_t{saved.rounds.size()});
   for (const int64_t round : saved.rounds) to.put(round);
+  write_positions(to, saved.chunks);
+  to.put(saved.model_hash);
   to.put(saved.bytes);
   to.put_text(saved.file);
   to.put(saved.size);
@@ -123,6 +125,8 @@ Result<Report> take_saved(ByteReader& from) {
   const auto rounds = from.take<uint64_t>();
   if (rounds > kPartsMax) return Error{"a saved state has too many kinds of rounds"};
   for (uint64_t i = 0; i < rounds; ++i) saved.rounds.push_back(from.take<int64_t>());
+  LEEWAY_ASSIGN(saved.chunks, read_positions(from));
+  saved.model_hash = from.take<uint64_t>();
   saved.bytes = from.take<PurposeBytes>();
   saved.file = from.take_text();
   saved.size = from.take<uint64_t>();
@@ -147,6 +151,8 @@ Result<Report> take_finished(ByteReader& from) {
                           &finished.versions_peak, &finished.version_bytes}) {
     *number = from.take<int64_t>();
   }
+  finished.model_hash = from.take<uint64_t>();
+  finished.model_at = from.take<uint64_t>();
   finished.rounds = from.take<RoundCounts>();
   LEEWAY_ASSIGN(finished.tally, take_tally(from));
   return Report(std::move(finished));
@@ -194,6 +200,8 @@ struct Writer {
                                  finished.versions_peak, finished.version_bytes}) {
       to.put(number);
     }
+    to.put(finished.model_hash);
+    to.put(finished.model_at);
     to.put(finished.rounds);
     put(to, finished.tally);
   }
@@ -273,6 +281,48 @@ Result<Membership> read_membership(ByteReader& from) {
     incarnations[worker] = incarnation;
   }
   return Membership(number, members, std::move(restarts), std::move(incarnations));
+}
+
+void write_positions(ByteWriter& to, const std::vector<ChunkPosition>& chunks) {
+  to.put(uint64_t{chunks.size()});
+  for (const ChunkPosition& chunk : chunks) {
+    to.put(chunk.values);
+    to.put(chunk.answer);
+    to.put(chunk.chain);
+    to.put(std::ssize(chunk.counted));
+    for (const CountedParts& parts : chunk.counted) to.put(parts);
+  }
+}
+
+Result<std::vector<ChunkPosition>> read_positions(ByteReader& from) {
+  std::vector<ChunkPosition> chunks;
+  const auto count = from.take<uint64_t>();
+  if (count > kPartsMax) return Error{"a state has too many chunks"};
+  for (uint64_t i = 0; i < count; ++i) {
+    ChunkPosition& chunk = chunks.emplace_back();
+    chunk.values = from.take<int64_t>();
+    chunk.answer = from.take<int64_t>();
+    chunk.chain = from.take<uint64_t>();
+    if (chunk.values < 0 || chunk.answer < 0) return Error{"a state has a chunk that cannot be"};
+    const auto counted = from.take<ptrdiff_t>();
+    LEEWAY_ASSIGN(chunk.counted, read_counted(from, counted));
+  }
+  return chunks;
+}
+
+Result<std::vector<CountedParts>> read_counted(ByteReader& from, int64_t count) {
+  std::vector<CountedParts> counted;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto parts = from.take<CountedParts>();
+    const bool ascends = counted.empty() || counted.back().replica < parts.replica;
+    const bool sound = parts.replica.value >= 0 && parts.replica.value < ReplicaSet::kReplicasMax &&
+                       parts.newest >= 0;
+    if (!from.ok() || !ascends || !sound) {
+      return Error{"a message has contributions that cannot be"};
+    }
+    counted.push_back(parts);
+  }
+  return counted;
 }
 
 const WorkTally* tally_in(const Report& report) {

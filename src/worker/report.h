@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/chunk_position.h"
 #include "base/result.h"
 #include "compute/stage_reports.h"
 #include "worker/membership.h"
@@ -31,10 +32,12 @@ struct FlushNamed {
 
 // Parts of rounds, summed over a session.
 struct RoundCounts {
-  int64_t late = 0;     // parts from others that came after their chunk was closed
-  int64_t missing = 0;  // parts that a mean had to do without
-  int64_t missed = 0;   // answers that this worker never merged
-  int64_t dropped = 0;  // rounds that a flush point cut off
+  int64_t late = 0;         // parts from others that came after their chunk was closed
+  int64_t missing = 0;      // parts that a mean had to do without
+  int64_t missed = 0;       // answers that this worker never merged
+  int64_t dropped = 0;      // rounds that a flush point cut off
+  int64_t differed = 0;     // chunks of a common model that another replica had to take anew
+  int64_t written_off = 0;  // chunks of it of which something was lost with their owner
 };
 
 // What became of a state that a worker has saved: a shard of a checkpoint, or why there is none.
@@ -44,6 +47,8 @@ struct ShardSaved {
   int64_t checkpoint = 0;  // as in StageState
   bool last = false;
   std::vector<int64_t> rounds = {};
+  std::vector<ChunkPosition> chunks = {};  // as in StageState
+  uint64_t model_hash = 0;                 // likewise
   PurposeBytes bytes = {};
   // On disk, in the store of the worker's process:
   std::string file = {};
@@ -63,6 +68,8 @@ struct Finished {
   int64_t parameters = 0;  // of this stage
   int64_t versions_peak = 0;
   int64_t version_bytes = 0;
+  uint64_t model_hash = 0;  // of what all replicas share, if they do: as in StageState
+  uint64_t model_at = 0;    // and a hash of where that is
   RoundCounts rounds = {};
   WorkTally tally = {};
 };
@@ -89,6 +96,10 @@ void write_report(ByteWriter& to, const Report& report);
 Result<Report> read_report(ByteReader& from);
 void write_membership(ByteWriter& to, const Membership& table);
 Result<Membership> read_membership(ByteReader& from);
+// Where the chunks of a common model are; and what is counted in one of them.
+void write_positions(ByteWriter& to, const std::vector<ChunkPosition>& chunks);
+Result<std::vector<ChunkPosition>> read_positions(ByteReader& from);
+Result<std::vector<CountedParts>> read_counted(ByteReader& from, int64_t count);
 // A tensor with its type and shape.
 void write_tensor(ByteWriter& to, const at::Tensor& tensor);
 Result<at::Tensor> read_tensor(ByteReader& from);

@@ -7,8 +7,10 @@
 
 namespace leeway {
 
-RoundMember::RoundMember(const LanePlan& plan, int64_t updates_done, int64_t next_round)
+RoundMember::RoundMember(const LanePlan& plan, StageId stage, int64_t updates_done,
+                         int64_t next_round)
     : plan_(plan),
+      stage_(stage),
       last_update_(updates_done),
       last_round_(next_round - 1),
       newest_heard_(next_round - 1),
@@ -27,14 +29,12 @@ void RoundMember::deliver(Message message) {
   const bool known = flight != flights_.end();
   const bool given_up =
       round < wanted_from_ || round <= last_round_ - kFlightsMax || orphans_.contains(round);
-  // If every answer is needed, those still wanted belong to a flight.
-  const bool done_with = plan_.needs_every && round <= last_round_;
-  if (!known && (given_up || done_with)) return;
+  if (!known && given_up) return;
   if (known && flight->second.merged[static_cast<size_t>(message.chunk)]) return;
   // An answer that comes twice, or from two owners after a change of members, counts once.
   if (merged_.contains({round, message.chunk})) return;
   answers_.emplace(std::pair(round, message.chunk), std::move(message));
-  if (static_cast<int64_t>(answers_.size()) > kAnswersMax * plan_.chunks()) {
+  if (static_cast<int64_t>(answers_.size()) > kAnswersMax * chunks()) {
     answers_.erase(answers_.begin());
     ++missed_;
   }
@@ -79,7 +79,7 @@ std::optional<RoundMember::Due> RoundMember::merge_due(int64_t updates_done, boo
     if (answers_.empty()) return std::nullopt;
     const auto [round, chunk] = answers_.begin()->first;
     const auto flight = flights_.find(round);
-    const bool sent = flight != flights_.end() && flight->second.sent;
+    const bool sent = flight != flights_.end();
     return Due{.round = round,
                .chunk = chunk,
                .lag = sent ? updates_done - flight->second.update : 0,
@@ -99,29 +99,16 @@ std::optional<RoundMember::Due> RoundMember::merge_due(int64_t updates_done, boo
   return std::nullopt;
 }
 
-void RoundMember::open(int64_t round, int64_t update, bool sent) {
-  LEEWAY_CHECK(!flights_.contains(round), "a round is opened once");
-  // Chunks answered before this worker got here are merged already, or wait in answers_.
-  std::vector<bool> merged;
-  for (int64_t chunk = 0; chunk < plan_.chunks(); ++chunk) {
-    merged.push_back(plan_.needs_every && merged_.contains({round, chunk}));
-  }
-  if (std::find(merged.begin(), merged.end(), false) == merged.end()) return;
-  flights_[round] = {.update = update, .sent = sent, .merged = merged, .asked_at = round};
-}
-
 void RoundMember::contributed(int64_t round, int64_t update, bool sent) {
   LEEWAY_CHECK(round > last_round_, "rounds ascend: a worker takes part in each once");
   LEEWAY_CHECK(update > last_update_, "at most one round of a lane per update");
   const bool jumps = newcomer_ && round - last_round_ > kSlack;
   if (!sent && (jumps || round >= follow_until_)) follow_until_ = round + plan_.cycle;
   if (sent || jumps) newcomer_ = false;
-  if (plan_.needs_every) {
-    const int64_t first = std::max(last_round_ + 1, round - kFlightsMax + 1);
-    missed_ += (first - last_round_ - 1) * plan_.chunks();
-    for (int64_t skipped = first; skipped < round; ++skipped) open(skipped, update, false);
+  if (sent) {
+    const std::vector<bool> merged(static_cast<size_t>(chunks()), false);
+    flights_[round] = {.update = update, .merged = merged};
   }
-  if (sent || plan_.needs_every) open(round, update, sent);
   orphans_.erase(orphans_.begin(), orphans_.upper_bound(round - kFlightsMax));
   merged_.erase(merged_.begin(), merged_.lower_bound({round - kFlightsMax + 1, 0}));
   last_round_ = round;
@@ -136,7 +123,7 @@ void RoundMember::contributed(int64_t round, int64_t update, bool sent) {
 
 // Old flights and answers are dropped, so even a worker that gets no answers keeps few of both.
 void RoundMember::check_bounds() const {
-  const auto chunks = static_cast<size_t>(plan_.chunks());
+  const auto chunks = static_cast<size_t>(this->chunks());
   LEEWAY_CHECK(plan_.lag || flights_.size() <= kFlightsMax, "old flights were given up");
   LEEWAY_CHECK(answers_.size() <= kAnswersMax * chunks, "old answers were dropped");
 }
@@ -156,20 +143,6 @@ void RoundMember::merged(int64_t round, int64_t chunk, int64_t lag) {
   flight->second.merged[static_cast<size_t>(chunk)] = true;
   const auto& merged = flight->second.merged;
   if (std::find(merged.begin(), merged.end(), false) == merged.end()) flights_.erase(flight);
-}
-
-std::vector<std::pair<int64_t, int64_t>> RoundMember::take_missed(int64_t newest_round) {
-  std::vector<std::pair<int64_t, int64_t>> missed;
-  if (!plan_.needs_every) return missed;
-  for (auto& [round, flight] : flights_) {
-    if (flight.asked_at + kAskAfter > newest_round) continue;
-    flight.asked_at = newest_round;
-    for (int64_t chunk = 0; chunk < plan_.chunks(); ++chunk) {
-      const bool merged = flight.merged[static_cast<size_t>(chunk)];
-      if (!merged && !answers_.contains({round, chunk})) missed.emplace_back(round, chunk);
-    }
-  }
-  return missed;
 }
 
 std::vector<int64_t> RoundMember::stale(int64_t next_round) const {
@@ -193,7 +166,7 @@ std::vector<int64_t> RoundMember::orphaned(const Membership& before,
   const bool skips = plan_.lag && after.number() > before.number() + 1;
   std::vector<int64_t> rounds;
   for (const auto& [round, flight] : flights_) {
-    for (int64_t chunk = 0; chunk < plan_.chunks(); ++chunk) {
+    for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
       if (flight.merged[static_cast<size_t>(chunk)]) continue;
       if (!skips && plan_.owner(round, chunk, before) == plan_.owner(round, chunk, after)) continue;
       rounds.push_back(round);
@@ -221,7 +194,7 @@ void RoundMember::restart(int64_t updates, int64_t next_round) {
   const int64_t dropped = dropped_ + static_cast<int64_t>(flights_.size());
   const int64_t missed = missed_;
   const int64_t heard = newest_heard_;
-  *this = RoundMember(plan_, updates, std::max(next_round, rounds_begun()));
+  *this = RoundMember(plan_, stage_, updates, std::max(next_round, rounds_begun()));
   heard_of(heard);
   newcomer_ = true;
   dropped_ = dropped;

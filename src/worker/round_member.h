@@ -20,7 +20,7 @@ namespace leeway {
 
 class RoundMember {
  public:
-  RoundMember(const LanePlan& plan, int64_t updates_done, int64_t next_round);
+  RoundMember(const LanePlan& plan, StageId stage, int64_t updates_done, int64_t next_round);
 
   // An answer; one that is no longer needed is dropped.
   void deliver(Message message);
@@ -55,12 +55,9 @@ class RoundMember {
   const Message& answer(int64_t round, int64_t chunk) const;
   bool has_answer(int64_t round, int64_t chunk) const { return answers_.contains({round, chunk}); }
 
-  // The round began at `update`; without `sent` this worker's part has no weight. If every answer
-  // is needed, those of skipped rounds are awaited too.
+  // The round began at `update`; without `sent` this worker's part has no weight.
   void contributed(int64_t round, int64_t update, bool sent);
   void merged(int64_t round, int64_t chunk, int64_t lag);
-  // (round, chunk) of the answers to ask their owners for again, after a merge.
-  std::vector<std::pair<int64_t, int64_t>> take_missed(int64_t newest_round);
 
   // The rounds to give up because they are too old when `next_round` begins; all rounds in flight.
   std::vector<int64_t> stale(int64_t next_round) const;
@@ -90,11 +87,8 @@ class RoundMember {
  private:
   struct Flight {
     int64_t update = 0;        // when it was sent
-    bool sent = false;         // false: skipped
     std::vector<bool> merged;  // by chunk
-    int64_t asked_at = 0;      // round of the newest answer when it was last asked for
   };
-  void open(int64_t round, int64_t update, bool sent);
   void check_bounds() const;
   void take_stretch(int64_t round, int64_t stretch);
 
@@ -102,12 +96,14 @@ class RoundMember {
   // kept for a worker that stands still.
   static constexpr int64_t kFlightsMax = 64;
   static constexpr int64_t kAnswersMax = 256;
-  static constexpr int64_t kAskAfter = 16;  // rounds
   static constexpr int64_t kStretchMax = 1000;
   // Replicas of one speed are rarely more than this many rounds apart.
   static constexpr int64_t kSlack = 2;
 
+  int64_t chunks() const { return plan_.chunks(stage_); }
+
   LanePlan plan_;
+  StageId stage_;
   int64_t last_update_;        // at which a round began
   int64_t last_round_;         // in which this worker took part
   int64_t newest_heard_;       // the newest round it has heard of

@@ -27,7 +27,7 @@ void RoundOwner::adopt(const Membership& table, int64_t copied) {
     if (plan_.owner(id.round, id.chunk, table) == replica_) return false;
     // An evaluation is closed without a mean. Of other chunks another change may make it the owner
     // again: then it takes the parts that come.
-    if (evaluation) answers_[id] = {};
+    if (evaluation) answered_.insert(id);
     return true;
   });
 }
@@ -70,10 +70,9 @@ int64_t RoundOwner::newest_over() const {
   return newest_closed_ - kRememberedRounds;
 }
 
-// answers_ has an entry for every recently closed chunk.
 bool RoundOwner::closed(const ChunkId& id) const {
   if (chunks_.contains(id)) return false;
-  return answers_.contains(id) || id.round <= newest_over();
+  return answered_.contains(id) || id.round <= newest_over();
 }
 
 bool RoundOwner::full(const ChunkId& id) const {
@@ -87,11 +86,6 @@ void RoundOwner::deliver(Message message) {
   const ChunkId id = {message.index, message.chunk};
   if (message.kind == MessageKind::kDeadline) return expire(id);
   const ReplicaId from = message.from.replica;
-  if (message.kind == MessageKind::kAskAgain) {
-    const auto found = answers_.find(id);
-    if (found != answers_.end() && !found->second.replicas.empty()) asked_.push_back({id, from});
-    return;
-  }
   int64_t& newest = newest_from_[static_cast<size_t>(from.value)];
   newest = std::max(newest, id.round);
   heard_at_[static_cast<size_t>(from.value)] = ++received_;
@@ -175,11 +169,6 @@ std::optional<RoundOwner::ChunkId> RoundOwner::to_await() const {
   return std::nullopt;
 }
 
-std::optional<RoundOwner::Repeat> RoundOwner::to_repeat() const {
-  if (asked_.empty()) return std::nullopt;
-  return asked_.back();
-}
-
 bool RoundOwner::has(const ChunkId& id, const ReplicaSet& replicas) const {
   const auto chunk = chunks_.find(id);
   if (chunk == chunks_.end()) return false;
@@ -198,7 +187,7 @@ std::vector<at::Tensor> RoundOwner::contributions(const ChunkId& id,
   return parts;
 }
 
-void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas, const at::Tensor& answer) {
+void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas) {
   const auto node = chunks_.extract(id);
   LEEWAY_CHECK(!node.empty(), "a chunk is closed once");
   for (const ReplicaId replica : replicas) {
@@ -212,24 +201,11 @@ void RoundOwner::reduced(const ChunkId& id, const ReplicaSet& replicas, const at
     missing_ += node.mapped().arrived.contains(member) ? 0 : 1;
   }
   missing_ += overtaken;
-  // Only steps are asked for again; for other rounds it is enough to know that there was an answer.
-  answers_[id] = {.replicas = replicas,
-                  .payload = plan_.needs_every ? answer : at::Tensor(),
-                  .stretch = node.mapped().stretch};
+  answered_.insert(id);
   newest_closed_ = std::max(newest_closed_, id.round);
   expected_.erase(id.round);
   const int64_t over = newest_over();
-  std::erase_if(asked_, [&](const Repeat& repeat) { return repeat.id.round <= over; });
-  answers_.erase(answers_.begin(), answers_.lower_bound({over + 1, 0}));
-}
-
-const RoundOwner::Answer* RoundOwner::answer(const ChunkId& id) const {
-  const auto found = answers_.find(id);
-  return found == answers_.end() ? nullptr : &found->second;
-}
-
-void RoundOwner::repeated(const ChunkId& id, ReplicaId replica) {
-  std::erase(asked_, Repeat{id, replica});
+  answered_.erase(answered_.begin(), answered_.lower_bound({over + 1, 0}));
 }
 
 }  // namespace leeway

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -17,13 +18,13 @@ namespace leeway {
 
 class RoundOwner {
  public:
-  static constexpr int64_t kRememberedRounds = 64;  // answers of these can be asked for again
+  static constexpr int64_t kRememberedRounds = 64;  // parts of older ones are too late
   static constexpr size_t kOpenMax = 256;           // chunks, for an owner that stands still
   static constexpr size_t kEvaluationsOpenMax = 2;  // each has whole copies of the weights
 
   explicit RoundOwner(const LanePlan& plan, WorkerId worker);
 
-  // A contribution, a deadline, or a request for a missing answer.
+  // A contribution or a deadline.
   void deliver(Message message);
 
   struct ChunkId {
@@ -36,12 +37,6 @@ class RoundOwner {
   std::optional<ChunkId> to_reduce() const;
   // A chunk whose first part has arrived and that has no deadline yet.
   std::optional<ChunkId> to_await() const;
-  struct Repeat {
-    ChunkId id;
-    ReplicaId replica;
-    bool operator==(const Repeat&) const = default;
-  };
-  std::optional<Repeat> to_repeat() const;
 
   ReplicaSet contributors(const ChunkId& id) const;
   // The largest factor on the interval that a contributor wants (guard).
@@ -63,16 +58,8 @@ class RoundOwner {
   bool lacks_expected(int64_t update) const;
 
   void awaits(const ChunkId& id) { chunks_.at(id).awaited = true; }
-  // `answer` is the mean over `replicas`; it is kept in case a replica asks again.
-  void reduced(const ChunkId& id, const ReplicaSet& replicas, const at::Tensor& answer);
-  struct Answer {
-    ReplicaSet replicas;
-    at::Tensor payload;
-    int64_t stretch = 1;
-  };
-  // Null: not closed yet, or closed too long ago.
-  const Answer* answer(const ChunkId& id) const;
-  void repeated(const ChunkId& id, ReplicaId replica);
+  // The mean over `replicas` is made.
+  void reduced(const ChunkId& id, const ReplicaSet& replicas);
   // Whether there is no room for the first part of this chunk.
   bool full(const ChunkId& id) const;
   // Whether parts are no longer accepted: the chunk is answered, or too old.
@@ -87,8 +74,7 @@ class RoundOwner {
   size_t open_count() const { return chunks_.size(); }
   void add_to(Held& held) const {
     held.open_chunks += std::ssize(chunks_);
-    held.repeats += std::ssize(asked_);
-    held.given += std::ssize(answers_);
+    held.given += std::ssize(answered_);
   }
 
  private:
@@ -119,9 +105,8 @@ class RoundOwner {
   std::vector<int64_t> heard_at_;     // by replica: parts received, up to its newest
   int64_t received_ = 0;              // parts
   ReplicaSet absent_;
-  std::map<ChunkId, Answer> answers_;  // recent rounds
+  std::set<ChunkId> answered_;  // of recent rounds, or given away
   int64_t newest_closed_ = -1;
-  std::vector<Repeat> asked_;
   int64_t late_ = 0;
   int64_t missing_ = 0;
 };

@@ -30,16 +30,21 @@ Rounds::Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute)
   const int64_t updates = plan.first_update_of(id.replica);
   for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
     const LanePlan& options = plan.lanes[lane];
+    if (options.common) {
+      common_.emplace(id, plan, lane, compute);
+      continue;
+    }
     int64_t next_round = 0;
     if (!plan.starts.empty()) {
       const auto& rounds = plan.starts[static_cast<size_t>(id.replica.value)].rounds;
       next_round = rounds[static_cast<size_t>(id.stage.value)][lane];
     }
-    seats_.push_back({options, RoundOwner(options, id), RoundMember(options, updates, next_round)});
+    seats_.push_back(
+        {options, RoundOwner(options, id), RoundMember(options, id.stage, updates, next_round)});
   }
   const LanePlan& copies = plan.evaluation;
   LEEWAY_CHECK(copies.replicas == plan.replicas, "every replica sends its copy for evaluation");
-  seats_.push_back({copies, RoundOwner(copies, id), RoundMember(copies, updates, 0)});
+  seats_.push_back({copies, RoundOwner(copies, id), RoundMember(copies, id.stage, updates, 0)});
 }
 
 const Rounds::Seat* Rounds::find(Lane lane) const {
@@ -57,6 +62,9 @@ const Rounds::Seat& Rounds::seat(Lane lane) const {
 Rounds::Seat& Rounds::seat(Lane lane) { return const_cast<Seat&>(std::as_const(*this).seat(lane)); }
 
 std::optional<Work> Rounds::duty(int64_t updates) const {
+  if (common_) {
+    if (auto duty = common_->duty(updates)) return duty;
+  }
   for (const Seat& lane : seats_) {
     const Lane which = lane.plan.lane;
     if (const auto id = lane.owner.to_reduce()) {
@@ -67,18 +75,15 @@ std::optional<Work> Rounds::duty(int64_t updates) const {
     if (const auto id = lane.owner.to_await()) {
       return round_work(WorkKind::kAwait, which, updates, *id);
     }
-    if (const auto repeat = lane.owner.to_repeat()) {
-      Work again = round_work(WorkKind::kRepeat, which, updates, repeat->id);
-      again.replicas = ReplicaSet::of(repeat->replica);
-      return again;
-    }
   }
   return std::nullopt;
 }
 
 Turn Rounds::turn(const Boundary& boundary) const {
+  if (common_ && boundary.when == Boundary::When::kAfterUpdate) return common_->turn(boundary);
+  if (boundary.saved) return {};
   const auto is_here = [&](const Seat& lane) {
-    const bool before = boundary.when == When::kBeforeUpdate;
+    const bool before = boundary.when == Boundary::When::kBeforeUpdate;
     return lane.plan.lane != Lane::kEvaluation && lane.plan.gradients == before;
   };
   for (const Seat& lane : seats_) {
@@ -111,17 +116,21 @@ Work Rounds::copy_for_evaluation(int64_t update) const {
 }
 
 void Rounds::deliver(Message message) {
-  Seat& lane = seat(message.lane);
-  if (message.kind == MessageKind::kAnswer) return lane.member.deliver(std::move(message));
-  if (message.kind == MessageKind::kContribution) {
-    lane.member.heard_of(message.index);
+  const bool part = message.kind == MessageKind::kContribution;
+  if (part && message.update_time.count > 0) {
     update_times_[static_cast<size_t>(message.from.replica.value)] = message.update_time;
   }
+  if (is_common(message.lane)) return common_->deliver(std::move(message));
+  Seat& lane = seat(message.lane);
+  if (part && lane.plan.gradients && message.chain != 0) compare_models(message);
+  if (message.kind == MessageKind::kAnswer) return lane.member.deliver(std::move(message));
+  if (part) lane.member.heard_of(message.index);
   lane.owner.deliver(std::move(message));
 }
 
 void Rounds::run(const Work& work, Outcome& outcome) {
   if (compute_ == nullptr) return;
+  if (is_common(work.lane)) return common_->run(work, outcome);
   const Seat& lane = seat(work.lane);
   if (work.kind == WorkKind::kContribute) run_contribution(work, lane, outcome);
   if (work.kind == WorkKind::kReduce) run_reduction(work, lane, outcome);
@@ -139,6 +148,8 @@ void Rounds::run_contribution(const Work& work, const Seat& lane, Outcome& outco
   } else {
     outcome.parts = compute_->averaging().contribute(work.lane, work.index);
   }
+  const bool compares = plan_.evaluates(work.update) || plan_.checkpoints(work.update);
+  if (lane.plan.gradients && compares) outcome.hash = compute_->model_hash();
 }
 
 void Rounds::run_reduction(const Work& work, const Seat& lane, Outcome& outcome) {
@@ -156,25 +167,27 @@ void Rounds::run_reduction(const Work& work, const Seat& lane, Outcome& outcome)
 
 void Rounds::run_merge(const Work& work, const Seat& lane, Outcome& outcome) {
   const Message& answer = lane.member.answer(work.index, work.chunk);
-  outcome.round_norms = compute_->merge(work.lane, work.index, work.chunk, answer.payload,
-                                        answer.replicas.contains(id_.replica));
+  outcome.round_norms = compute_->merge(work.lane, work.index, work.chunk, answer.payload);
 }
 
 void Rounds::finish(const Work& work, const Outcome& outcome, Outbox& outbox,
                     std::vector<Message>& sent) {
+  if (is_common(work.lane)) return common_->finish(work, outcome, pace(), outbox, sent);
   switch (work.kind) {
     case WorkKind::kContribute:
       return finish_contribution(work, outcome, sent);
     case WorkKind::kReduce:
       return finish_reduction(work, outcome, sent);
     case WorkKind::kMerge:
-      return finish_merge(work, sent);
-    case WorkKind::kRepeat:
-      return finish_repetition(work, sent);
+      return seat(work.lane).member.merged(work.index, work.chunk, work.delay);
     case WorkKind::kAwait: {
       Seat& lane = seat(work.lane);
       lane.owner.awaits({work.index, work.chunk});
-      outbox.remind(message(MessageKind::kDeadline, work, id_.replica, {}), deadline(lane));
+      FleetPace fleet = pace();
+      for (const ReplicaId replica : lane.owner.absent()) fleet.absent.add(replica);
+      fleet.stretch = lane.member.stretch();
+      outbox.remind(message(MessageKind::kDeadline, work, id_.replica, {}),
+                    deadline_of(lane.plan, fleet));
       return;
     }
     default:
@@ -187,7 +200,7 @@ void Rounds::finish_contribution(const Work& work, const Outcome& outcome,
   Seat& lane = seat(work.lane);
   const bool counts = !work.replicas.empty();
   for (const int64_t stale : lane.member.stale(work.index)) lane.member.forget(stale);
-  for (int64_t chunk = 0; chunk < lane.plan.chunks(); ++chunk) {
+  for (int64_t chunk = 0; chunk < lane.plan.chunks(id_.stage); ++chunk) {
     Work of_chunk = work;
     of_chunk.chunk = chunk;
     const auto at = static_cast<size_t>(chunk);
@@ -197,6 +210,10 @@ void Rounds::finish_contribution(const Work& work, const Outcome& outcome,
     if (!counts) contribution.payload_bytes = 0;
     contribution.update_time = update_time_.get();
     contribution.stretch = lane.member.stretch_wanted();
+    if (chunk == 0) {
+      contribution.chained = work.update;
+      contribution.chain = outcome.hash;
+    }
     post(std::move(contribution), sent);
   }
   if (work.lane == Lane::kEvaluation) return;
@@ -207,7 +224,7 @@ void Rounds::finish_reduction(const Work& work, const Outcome& outcome,
                               std::vector<Message>& sent) {
   Seat& lane = seat(work.lane);
   const int64_t stretch = lane.owner.stretch({work.index, work.chunk});
-  lane.owner.reduced({work.index, work.chunk}, work.replicas, outcome.payload);
+  lane.owner.reduced({work.index, work.chunk}, work.replicas);
   if (work.lane == Lane::kEvaluation) return;  // the mean stays here
   if (work.replicas.empty()) return;           // every member follows: there is no mean
   for (const ReplicaId replica : table_.members()) {
@@ -218,80 +235,6 @@ void Rounds::finish_reduction(const Work& work, const Outcome& outcome,
 }
 
 ReplicaId Rounds::evaluator() const { return plan_.evaluation.owner(0, 0, table_); }
-
-void Rounds::run_adoption(const Membership& table) {
-  if (compute_ == nullptr) return;
-  for (const Seat& lane : seats_) {
-    for (const int64_t round : lane.member.orphaned(table_, table)) {
-      compute_->averaging().forget(lane.plan.lane, round);
-    }
-  }
-}
-
-// Who has sent a part under an old table must not keep the new owner waiting: with a fixed lag not
-// with rounds given up before either, nor one that may have dropped the part in between.
-void Rounds::finish_adoption(const Membership& table, std::optional<int64_t> copied_elsewhere,
-                             std::vector<Message>& sent) {
-  const Membership before = std::exchange(table_, table);
-  for (Seat& lane : seats_) {
-    lane.owner.adopt(table, copied_elsewhere.value_or(-1));
-    const bool evaluation = lane.plan.lane == Lane::kEvaluation;
-    std::vector<int64_t> begun = lane.member.orphaned(before, table);
-    for (const int64_t round : begun) lane.member.forget_orphan(round);
-    const bool waits = lane.plan.lag.has_value();
-    if (waits) begun.assign(lane.member.orphans().begin(), lane.member.orphans().end());
-    if (evaluation && copied_elsewhere) begun.push_back(*copied_elsewhere);
-    if (!table.has(id_.replica)) continue;
-    for (const int64_t round : begun) {
-      for (int64_t chunk = 0; chunk < lane.plan.chunks(); ++chunk) {
-        const ReplicaId owner = lane.plan.owner(round, chunk, table);
-        if (!waits && owner == lane.plan.owner(round, chunk, before)) continue;
-        Work none = round_work(WorkKind::kContribute, lane.plan.lane, 0, {round, chunk});
-        Message part = message(MessageKind::kContribution, none, owner, {});
-        part.payload_bytes = 0;
-        part.update_time = update_time_.get();
-        post(std::move(part), sent);
-      }
-    }
-  }
-}
-
-void Rounds::restart(const Membership& table, int64_t updates, const std::vector<int64_t>& rounds) {
-  table_ = table;
-  for (size_t at = 0; at < seats_.size(); ++at) {
-    Seat& lane = seats_[at];
-    const bool evaluation = lane.plan.lane == Lane::kEvaluation;
-    lane.owner = RoundOwner(lane.plan, id_);
-    lane.owner.adopt(table, /*copied=*/-1);
-    if (evaluation) lane.owner.give_up(updates);
-    lane.member.restart(updates, at < rounds.size() ? rounds[at] : 0);
-  }
-}
-
-void Rounds::finish_merge(const Work& work, std::vector<Message>& sent) {
-  Seat& lane = seat(work.lane);
-  lane.member.merged(work.index, work.chunk, work.delay);
-  for (const auto& [round, chunk] : lane.member.take_missed(work.index)) {
-    Work missed = work;
-    missed.index = round;
-    missed.chunk = chunk;
-    const ReplicaId owner = lane.plan.owner(round, chunk, table_);
-    post(message(MessageKind::kAskAgain, missed, owner, {}), sent);
-  }
-}
-
-void Rounds::finish_repetition(const Work& work, std::vector<Message>& sent) {
-  Seat& lane = seat(work.lane);
-  const RoundOwner::ChunkId id = {work.index, work.chunk};
-  const RoundOwner::Answer* const answer = lane.owner.answer(id);
-  for (const ReplicaId replica : work.replicas) {
-    Message again = message(MessageKind::kAnswer, work, replica, answer->payload);
-    again.replicas = answer->replicas;
-    again.stretch = answer->stretch;
-    post(std::move(again), sent);
-    lane.owner.repeated(id, replica);
-  }
-}
 
 // Counts the size even without a payload: the simulator sends only sizes.
 Message Rounds::message(MessageKind kind, const Work& work, ReplicaId to,
@@ -321,20 +264,20 @@ void Rounds::post(Message message, std::vector<Message>& sent) {
   sent.push_back(std::move(message));
 }
 
-Nanos Rounds::deadline(const Seat& lane) const {
-  FleetPace pace = {.update_times = update_times_,
-                    .absent = lane.owner.absent(),
-                    .stretch = lane.member.stretch()};
+FleetPace Rounds::pace() const {
+  FleetPace pace = {.update_times = update_times_};
   for (int64_t r = 0; r < plan_.replicas; ++r) {
     if (!table_.has({r})) pace.absent.add({r});
   }
   pace.update_times[static_cast<size_t>(id_.replica.value)] = update_time_.get();
-  return deadline_of(lane.plan, pace);
+  return pace;
 }
 
 bool Rounds::completes_gradients(const Work& work) const {
+  if (is_common(work.lane)) return false;
   const LanePlan& plan = seat(work.lane).plan;
-  return work.kind == WorkKind::kMerge && plan.gradients && work.chunk + 1 == plan.chunks();
+  return work.kind == WorkKind::kMerge && plan.gradients &&
+         work.chunk + 1 == plan.chunks(id_.stage);
 }
 
 bool Rounds::is_before_update(const Work& work) const {
@@ -343,6 +286,7 @@ bool Rounds::is_before_update(const Work& work) const {
 }
 
 bool Rounds::can_repeat(const Work& work, bool update_due, bool at_boundary) const {
+  if (is_common(work.lane)) return common_->can_repeat(work, at_boundary);
   const Seat& lane = seat(work.lane);
   const bool now = lane.plan.gradients ? update_due : at_boundary;
   const RoundOwner::ChunkId id = {work.index, work.chunk};
@@ -355,8 +299,6 @@ bool Rounds::can_repeat(const Work& work, bool update_due, bool at_boundary) con
       return lane.owner.has(id, work.replicas);
     case WorkKind::kMerge:
       return now && lane.member.has_answer(work.index, work.chunk);
-    case WorkKind::kRepeat:
-      return lane.owner.answer(id) != nullptr;
     default:
       return true;
   }
@@ -379,6 +321,7 @@ void Rounds::flush() {
 
 std::vector<int64_t> Rounds::rounds_begun() const {
   std::vector<int64_t> rounds;
+  if (common_) rounds.push_back(common_->contributions());
   for (const Seat& lane : seats_) {
     if (lane.plan.lane != Lane::kEvaluation) rounds.push_back(lane.member.rounds_begun());
   }
@@ -387,6 +330,8 @@ std::vector<int64_t> Rounds::rounds_begun() const {
 
 RoundCounts Rounds::counts() const {
   RoundCounts counts;
+  counts.differed = differed_;
+  if (common_) common_->add_to(counts);
   for (const Seat& lane : seats_) {
     if (lane.plan.lane == Lane::kEvaluation) continue;
     counts.late += lane.owner.late();

@@ -1,15 +1,20 @@
-// A worker's part in the rounds of all lanes. Each lane has two sides: the owner's (others' parts
-// come in, a mean goes out) and the member's (own parts go out, means come in and are merged). This
-// decides what is due, files what arrives, and says what to send; compute/ has the arithmetic.
+// A worker's part in the rounds of all lanes. A common model is apart. Each other lane has two
+// sides: the owner's (others' parts come in, a mean goes out) and the member's (own parts go out,
+// means come in and are merged). This decides what is due, files what arrives, and says what to
+// send; compute/ has the arithmetic.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "compute/stage_compute.h"
+#include "worker/boundary.h"
+#include "worker/common_model.h"
+#include "worker/deadline.h"
 #include "worker/outbox.h"
 #include "worker/outcome.h"
 #include "worker/round_member.h"
@@ -18,12 +23,6 @@
 #include "worker/update_time.h"
 
 namespace leeway {
-
-// `due` without `work`: it waits for a message, and nothing else may come before it.
-struct Turn {
-  bool due = false;
-  std::optional<Work> work = {};
-};
 
 class Rounds {
  public:
@@ -42,14 +41,6 @@ class Rounds {
   // An owner's duties, which others wait for. `updates`: how many this worker has done.
   std::optional<Work> duty(int64_t updates) const;
 
-  // Rounds come before an update (they average its gradients) or after it (weights, steps).
-  enum class When { kBeforeUpdate, kAfterUpdate };
-  struct Boundary {
-    When when = When::kAfterUpdate;
-    int64_t update = 0;    // the one it belongs to
-    int64_t updates = 0;   // how many this worker has done
-    bool flushes = false;  // no round may stay in flight
-  };
   // Merges that are due, then contributions to new rounds.
   Turn turn(const Boundary& boundary) const;
   // The contribution that sends this worker's weights to be validated.
@@ -64,12 +55,16 @@ class Rounds {
 
   // A new table of members. In run(): forgets what will not be answered; in finish(): tells the new
   // owners not to wait for this worker's part of rounds that it has begun.
+  // `have`: as in CommonModel.
   void run_adoption(const Membership& table);
-  void finish_adoption(const Membership& table, std::optional<int64_t> copied_elsewhere,
-                       std::vector<Message>& sent);
+  void finish_adoption(const Membership& table, const std::vector<int64_t>& have,
+                       std::optional<int64_t> copied_elsewhere, std::vector<Message>& sent);
+  std::vector<int64_t> have() const { return common_ ? common_->have() : std::vector<int64_t>(); }
   // This worker's replica goes on after `updates` updates: nothing is in flight, and it follows
-  // until it is one of the fleet again. `rounds`: by lane, where the state that it has was.
-  void restart(const Membership& table, int64_t updates, const std::vector<int64_t>& rounds);
+  // until it is one of the fleet again; with a common model it is one at once. `rounds`: by lane,
+  // where the state that it has was, and `chunks`, where the common model.
+  void restart(const Membership& table, int64_t updates, const std::vector<int64_t>& rounds,
+               const std::vector<ChunkPosition>& chunks, std::vector<Message>& sent);
   ReplicaId evaluator() const;  // where copies for evaluation go
   // Evaluations up to this update are not made here.
   void give_up_evaluations(int64_t update) { seat(Lane::kEvaluation).owner.give_up(update); }
@@ -94,7 +89,22 @@ class Rounds {
   void forget_in_compute();
   // Call after a save: answers to those rounds are no longer wanted.
   void flush();
+  // A replay's flush point, which a new session may have begun with.
+  void begin_session() {
+    if (common_) common_->begin_session();
+  }
   std::vector<int64_t> rounds_begun() const;  // by lane, for a checkpoint
+  std::vector<ChunkPosition> positions() const {
+    return common_ ? common_->positions() : std::vector<ChunkPosition>();
+  }
+  // Contributions of replicas that have another model than this one, once.
+  std::vector<Message> take_different();
+
+  // Null: not a merge of a common model.
+  const Message* answer_of(const Work& merge) const {
+    const bool applies = is_common(merge.lane) && merge.kind == WorkKind::kMerge;
+    return applies ? common_->next_answer(merge.chunk) : nullptr;
+  }
 
   RoundCounts counts() const;
   void add_to(Held& held) const;
@@ -110,25 +120,32 @@ class Rounds {
   const Seat* find(Lane lane) const;  // null: a lane that this run does not have
   const Seat& seat(Lane lane) const;
   Seat& seat(Lane lane);
+  std::string_view check_payload(const Message& message) const;
   bool is_far_ahead(const Seat& lane, const Message& message) const;
   int64_t rounds_max(const LanePlan& plan) const;
+  void compare_models(const Message& part);
   void run_contribution(const Work& work, const Seat& lane, Outcome& outcome);
   void run_reduction(const Work& work, const Seat& lane, Outcome& outcome);
   void run_merge(const Work& work, const Seat& lane, Outcome& outcome);
   void finish_contribution(const Work& work, const Outcome& outcome, std::vector<Message>& sent);
   void finish_reduction(const Work& work, const Outcome& outcome, std::vector<Message>& sent);
-  void finish_merge(const Work& work, std::vector<Message>& sent);
-  void finish_repetition(const Work& work, std::vector<Message>& sent);
   Message message(MessageKind kind, const Work& work, ReplicaId to,
                   const at::Tensor& payload) const;
   void post(Message message, std::vector<Message>& sent);
-  Nanos deadline(const Seat& lane) const;
+  FleetPace pace() const;
+  bool is_common(Lane lane) const { return common_ && lane == Lane::kMain; }
 
   WorkerId id_;
   const RunPlan& plan_;
   StageCompute* compute_;
   Membership table_;
-  std::vector<Seat> seats_;  // the plan's lanes, then evaluation
+  std::optional<CommonModel> common_;
+  std::vector<Seat> seats_;  // the plan's lanes, but for a common model's, then evaluation
+  // Where gradients are averaged, replicas have the same weights: by update and replica, hashes of
+  // them, of the newest update that is compared.
+  std::map<int64_t, std::map<ReplicaId, uint64_t>> model_hashes_;
+  std::vector<Message> different_;
+  int64_t differed_ = 0;
   UpdateTime update_time_;
   std::vector<Nanos> update_times_;  // by replica, as they were last heard of; zero: not known yet
 };

@@ -25,11 +25,15 @@ bool Rounds::is_far_ahead(const Seat& lane, const Message& message) const {
 
 std::string_view Rounds::check(const Message& message) const {
   const Seat* const lane = find(message.lane);
-  if (lane == nullptr) return "a kind of round that this run does not have";
+  const LanePlan* const plan = is_common(message.lane) ? &common_->plan()
+                               : lane != nullptr       ? &lane->plan
+                                                       : nullptr;
+  if (plan == nullptr) return "a kind of round that this run does not have";
   if (message.from.stage != id_.stage) return "a round stays within one stage";
   if (message.from.replica.value >= plan_.replicas) return "from a replica that there is not";
-  if (message.chunk >= lane->plan.chunks()) return "a chunk that there is not";
-  if (message.index >= rounds_max(lane->plan)) return "a round after the end of the run";
+  if (message.chunk >= plan->chunks(id_.stage)) return "a chunk that there is not";
+  const int64_t rounds = is_common(message.lane) ? common_->numbers_max() : rounds_max(*plan);
+  if (message.index >= rounds) return "a round after the end of the run";
   const bool mine = message.from == id_;
   if (message.kind == MessageKind::kDeadline) return mine ? "" : "a deadline of another worker";
   const bool part = message.kind == MessageKind::kContribution;
@@ -40,6 +44,11 @@ std::string_view Rounds::check(const Message& message) const {
   if (!ReplicaSet::first(plan_.replicas).has_all(message.replicas)) {
     return "a replica that there is not";
   }
+  if (is_common(message.lane)) {
+    const std::string_view reason = common_->check(message);
+    return reason.empty() ? check_payload(message) : reason;
+  }
+  if (message.kind == MessageKind::kAskAgain) return "an answer that nobody keeps";
   // Where the tables differ, the sender may be right about the owner.
   // A sender that has an older one will hear of the new owner, and tell it not to wait.
   const bool same_table = message.envelope.table == table_.number();
@@ -58,9 +67,21 @@ std::string_view Rounds::check(const Message& message) const {
   const bool answer = message.kind == MessageKind::kAnswer;
   if (answer && same_table && owner != message.from.replica) return "an answer of no owner";
   if (is_far_ahead(*lane, message)) return "a round far ahead of all others";
+  return check_payload(message);
+}
+
+std::string_view Rounds::check_payload(const Message& message) const {
   if (compute_ == nullptr) return "";
-  const bool has_payload = part ? !message.replicas.empty() : answer;
+  const bool has_payload =
+      (message.kind == MessageKind::kContribution || message.kind == MessageKind::kAnswer) &&
+      !message.replicas.empty();
   if (!has_payload) return "";
+  if (message.whole) {
+    const bool fits =
+        message.payload.defined() &&
+        compute_->averaging().fits_whole(message.lane, message.chunk, message.payload);
+    return fits ? "" : "a payload of another shape or type";
+  }
   const bool fits = message.payload.defined() &&
                     compute_->fits(message.lane, message.index, message.chunk, message.payload);
   return fits ? "" : "a payload of another shape or type";
@@ -77,6 +98,7 @@ void Rounds::refuse(const Message& message) {
 }
 
 void Rounds::add_to(Held& held) const {
+  if (common_) common_->add_to(held);
   for (const Seat& lane : seats_) {
     lane.owner.add_to(held);
     lane.member.add_to(held);

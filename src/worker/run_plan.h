@@ -15,7 +15,8 @@ namespace leeway {
 // Where a replica resumes: its checkpoint's counters.
 struct ReplicaStart {
   int64_t update = 0;
-  std::vector<std::vector<int64_t>> rounds = {};  // next round by stage, then by lane
+  std::vector<std::vector<int64_t>> rounds = {};        // next round by stage, then by lane
+  std::vector<std::vector<ChunkPosition>> chunks = {};  // of a common model, by stage; or empty
 };
 
 struct RunPlan {
@@ -35,7 +36,7 @@ struct RunPlan {
   // Extra flush points of a recorded run, by replica, ascending; empty: none.
   std::vector<std::vector<int64_t>> flushes = {};
   int64_t replicas = 1;
-  std::vector<LanePlan> lanes = {};                   // main and repair: those the run has
+  std::vector<LanePlan> lanes = {};                   // those the run has, but for evaluation
   LanePlan evaluation = {.lane = Lane::kEvaluation};  // copies for validation
   uint64_t seed = 0;                                  // the run's; a failed check prints it
   uint64_t run = 0;                                   // which run this is, and
@@ -50,9 +51,9 @@ struct RunPlan {
   bool together() const {
     return std::ranges::any_of(lanes, [](const LanePlan& lane) { return lane.lag.has_value(); });
   }
-  // Replicas whose states must be the same, or of which each needs all that the others have sent,
-  // take one that comes back in where a session ends: all go on from one checkpoint.
-  bool regroups() const { return together() || std::ranges::any_of(lanes, &LanePlan::needs_every); }
+  // Replicas that wait for each other take one that comes back in where a session ends: all go on
+  // from one checkpoint.
+  bool regroups() const { return together(); }
   // How long a part of a state keeps the next one waiting.
   Nanos join_pace(int64_t bytes) const {
     if (join_bytes_per_second <= 0) return {};
@@ -73,6 +74,10 @@ struct RunPlan {
     return update == run_updates || (evaluate_every > 0 && update % evaluate_every == 0);
   }
   bool evaluates_mean(int64_t update) const { return evaluation.evaluates_mean(update); }
+  // Whether an evaluation is of the model, not of one replica's own weights.
+  bool evaluates_model(int64_t update) const {
+    return evaluation.of_common || evaluates_mean(update);
+  }
   bool checkpoints(int64_t update) const {
     return checkpoint_every > 0 && update % checkpoint_every == 0;
   }

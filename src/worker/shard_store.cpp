@@ -13,6 +13,8 @@ ShardSaved saved_of(const StageState& state) {
           .checkpoint = state.checkpoint,
           .last = state.last,
           .rounds = state.rounds,
+          .chunks = state.chunks,
+          .model_hash = state.model_hash,
           .bytes = state.bytes};
 }
 

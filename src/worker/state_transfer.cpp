@@ -145,6 +145,7 @@ void StateReceiver::deliver(const Message& message) {
     update_ = message.update;
     count_ = message.index;
     rounds_ = std::get<ShardSaved>(*message.report).rounds;
+    chunks_ = std::get<ShardSaved>(*message.report).chunks;
   }
   if (message.chunk != part()) return;  // comes twice
   parts_.push_back(message.payload.defined() ? part_without_hash(message.payload) : at::Tensor());

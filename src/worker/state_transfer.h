@@ -101,6 +101,7 @@ class StateReceiver {
   // Another worker's state, or this one's own; an error is the donor's.
   Result<StageState> take_state();
   const std::vector<int64_t>& rounds() const { return uses_own_ ? own_->rounds : rounds_; }
+  const std::vector<ChunkPosition>& chunks() const { return uses_own_ ? own_->chunks : chunks_; }
   void set_loaded(bool well);
 
  private:
@@ -116,7 +117,8 @@ class StateReceiver {
   int64_t update_ = 0;  // of the snapshot; 0: not known yet
   int64_t count_ = 0;   // parts of the snapshot; 0: not known yet
   std::vector<at::Tensor> parts_;
-  std::vector<int64_t> rounds_;  // by lane, as the donor had begun
+  std::vector<int64_t> rounds_;        // by lane, as the donor had begun
+  std::vector<ChunkPosition> chunks_;  // likewise, of the common model
   int64_t asks_ = 0;
   bool waits_ = false;  // for the part that it asked for
   bool paced_ = true;   // the next part may be asked for

@@ -14,7 +14,7 @@ TallyKeeper::TallyKeeper(WorkerId id, const RunPlan& plan)
       synchronous_(plan.shape.synchronous()),
       flushed_(plan.first_update_of(id.replica) * plan.shape.update_every) {
   for (const LanePlan& lane : plan.lanes) {
-    if (!lane.gradients && !lane.needs_every) weights_lane_ = lane.lane;
+    if (!lane.gradients && !lane.common) weights_lane_ = lane.lane;
   }
 }
 

@@ -29,6 +29,7 @@ Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> c
   // A replica that is ahead of others takes part in their next checkpoint, with what it has.
   if (counts_.updates > plan.first_update) saved_update_ = -1;
   counts_.forwards = counts_.backwards = counts_.updates * plan.shape.update_every;
+  at_boundary_ = trained();  // one that has nothing to train says so to the others
 }
 
 void Worker::evaluate_first() {
@@ -57,12 +58,16 @@ std::optional<Work> Worker::next() const {
 // the copy for evaluation. Gradients are averaged before the update.
 Turn Worker::boundary_turn() const {
   const bool before = schedule_.update_due(counts_);
-  if (!before && !at_boundary_) return {};
+  const bool ends = !before && trained();
+  if (!before && !at_boundary_ && !ends) return {};
   const Turn turn =
-      rounds_.turn({.when = before ? Rounds::When::kBeforeUpdate : Rounds::When::kAfterUpdate,
+      rounds_.turn({.when = before ? Boundary::When::kBeforeUpdate : Boundary::When::kAfterUpdate,
                     .update = counts_.updates + (before ? 1 : 0),
                     .updates = counts_.updates,
-                    .flushes = !before && flushes_here()});
+                    .flushes = !before && flushes_here(),
+                    .ends = ends,
+                    .stops = end_.stop_wanted() || end_.named(),
+                    .saved = !before && !at_boundary_});
   if (turn.due || before || !evaluations_.copy_due()) return turn;
   return {.due = true, .work = rounds_.copy_for_evaluation(*evaluations_.copy_due())};
 }
@@ -237,6 +242,7 @@ Held Worker::held() const {
 void Worker::drop_rounds() {
   rounds_.forget_in_compute();
   rounds_.flush();
+  if (!trained()) rounds_.begin_session();
   at_boundary_ = false;
 }
 

@@ -88,6 +88,8 @@ class Worker {
   // Of an epoch of this replica that this worker has yet to hear of: kept until then.
   bool is_early(const Message& message) const;
   int64_t refused() const { return refusals_.total(); }
+  // The answer of a common model that this merge applies; null: it is another piece of work.
+  const Message* answer_of(const Work& merge) const { return rounds_.answer_of(merge); }
   Held held() const;
 
  private:
@@ -130,6 +132,7 @@ class Worker {
   void run_adoption(const Work& work, Outcome& outcome);
   void run_transfer(Outcome& outcome);
 
+  void log_refusals(Journal& journal);
   Work without_refused(Work work, const Outcome& outcome);
   void finish_forward(const Work& work, const Outcome& outcome);
   void finish_backward(const Work& work, Outcome& outcome);
@@ -145,7 +148,7 @@ class Worker {
   void finish_transfer(const Work& work, const Outcome& outcome, Outbox& outbox);
   void ask_for_state(Outbox& outbox);
   void send_state(const Outcome& outcome);
-  void finish_report(const Work& work, Outbox& outbox);
+  void finish_report(const Work& work, const Outcome& outcome, Outbox& outbox);
   void give_up_evaluations(int64_t update);
   void send_norms_if_complete(Outcome& outcome);
   void stop_at_next_flush();
@@ -193,9 +196,10 @@ class Worker {
   std::deque<Message> early_;              // of an epoch that it has yet to hear of
   std::optional<StateReceiver> receiver_;  // until its replica is part of the run
   StateDonor donor_;
-  std::vector<int64_t> state_rounds_;      // by lane, of the state that it got
-  bool announce_due_ = false;              // it has to say that it is there
-  std::optional<int64_t> give_up_wanted_;  // evaluations up to this update
+  std::vector<int64_t> state_rounds_;        // by lane, of the state that it got
+  std::vector<ChunkPosition> state_chunks_;  // of the common model in it
+  bool announce_due_ = false;                // it has to say that it is there
+  std::optional<int64_t> give_up_wanted_;    // evaluations up to this update
   TallyKeeper tally_;
   std::vector<Report> to_report_;  // from the work that is being finished
   ReportQueue reports_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "worker/worker.h"
 
 namespace leeway {
@@ -11,6 +12,15 @@ namespace {
 
 // What was not heard is said again after this time.
 constexpr Nanos kAgain = {1'000'000'000};
+
+// Replicas have the same model if they have applied the same answers, or made the same updates.
+uint64_t position_hash(const std::vector<ChunkPosition>& chunks, int64_t updates) {
+  ByteWriter writer;
+  if (chunks.empty()) writer.put(updates);
+  for (const ChunkPosition& chunk : chunks) writer.put(chunk.answer);
+  const std::vector<std::byte> bytes = writer.take();
+  return hash_bytes(bytes);
+}
 
 }  // namespace
 
@@ -97,7 +107,7 @@ void Worker::finish_adoption(const Work& work, Outcome& outcome) {
   if (!takes_part() || table_.members().size() == plan_.replicas) donor_.forget();
   if (restarts) return restart(table_.restart(id_.replica));
   const std::optional<int64_t> elsewhere = evaluations_.newest_elsewhere();
-  rounds_.finish_adoption(table_, elsewhere, outgoing_);
+  rounds_.finish_adoption(table_, work.have, elsewhere, outgoing_);
   const bool takes_over = evaluator != id_.replica && rounds_.evaluator() == id_.replica;
   if (is_first() && takes_over && elsewhere) want_give_up(*elsewhere);
   if (takes_part() && averages_gradients) send_norms_if_complete(outcome);
@@ -123,10 +133,11 @@ void Worker::restart(const Membership::Restart& restart) {
   const std::optional<int64_t> ends = end_.named();
   end_ = SessionEnd(std::max(plan_.last_update_of(id_.replica), updates));
   if (ends) end_.hear_of_stop(*ends);
-  rounds_.restart(table_, updates, state_rounds_);
+  rounds_.restart(table_, updates, state_rounds_, state_chunks_, outgoing_);
   donor_.forget();
   receiver_.reset();
-  announce_due_ = diverged_ = at_boundary_ = has_said_done_ = told_done_ = false;
+  announce_due_ = diverged_ = has_said_done_ = told_done_ = false;
+  at_boundary_ = trained();
   saved_update_ = -1;
   for (Message& message : std::exchange(early_, {})) deliver(std::move(message));
   report(presence());
@@ -149,6 +160,7 @@ void Worker::finish_transfer(const Work& work, const Outcome& outcome, Outbox& o
   if (!receiver_->can_load()) return ask_for_state(outbox);
   const bool well = compute_ == nullptr || outcome.state.has_value();
   state_rounds_ = receiver_->rounds();
+  state_chunks_ = receiver_->chunks();
   receiver_->set_loaded(well);
   announce_due_ = announce_due_ || well;
 }
@@ -173,9 +185,11 @@ void Worker::send_state(const Outcome& outcome) {
   const bool made = compute_ == nullptr || outcome.payload.defined();
   if (donor_.wants_snapshot(counts_.updates) && made) {
     const int64_t size = outcome.payload.defined() ? outcome.payload.numel() : plan_.state_bytes;
-    donor_.take_snapshot(
-        {.worker = id_, .update = counts_.updates, .rounds = rounds_.rounds_begun()},
-        outcome.payload, size);
+    donor_.take_snapshot({.worker = id_,
+                          .update = counts_.updates,
+                          .rounds = rounds_.rounds_begun(),
+                          .chunks = rounds_.positions()},
+                         outcome.payload, size);
   }
   if (!donor_.has_snapshot()) return;
   StateDonor::Answer answer = donor_.take_answer();
@@ -204,7 +218,7 @@ Present Worker::presence() const {
 }
 
 // Only what is unsaid: everything else is told by the piece of work that it belongs to.
-void Worker::finish_report(const Work& work, Outbox& outbox) {
+void Worker::finish_report(const Work& work, const Outcome& outcome, Outbox& outbox) {
   if (names_end_now()) stop_at_next_flush();
   if (std::exchange(announce_due_, false)) {
     report(presence());
@@ -226,6 +240,8 @@ void Worker::finish_report(const Work& work, Outbox& outbox) {
       finished.parameters = compute_->stage().weights().numel();
       finished.versions_peak = compute_->stage().versions_peak();
       finished.version_bytes = compute_->stage().version_bytes();
+      finished.model_hash = outcome.hash;
+      finished.model_at = position_hash(rounds_.positions(), counts_.updates);
     }
     report(finished);
   }

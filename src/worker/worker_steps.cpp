@@ -38,6 +38,7 @@ Outcome Worker::run(const Work& work) {
       break;
     case WorkKind::kReport:
       if (work.index >= 0) compute_->forget_evaluations(work.index);
+      if (done() && !has_said_done_) outcome.hash = compute_->model_hash();
       break;
     case WorkKind::kContribute:
     case WorkKind::kReduce:
@@ -69,12 +70,14 @@ void Worker::run_update(const Work& work, Outcome& outcome) {
 void Worker::run_save(Outcome& outcome) {
   rounds_.forget_in_compute();
   outcome.state = compute_->state();
+  outcome.state->model_hash = compute_->model_hash();
   describe_save(*outcome.state);
 }
 
 void Worker::describe_save(StageState& state) const {
   const auto requested = requested_saves_.checkpoint_at(counts_.updates);
   state.rounds = rounds_.rounds_begun();
+  state.chunks = rounds_.positions();
   state.last = trained();
   state.checkpoint = trained() ? counts_.updates : requested.value_or(counts_.updates);
 }
@@ -92,7 +95,9 @@ void Worker::run_evaluation(const Work& work, Outcome& outcome) {
 void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal& journal) {
   const CheckScope scope({id_, counts_.updates, plan_.seed});
   rounds_.note_time(named.kind, outcome.times);
-  const Work work = without_refused(named, outcome);
+  Work work = without_refused(named, outcome);
+  // A replay says what it was.
+  if (work.kind == WorkKind::kAdopt && work.have.empty()) work.have = rounds_.have();
   switch (work.kind) {
     case WorkKind::kForward:
       finish_forward(work, outcome);
@@ -116,7 +121,7 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
       finish_transfer(work, outcome, outbox);
       break;
     case WorkKind::kReport:
-      finish_report(work, outbox);
+      finish_report(work, outcome, outbox);
       break;
     case WorkKind::kContribute:
     case WorkKind::kReduce:
@@ -141,9 +146,7 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
     if (has_said_done_) report(presence());
   }
   send_reports();
-  if (!refusals_.empty()) {
-    for (const RefusedMessage& refusal : refusals_.take(id_)) journal.refused(refusal);
-  }
+  log_refusals(journal);
   outcome = {};  // a tensor that was sent belongs to its receiver alone
   // Reports first: what one does after it has finished is told before others can finish by it.
   for (std::vector<Message>* messages : {&outgoing_reports_, &outgoing_}) {
@@ -154,6 +157,13 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
     messages->clear();
   }
   if (to_store_) outbox.store(std::exchange(to_store_, nullptr));
+}
+
+void Worker::log_refusals(Journal& journal) {
+  for (const Message& part : rounds_.take_different()) {
+    refusals_.add(part, "its model is not that of the others: one that all share is taken anew");
+  }
+  for (const RefusedMessage& refusal : refusals_.take(id_)) journal.refused(refusal);
 }
 
 // A mean leaves out parts with values that are not finite, and the log says whose they were.

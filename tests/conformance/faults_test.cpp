@@ -123,15 +123,14 @@ Recipe recipe_of(AveragingMethod method, Correction correction) {
   } else {
     recipe.averaging.smoothing = 0;
     recipe.averaging.gain = 0;
-    recipe.averaging.repair_every = 1;
   }
   return recipe;
 }
 
 sim::SimulationOptions sound_options(uint64_t seed) {
-  return {
-      .costs = std::vector<sim::StageCosts>(kMesh.count(), {{300}, {600}, {100}, {10}, {90}, {5}}),
-      .links = {.seed = seed, .all = {.latency = {200}, .jitter = {400}}, .exceptions = {}}};
+  return {.costs = std::vector<sim::StageCosts>(
+              kMesh.count(), {{300}, {600}, {100}, {10}, {90}, sim::RoundCosts::each({5})}),
+          .links = {.seed = seed, .all = {.latency = {200}, .jitter = {400}}, .exceptions = {}}};
 }
 
 sim::SimulationOptions options_of(Fault fault, uint64_t seed) {

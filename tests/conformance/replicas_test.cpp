@@ -51,7 +51,6 @@ Recipe recipe_of(AveragingMethod method) {
   recipe.averaging.granularity = 4;
   if (method == AveragingMethod::kSparse) recipe.averaging.fraction = 0.25;
   if (method == AveragingMethod::kDiloco) recipe.averaging.interval = 4;
-  if (method == AveragingMethod::kLowbit) recipe.averaging.repair_every = 3;
   return recipe;
 }
 
@@ -110,7 +109,8 @@ TEST_P(Replicas, RepeatsWhatVirtualTimeMergedOnArrival) {
   const RunPlan plan = make_plan(recipe, data());
   const Workers workers = make_workers(recipe, data(), plan);
   sim::SimulationOptions options = {
-      .costs = std::vector<sim::StageCosts>(6, {{100}, {200}, {50}, {10}, {90}, {10}}),
+      .costs = std::vector<sim::StageCosts>(
+          6, {{100}, {200}, {50}, {10}, {90}, sim::RoundCosts::each({10})}),
       .links = {.seed = 4, .all = {.latency = {700}, .jitter = {3000}}, .exceptions = {}}};
   for (int64_t s = 0; s < 2; ++s) {
     options.pauses.push_back({.worker = {{1}, {s}}, .begin = {8000}, .length = {15'000}});
@@ -148,7 +148,8 @@ TEST_P(Replicas, ResumingFromACheckpointGivesTheBitsOfTheWholeRun) {
     ASSERT_TRUE(restore(resumed, state).ok());
     StateRecorder rest_recorder;
     sim::SimulationOptions options = {
-        .costs = std::vector<sim::StageCosts>(6, {{100}, {200}, {50}, {10}, {90}, {10}}),
+        .costs = std::vector<sim::StageCosts>(
+            6, {{100}, {200}, {50}, {10}, {90}, sim::RoundCosts::each({10})}),
         .links = {.seed = 4, .all = {.latency = {70}, .jitter = {900}}, .exceptions = {}}};
     ASSERT_TRUE(sim::Simulation(options).run(resumed, rest_recorder).ok());
     expect_same_weights(whole, resumed);

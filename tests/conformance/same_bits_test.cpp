@@ -58,7 +58,6 @@ void draw_replicas(Draw& draw, Recipe& recipe) {
   averaging.granularity = draw.one_of({int64_t{1}, int64_t{5}, int64_t{64}});
   if (late) averaging.interval = draw.between(1, 3);
   averaging.guard = draw.between(0, 3) == 0;
-  averaging.repair_every = averaging.method == AveragingMethod::kLowbit ? draw.between(0, 3) : 0;
   if (averaging.method != AveragingMethod::kSparse) return;
   averaging.fraction = draw.one_of({0.2, 0.5, 1.0});
   averaging.correction = draw.one_of({Correction::kNone, Correction::kDelta, Correction::kEma});
@@ -150,7 +149,7 @@ sim::Simulation simulation_of(const Recipe& recipe, uint64_t seed,
                      .update = {50},
                      .save = {10},
                      .evaluate = {slow},
-                     .round = {s * 3 % 20}});
+                     .rounds = sim::RoundCosts::each({s * 3 % 20})});
   }
   return sim::Simulation({.costs = std::move(costs),
                           .links = {.seed = seed, .all = {.latency = {70}, .jitter = {500}}},

@@ -15,7 +15,9 @@ Checker::Checker(const Mesh& mesh, const Workers& workers)
       flush_at_(static_cast<size_t>(mesh.replicas)),
       stranded_(static_cast<size_t>(mesh.replicas), false),
       epochs_(static_cast<size_t>(mesh.replicas), 0),
-      rounds_(mesh, workers.front()->plan()) {
+      rounds_(mesh, workers.front()->plan()),
+      common_(mesh),
+      run_updates_(workers.front()->plan().run_updates) {
   tracks_.reserve(workers.size());
   for (const auto& worker : workers) {
     const Counts& counts = worker->counts();
@@ -59,8 +61,10 @@ void Checker::use_messages(size_t worker, const Work& work) {
                       : use(MessageKind::kTotalNorm, 1);
     case WorkKind::kEvaluate:
       return is_first ? void() : use(MessageKind::kEvaluation, 1);
-    case WorkKind::kSave:
     case WorkKind::kContribute:
+      if (work.lane == Lane::kMain) common_.contributed(mesh_.id(worker), work.index);
+      return;
+    case WorkKind::kSave:
     case WorkKind::kReduce:
     case WorkKind::kMerge:
     case WorkKind::kAwait:
@@ -71,6 +75,11 @@ void Checker::use_messages(size_t worker, const Work& work) {
       return;
   }
   LEEWAY_UNREACHABLE("all kinds of work are above");
+}
+
+void Checker::applies(size_t worker, const Message& answer, const ReplicaSet& members) {
+  const std::string wrong = common_.applies(mesh_.id(worker), answer, members);
+  LEEWAY_CHECK(wrong.empty(), wrong);
 }
 
 // A replica that restarts goes on as after a flush point at the update that the table names.
@@ -96,6 +105,7 @@ void Checker::adopt(size_t worker, const Work& work) {
   track.inbox = track.early[restart.epoch];
   track.early.erase(track.early.begin(), track.early.upper_bound(restart.epoch));
   rounds_.restarted(worker, restart.update);
+  common_.restarted(mesh_.id(worker));
 }
 
 void Checker::filled(size_t worker) {
@@ -203,6 +213,7 @@ void Checker::evaluation(size_t worker, const Work& work) {
 }
 
 void Checker::sent(const Message& message) {
+  stops_ = stops_ || message.envelope.ends > 0;
   ++messages_on_way_;
   bytes_on_way_ += message.payload_bytes;
 }
@@ -267,6 +278,15 @@ void Checker::asked_for(const Message& deadline, Nanos after, Nanos now) {
 
 void Checker::ended() const {
   LEEWAY_CHECK(messages_on_way_ == 0 && bytes_on_way_ == 0, "every message sent was received");
+  std::vector<WorkerId> finished;
+  for (size_t worker = 0; worker < tracks_.size(); ++worker) {
+    const bool left = !stranded_[static_cast<size_t>(mesh_.id(worker).replica.value)];
+    if (left && tracks_[worker].counts.updates == run_updates_) {
+      finished.push_back(mesh_.id(worker));
+    }
+  }
+  const std::string wrong = stops_ ? "" : common_.ended(finished);
+  LEEWAY_CHECK(wrong.empty(), wrong);
   for (size_t worker = 0; worker < tracks_.size(); ++worker) {
     if (stranded_[static_cast<size_t>(mesh_.id(worker).replica.value)]) continue;
     const Counts& counts = tracks_[worker].counts;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "drivers/sim/common_checker.h"
 #include "drivers/sim/mesh.h"
 #include "drivers/sim/round_checker.h"
 #include "events/work.h"
@@ -30,6 +31,9 @@ class Checker {
   // stages share their flush points; that a backward uses its forward's version; and that nothing
   // starts before the messages it needs. Rounds have their own checker.
   void began(size_t worker, const Work& work, Nanos now = {});
+
+  // The worker merges this answer of a common model.
+  void applies(size_t worker, const Message& answer, const ReplicaSet& members);
 
   void sent(const Message& message);
   void received(const Message& message, Nanos now = {});
@@ -85,6 +89,9 @@ class Checker {
   std::vector<int64_t> epochs_;                 // by replica: the newest that one has adopted
   std::map<int64_t, Membership> tables_;        // by number
   RoundChecker rounds_;
+  CommonChecker common_;
+  int64_t run_updates_;
+  bool stops_ = false;  // some may end before others
   int64_t messages_on_way_ = 0;
   int64_t bytes_on_way_ = 0;
 };

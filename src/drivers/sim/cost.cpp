@@ -22,10 +22,33 @@ Nanos scaled(Nanos cost, double speed) {
   return at_least_one(static_cast<double>(cost.count) / speed);
 }
 
+RoundCosts scaled(const RoundCosts& costs, double speed) {
+  return {.contribute = scaled(costs.contribute, speed),
+          .part = scaled(costs.part, speed),
+          .answer = scaled(costs.answer, speed),
+          .merge = scaled(costs.merge, speed)};
+}
+
 }  // namespace
 
-Nanos StageCosts::of(WorkKind kind) const {
-  switch (kind) {
+// Whoever only says where it is touches no values; nor does an owner with nothing to add up.
+Nanos RoundCosts::of(const Work& work) const {
+  switch (work.kind) {
+    case WorkKind::kContribute:
+      return work.replicas.empty() ? Nanos{0} : contribute;
+    case WorkKind::kReduce: {
+      const int64_t parts = std::max(work.replicas.size(), std::ssize(work.parts));
+      return parts == 0 ? Nanos{0} : answer + part * parts;
+    }
+    case WorkKind::kMerge:
+      return merge;
+    default:
+      return {0};
+  }
+}
+
+Nanos StageCosts::of(const Work& work) const {
+  switch (work.kind) {
     case WorkKind::kForward:
       return forward;
     case WorkKind::kBackward:
@@ -39,8 +62,9 @@ Nanos StageCosts::of(WorkKind kind) const {
     case WorkKind::kContribute:
     case WorkKind::kReduce:
     case WorkKind::kMerge:
+      return (work.lane == Lane::kEvaluation ? copies : rounds).of(work);
     case WorkKind::kTransfer:
-      return round;
+      return rounds.contribute;  // a part of a state is about as large
     case WorkKind::kAwait:
     case WorkKind::kRepeat:
     case WorkKind::kAdopt:
@@ -57,7 +81,8 @@ StageCosts at_speed(const StageCosts& costs, double speed) {
           .update = scaled(costs.update, speed),
           .save = scaled(costs.save, speed),
           .evaluate = scaled(costs.evaluate, speed),
-          .round = scaled(costs.round, speed)};
+          .rounds = scaled(costs.rounds, speed),
+          .copies = scaled(costs.copies, speed)};
 }
 
 std::vector<StageCosts> model_costs(const ModelShape& shape, int64_t stages,
@@ -79,8 +104,7 @@ std::vector<StageCosts> model_costs(const ModelShape& shape, int64_t stages,
         .backward = time_of((options.recompute ? 3 : 2) * forward),
         .update = time_of(parameters * kUpdateFlopsPerParameter),
         .save = {0},
-        .evaluate = time_of(token_flops * static_cast<double>(options.evaluation_tokens)),
-        .round = time_of(parameters * options.round_fraction * options.round_flops_per_parameter)};
+        .evaluate = time_of(token_flops * static_cast<double>(options.evaluation_tokens))};
     const double speed = options.speeds.empty() ? 1.0 : options.speeds[all.size()];
     costs = at_speed(costs, speed);
     // A faster worker does not have a faster disk.

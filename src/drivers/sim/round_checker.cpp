@@ -45,13 +45,13 @@ RoundChecker::Chunk& RoundChecker::chunk_of(WorkerId owner, Lane lane, const Chu
                                             int64_t epoch) {
   auto& rounds = chunks_[static_cast<size_t>(owner.stage.value)][static_cast<size_t>(lane)];
   Chunks& chunks = rounds[id.first];
-  for (Chunk& chunk : chunks) {
-    const bool same = chunk.owner == owner.replica && chunk.epoch == epoch;
-    if (chunk.chunk == id.second && same) return chunk;
+  auto at = std::ranges::lower_bound(chunks, id.second, {}, &Chunk::chunk);
+  for (; at != chunks.end() && at->chunk == id.second; ++at) {
+    if (at->owner == owner.replica && at->epoch == epoch) return *at;
   }
   const Chunk chunk = {
       .chunk = id.second, .owner = owner.replica, .epoch = epoch, .parts = {}, .first_part_at = {}};
-  return chunks.emplace_back(chunk);
+  return *chunks.insert(at, chunk);
 }
 
 const RoundChecker::Chunk* RoundChecker::find_chunk(WorkerId owner, Lane lane,
@@ -59,11 +59,11 @@ const RoundChecker::Chunk* RoundChecker::find_chunk(WorkerId owner, Lane lane,
   const auto& rounds = chunks_[static_cast<size_t>(owner.stage.value)][static_cast<size_t>(lane)];
   const Chunks* const chunks = rounds.find(id.first);
   if (chunks == nullptr) return nullptr;
-  const auto found = std::ranges::find_if(*chunks, [&](const Chunk& chunk) {
-    return chunk.chunk == id.second && chunk.owner == owner.replica &&
-           chunk.epoch == epoch_of(owner);
+  const auto of_all_owners = std::ranges::equal_range(*chunks, id.second, {}, &Chunk::chunk);
+  const auto found = std::ranges::find_if(of_all_owners, [&](const Chunk& chunk) {
+    return chunk.owner == owner.replica && chunk.epoch == epoch_of(owner);
   });
-  return found == chunks->end() ? nullptr : &*found;
+  return found == of_all_owners.end() ? nullptr : &*found;
 }
 
 // Every worker goes by the same tables, one after the other.
@@ -119,6 +119,7 @@ std::string RoundChecker::began(size_t worker, const Work& work, const Moment& m
   if (!is_of_round(work.kind)) return "";
   const LanePlan* const plan = plan_of(work.lane);
   if (plan == nullptr) return "a round of a lane that this run does not have";
+  if (plan->common) return at_boundary_if_needed(worker, *plan, work, moment);
   const WorkerId id = mesh_.id(worker);
   if (is_duty(work.kind) && !may_own(*plan, id.replica, {work.index, work.chunk})) {
     return "an owner's duty, done by a worker that does not own the chunk";
@@ -158,7 +159,7 @@ bool RoundChecker::may_own(const LanePlan& plan, ReplicaId replica, const ChunkI
 std::string RoundChecker::duties(size_t worker, Nanos now) const {
   for (const LanePlan& plan : lanes_) {
     // A copy for evaluation waits for the evaluator to come to its update, and for stage 0's word.
-    if (!plan.deadline || plan.lane == Lane::kEvaluation) continue;
+    if (!plan.deadline || plan.lane == Lane::kEvaluation || plan.common) continue;
     for (const ChunkId& id : seats_[worker].diaries[static_cast<size_t>(plan.lane)].open) {
       const Chunk* const chunk = find_chunk(mesh_.id(worker), plan.lane, id);
       LEEWAY_CHECK(chunk != nullptr, "a chunk is known before it is open");
@@ -172,6 +173,7 @@ std::string RoundChecker::duties(size_t worker, Nanos now) const {
 
 std::string RoundChecker::asked_for(const Message& deadline, Nanos after, Nanos now) {
   const LanePlan* const plan = plan_of(deadline.lane);
+  if (plan != nullptr && plan->common) return "";
   if (plan == nullptr || !plan->deadline) return "a deadline of a lane that has none";
   const bool planned = plan->deadline_follows ? after >= *plan->deadline : after == *plan->deadline;
   if (!planned) return fmt::format("a deadline of {} ns is not the planned one", after.count);
@@ -186,6 +188,14 @@ std::string RoundChecker::at_boundary(size_t worker, const LanePlan& plan,
   return seats_[worker].at_boundary ? "" : "away from the boundary of an update";
 }
 
+std::string RoundChecker::at_boundary_if_needed(size_t worker, const LanePlan& plan,
+                                                const Work& work, const Moment& moment) const {
+  // That one has ended is said after its state is saved, too.
+  const bool steps = work.kind == WorkKind::kContribute && !work.replicas.empty();
+  const bool needed = steps || work.kind == WorkKind::kMerge;
+  return needed ? at_boundary(worker, plan, moment) : "";
+}
+
 std::string RoundChecker::contribute(size_t worker, const Work& work, const Moment& moment) {
   const LanePlan& plan = *plan_of(work.lane);
   const WorkerId id = mesh_.id(worker);
@@ -196,7 +206,7 @@ std::string RoundChecker::contribute(size_t worker, const Work& work, const Mome
   if (weighs && work.replicas != ReplicaSet::of(id.replica)) return "in another's name";
   diary.last_round = work.index;
   if (weighs) diary.pages[work.index].sent_at = moment.updates + (plan.gradients ? 1 : 0);
-  for (int64_t chunk = 0; chunk < plan.chunks(); ++chunk) {
+  for (int64_t chunk = 0; chunk < plan.chunks(id.stage); ++chunk) {
     if (plan.owner(work.index, chunk, seats_[worker].table) != id.replica) continue;
     note_part(id, id.replica, plan, {work.index, chunk}, weighs, moment.now);
   }
@@ -303,6 +313,7 @@ std::string RoundChecker::received(const Message& message, Nanos now) {
   };
   if (plan == nullptr) return where("a message of a lane that this run does not have");
   if (message.from.stage != message.to.stage) return where("a round stays within one stage");
+  if (plan->common) return "";
   if (!answer) {
     const ReplicaId owner = plan->owner(message.index, message.chunk, sender_table(message));
     if (message.to.replica != owner) return where("a part sent to a replica that is not its owner");

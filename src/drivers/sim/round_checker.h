@@ -50,8 +50,8 @@ class RoundChecker {
   std::string received(const Message& message, Nanos now);
 
  private:
-  using ChunkId = std::pair<int64_t, int64_t>;  // round and chunk
-  using ChunkBits = std::bitset<kOwnersMax>;
+  using ChunkId = std::pair<int64_t, int64_t>;              // round and chunk
+  using ChunkBits = std::bitset<ReplicaSet::kReplicasMax>;  // a chunk per replica at most
   // A chunk may have a new owner after a change of members, and each has its own answer. One that
   // has restarted is another owner.
   struct Chunk {
@@ -63,7 +63,7 @@ class RoundChecker {
     std::optional<Nanos> open_until = {};    // the deadline that its owner asked for
     std::optional<ReplicaSet> mean_of = {};  // set once the mean is made
   };
-  using Chunks = std::vector<Chunk>;  // of one round: rarely more than kOwnersMax
+  using Chunks = std::vector<Chunk>;  // of one round, ascending
   // What one worker did in one round.
   struct Page {
     int64_t sent_at = -1;  // update at which it sent its weighted part; -1: it has not
@@ -103,6 +103,9 @@ class RoundChecker {
   std::string merge(size_t worker, const Work& work, const Moment& moment);
   std::string duties(size_t worker, Nanos now) const;
   std::string at_boundary(size_t worker, const LanePlan& plan, const Moment& moment) const;
+  // Of a common model, which has its own checker.
+  std::string at_boundary_if_needed(size_t worker, const LanePlan& plan, const Work& work,
+                                    const Moment& moment) const;
 
   Mesh mesh_;
   RunPlan plan_;

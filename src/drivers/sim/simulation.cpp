@@ -145,12 +145,15 @@ void Simulation::start_touched() {
 void Simulation::start(size_t at, const Work& work) {
   Seat& seat = seats_[at];
   checker_->began(at, work, clock_.now());
+  if (const Message* const answer = seat.worker->answer_of(work)) {
+    checker_->applies(at, *answer, seat.worker->table().members());
+  }
   seat.work = work;
   seat.begin = clock_.now();
   if (seat.worker->compute() != nullptr) {
     seat.outcome = std::make_unique<Outcome>(seat.worker->run(work));
   }
-  const Nanos end = pauses_->work(at, seat.begin, seat.costs.of(work.kind), seat.busy);
+  const Nanos end = pauses_->work(at, seat.begin, seat.costs.of(work), seat.busy);
   seat.end = end;
   agenda_.enter(end, Happening::kFinished, at);
 }

@@ -29,8 +29,6 @@ TEST(Cost, FollowsTheMultiplyAddsOfTheSlice) {
     EXPECT_EQ(costs[s].evaluate.count, forward / 2);
     EXPECT_EQ(costs[s].update.count, 20 * parameter_count(slice_layout(kShape, slices[s])));
     EXPECT_EQ(costs[s].save.count, 0);
-    const auto parameters = static_cast<double>(parameter_count(slice_layout(kShape, slices[s])));
-    EXPECT_EQ(costs[s].round.count, std::llround(0.1 * parameters));  // 2 for each of a twentieth
   }
 }
 
@@ -69,11 +67,31 @@ TEST(Cost, NothingIsFasterThanANanosecond) {
 
 TEST(Cost, OfEachKind) {
   const StageCosts costs = {{1}, {2}, {3}, {4}, {5}};
-  EXPECT_EQ(costs.of(WorkKind::kForward).count, 1);
-  EXPECT_EQ(costs.of(WorkKind::kBackward).count, 2);
-  EXPECT_EQ(costs.of(WorkKind::kUpdate).count, 3);
-  EXPECT_EQ(costs.of(WorkKind::kSave).count, 4);
-  EXPECT_EQ(costs.of(WorkKind::kEvaluate).count, 5);
+  const auto of = [&](WorkKind kind) { return costs.of({.kind = kind}).count; };
+  EXPECT_EQ(of(WorkKind::kForward), 1);
+  EXPECT_EQ(of(WorkKind::kBackward), 2);
+  EXPECT_EQ(of(WorkKind::kUpdate), 3);
+  EXPECT_EQ(of(WorkKind::kSave), 4);
+  EXPECT_EQ(of(WorkKind::kEvaluate), 5);
+}
+
+// In proportion to what is touched: an owner decodes a part of its chunk from every contributor.
+TEST(Cost, AReductionCostsAPartPerContribution) {
+  const StageCosts costs = {.rounds = {{100}, {3}, {20}, {7}}, .copies = {{1000}, {30}, {200}}};
+  const auto of = [&](Work work) { return costs.of(work).count; };
+  const ReplicaSet five = ReplicaSet::first(5);
+  EXPECT_EQ(of({.kind = WorkKind::kContribute, .replicas = ReplicaSet::of({2})}), 100);
+  EXPECT_EQ(of({.kind = WorkKind::kReduce, .replicas = five}), 20 + 5 * 3);
+  EXPECT_EQ(of({.kind = WorkKind::kMerge}), 7);
+  EXPECT_EQ(of({.kind = WorkKind::kReduce, .lane = Lane::kEvaluation, .replicas = five}),
+            200 + 5 * 30);
+  // A common model may have several contributions of one replica in an answer.
+  const std::vector<PartId> parts = {{{0}, 1}, {{0}, 2}, {{1}, 2}};
+  EXPECT_EQ(of({.kind = WorkKind::kReduce, .replicas = ReplicaSet::first(2), .parts = parts}),
+            20 + 3 * 3);
+  EXPECT_EQ(of({.kind = WorkKind::kContribute}), 0) << "of one that only says where it is";
+  EXPECT_EQ(of({.kind = WorkKind::kReduce}), 0);
+  EXPECT_EQ(at_speed(costs, 0.5).rounds.part.count, 6);
 }
 
 }  // namespace

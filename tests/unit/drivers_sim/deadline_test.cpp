@@ -54,7 +54,8 @@ TEST(Deadlines, SlowUpdatesAreAveragedOverAllReplicas) {
     EXPECT_NEAR(update, 4.5, 0.3);
     const std::vector<int64_t> means = means_of(run.recorder);
     EXPECT_GE(means[kReplicas], count(means) * 98 / 100);
-    EXPECT_EQ(means[1], 0);
+    // Who ends last has the last word on what is left.
+    EXPECT_LE(means[1], method == Method::kLowbit ? count(means) / 50 : 0);
   }
   const SlowFleet fleet(/*follows=*/false);
   const Finished run(fleet.plan, fleet.options, kReplicas);

@@ -136,7 +136,7 @@ struct Trio {
     const StageCosts costs = {.forward = kMillisecond,
                               .backward = 2 * kMillisecond,
                               .update = 100 * kMicrosecond,
-                              .round = 10 * kMicrosecond};
+                              .rounds = RoundCosts::each(10 * kMicrosecond)};
     options = {
         .costs = std::vector<StageCosts>(6, costs),
         .links = {.seed = 3, .all = {.latency = 300 * kMicrosecond, .jitter = 200 * kMicrosecond}}};

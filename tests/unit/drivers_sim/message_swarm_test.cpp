@@ -138,7 +138,7 @@ std::string overfull(const Worker& worker, int64_t behind) {
   const int64_t evaluations = 8 + (plan.evaluate_every > 0 ? behind / plan.evaluate_every : 0);
   const int64_t lanes = std::ssize(plan.lanes);
   int64_t chunks = 0;
-  for (const LanePlan& lane : plan.lanes) chunks += lane.chunks();
+  for (const LanePlan& lane : plan.lanes) chunks += lane.chunks(worker.id().stage);
   constexpr int64_t kRounds = 64;  // that a worker goes back
   const std::array<std::tuple<const char*, int64_t, int64_t>, 8> limits = {
       {{"messages of the pipeline", held.pipeline, in_flight},
@@ -146,7 +146,7 @@ std::string overfull(const Worker& worker, int64_t behind) {
        {"open chunks", held.open_chunks, 256 * (lanes + 1) + chunks},
        {"answers asked for again", held.repeats, kRounds * chunks * plan.replicas},
        {"answers given", held.given, kRounds * chunks + evaluations},
-       {"rounds in flight", held.rounds, kRounds * lanes},
+       {"rounds in flight", held.rounds, kRounds * chunks},
        {"answers not merged", held.answers, 256 * chunks},
        {"reports", held.reports, 256}}};
   for (const auto& [what, count, limit] : limits) {

@@ -110,7 +110,7 @@ TEST(ReplayOfRounds, RefusesAMergeAfterTheNextForward) {
   RunPlan plan = plan_of({.stages = 1, .update_every = 2}, 10);
   add_lanes({.method = Method::kSparse, .replicas = 2, .lag = 1}, plan);
   plan.saves = false;
-  const StageCosts costs = {{100}, {200}, {30}, {5}, {90}, {10}};
+  const StageCosts costs = {{100}, {200}, {30}, {5}, {90}, RoundCosts::each({10})};
   Finished run(plan, {.costs = std::vector<StageCosts>(2, costs)}, 2);
   std::vector<WorkRecord> records = run.recorder.records();
   Notebook recorder;

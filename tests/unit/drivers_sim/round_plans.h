@@ -19,7 +19,6 @@ struct RoundOptions {
   int64_t cycle = 5;                // sparse: rounds until all coordinates have been exchanged
   std::optional<int64_t> lag = {};  // none: on arrival
   Nanos deadline = 20 * kMillisecond;
-  int64_t repair_every = 3;
   bool follows = false;  // deadlines follow the time between updates
   double lag_limit = 0;  // guard
 };
@@ -35,7 +34,8 @@ inline void add_lanes(const RoundOptions& options, RunPlan& plan) {
     common.deadline = options.deadline;
     common.deadline_follows = options.follows;
   }
-  common.sizes.assign(static_cast<size_t>(plan.shape.stages), {.cut = {.parameters = 2000}});
+  common.sizes.assign(static_cast<size_t>(plan.shape.stages),
+                      {.cut = {.parameters = 2000}, .chunks = chunk_count(options.replicas, 0)});
   LanePlan main = common;
   main.lag_limit = options.lag ? 0 : options.lag_limit;
   std::vector<LanePlan>& lanes = plan.lanes;
@@ -46,17 +46,10 @@ inline void add_lanes(const RoundOptions& options, RunPlan& plan) {
       main.cycle = options.cycle;
       lanes.push_back(main);
       break;
-    case Method::kLowbit: {
-      main.needs_every = true;
-      main.rotates = false;
+    case Method::kLowbit:
+      main.common = true;
       lanes.push_back(main);
-      LanePlan repair = common;
-      repair.lane = Lane::kRepair;
-      repair.interval = options.repair_every;
-      repair.cycle = options.cycle;
-      lanes.push_back(repair);
       break;
-    }
     case Method::kDiloco:
       main.interval = 4;
       lanes.push_back(main);
@@ -99,7 +92,7 @@ inline StageCosts random_costs(Dice& dice, int64_t slowness) {
           .update = slowness * dice(0, 300) * kMicrosecond,
           .save = dice(0, 100) * kMicrosecond,
           .evaluate = slowness * dice(0, 1000) * kMicrosecond,
-          .round = dice(0, 50) * kMicrosecond};
+          .rounds = RoundCosts::each(dice(0, 50) * kMicrosecond)};
 }
 
 }  // namespace leeway::sim

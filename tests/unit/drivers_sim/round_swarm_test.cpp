@@ -21,8 +21,7 @@ RoundOptions random_rounds(Dice& dice) {
                          .replicas = replicas[static_cast<size_t>(dice(0, 3))],
                          .cycle = dice(1, 10),
                          .lag = {},
-                         .deadline = dice(1, 30) * kMillisecond,
-                         .repair_every = dice(1, 5)};
+                         .deadline = dice(1, 30) * kMillisecond};
   if (dice.one_in(2)) rounds.lag = lags[static_cast<size_t>(dice(0, 2))];
   if (rounds.method == Method::kAllreduce) rounds.lag = 0;
   rounds.follows = dice.one_in(2);

@@ -81,7 +81,7 @@ Nanos longest_time(const Scenario& scenario, const Notebook& recorder,
   Nanos sum;
   const Mesh mesh = {.stages = scenario.plan.shape.stages, .replicas = scenario.replicas};
   for (const WorkRecord& record : recorder.records()) {
-    sum = sum + scenario.options.costs[mesh.index(record.worker)].of(record.work.kind);
+    sum = sum + scenario.options.costs[mesh.index(record.worker)].of(record.work);
   }
   for (const Pause& pause : scenario.options.pauses) sum = sum + pause.length;
   for (const LinkStatistics& used : simulation.links()) {

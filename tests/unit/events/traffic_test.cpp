@@ -23,7 +23,6 @@ TEST(Traffic, PurposesFollowTheWorkAndItsLane) {
   EXPECT_EQ(bytes_of(WorkKind::kForward).activations, 10);
   EXPECT_EQ(bytes_of(WorkKind::kBackward).gradients, 10);
   EXPECT_EQ(bytes_of(WorkKind::kContribute).averaging, 10);
-  EXPECT_EQ(bytes_of(WorkKind::kReduce, Lane::kRepair).averaging, 10);
   EXPECT_EQ(bytes_of(WorkKind::kTransfer).averaging, 10);
   EXPECT_EQ(bytes_of(WorkKind::kEvaluate).evaluation, 10);
   EXPECT_EQ(bytes_of(WorkKind::kContribute, Lane::kEvaluation).evaluation, 10);

@@ -17,7 +17,7 @@ WorkRecord record_of(WorkKind kind) {
   const bool of_update = kind == WorkKind::kUpdate || kind == WorkKind::kSave;
   if (of_update || kind == WorkKind::kReport) record.work.index = 4;
   if (is_of_round(kind)) {
-    record.work.lane = Lane::kRepair;
+    record.work.lane = Lane::kMain;
     record.work.chunk = 3;
   }
   if (is_of_round(kind) || kind == WorkKind::kAdopt) {
@@ -44,7 +44,7 @@ TEST(Work, APieceOfARoundNamesItsLaneAndReplicas) {
   WorkRecord record = record_of(WorkKind::kReduce);
   record.norms = RoundNorms{.count = 4, .drift = 1, .correction = 1, .spread = 16, .scale = 36};
   EXPECT_EQ(to_event(record).line(),
-            R"({"event":"work","kind":"reduce","replica":2,"stage":1,"round":12,"lane":"repair",)"
+            R"({"event":"work","kind":"reduce","replica":2,"stage":1,"round":12,"lane":"main",)"
             R"("chunk":3,"replicas":"0 2 130","update":4,"version":2,"delay":1,"begin":1200,)"
             R"("end":3400,"bytes":65536,"spread":2.0,"scale":3.0})");
   record.work.kind = WorkKind::kMerge;

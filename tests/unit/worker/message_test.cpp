@@ -25,7 +25,7 @@ Message answer() {
                      .update = 31,
                      .payload = at::arange(5, at::kByte),
                      .payload_bytes = 5,
-                     .lane = Lane::kRepair,
+                     .lane = Lane::kEvaluation,
                      .chunk = 7,
                      .replicas = {},
                      .update_time = {4'500'000'000},
@@ -130,7 +130,7 @@ TEST(Message, SurvivesARoundTrip) {
 
 TEST(Message, RoundFieldsSurviveARoundTrip) {
   expect_same(answer(), *from_bytes(to_bytes(answer())));
-  for (const Lane lane : {Lane::kMain, Lane::kRepair, Lane::kEvaluation}) {
+  for (const Lane lane : {Lane::kMain, Lane::kEvaluation}) {
     Message bare = {.kind = MessageKind::kContribution,
                     .from = {{2}, {1}},
                     .to = {{0}, {1}},

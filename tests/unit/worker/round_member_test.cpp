@@ -17,11 +17,6 @@ LanePlan on_arrival(int64_t cycle = 5) {
   plan.deadline = Nanos{1000};
   return plan;
 }
-LanePlan of_steps() {
-  LanePlan plan = on_arrival(/*cycle=*/1);
-  plan.needs_every = true;
-  return plan;
-}
 
 Message answer(int64_t round, int64_t chunk) {
   Message message = {.kind = MessageKind::kAnswer, .from = {}, .to = {}, .index = round};
@@ -47,7 +42,7 @@ std::vector<std::string> merge_all(RoundMember& member, int64_t updates) {
 TEST(RoundMember, ContributesEveryIntervalOnce) {
   LanePlan plan = on_arrival();
   plan.interval = 3;
-  RoundMember member(plan, /*updates_done=*/3, /*next_round=*/1);
+  RoundMember member(plan, {0}, /*updates_done=*/3, /*next_round=*/1);
   EXPECT_FALSE(member.contributes_at(3)) << "the previous session has done that";
   EXPECT_FALSE(member.contributes_at(4));
   EXPECT_TRUE(member.contributes_at(6));
@@ -58,7 +53,7 @@ TEST(RoundMember, ContributesEveryIntervalOnce) {
 }
 
 TEST(RoundMember, OnArrivalMergesAnswersInOrder) {
-  RoundMember member(on_arrival(), 0, 0);
+  RoundMember member(on_arrival(), {0}, 0, 0);
   member.contributed(0, 1, true);
   member.contributed(1, 2, true);
   EXPECT_FALSE(member.merge_due(2, false).has_value());
@@ -79,7 +74,7 @@ TEST(RoundMember, OnArrivalMergesAnswersInOrder) {
 TEST(RoundMember, AFixedLagIsWaitedFor) {
   LanePlan plan = {.replicas = kChunks};
   plan.lag = 2;
-  RoundMember member(plan, 0, 0);
+  RoundMember member(plan, {0}, 0, 0);
   member.contributed(0, 1, true);
   answer_all(member, 0);
   EXPECT_FALSE(member.merge_due(2, false).has_value()) << "it has arrived, but it is too early";
@@ -94,13 +89,13 @@ TEST(RoundMember, AFixedLagIsWaitedFor) {
 
 // It has two rounds of slack, or less if its round is answered already.
 TEST(RoundMember, JumpsAheadIfItHasFallenBehind) {
-  RoundMember member(on_arrival(), 0, 0);
+  RoundMember member(on_arrival(), {0}, 0, 0);
   member.contributed(0, 1, true);
   member.heard_of(3);
   EXPECT_EQ(member.next_round(), 1) << "within the slack";
   member.heard_of(4);
   EXPECT_EQ(member.next_round(), 4);
-  RoundMember answered(on_arrival(), 0, 0);
+  RoundMember answered(on_arrival(), {0}, 0, 0);
   answered.contributed(0, 1, true);
   answered.deliver(answer(1, 0));
   EXPECT_EQ(answered.next_round(), 2) << "round 1 is closed";
@@ -111,14 +106,14 @@ TEST(RoundMember, JumpsAheadIfItHasFallenBehind) {
 TEST(RoundMember, NeverFallsBehindWithoutADeadline) {
   LanePlan plan = {.replicas = kChunks};
   plan.lag = 1;
-  RoundMember member(plan, 0, 0);
+  RoundMember member(plan, {0}, 0, 0);
   member.heard_of(50);
   EXPECT_EQ(member.next_round(), 0);
   EXPECT_FALSE(member.follows());
 }
 
 TEST(RoundMember, FollowsForACycleAfterMissingMoreThanOne) {
-  RoundMember member(on_arrival(/*cycle=*/5), 0, 0);
+  RoundMember member(on_arrival(/*cycle=*/5), {0}, 0, 0);
   member.contributed(0, 1, true);
   member.heard_of(7);
   EXPECT_FALSE(member.follows()) << "a cycle and the slack";
@@ -134,7 +129,7 @@ TEST(RoundMember, FollowsForACycleAfterMissingMoreThanOne) {
 
 // It falls back by more than a cycle per round, and counts every second time.
 TEST(RoundMember, AVerySlowMemberDoesNotFollowForever) {
-  RoundMember member(on_arrival(/*cycle=*/1), 0, 0);
+  RoundMember member(on_arrival(/*cycle=*/1), {0}, 0, 0);
   int64_t update = 0;
   std::vector<bool> said;
   for (int64_t round = 10; round < 60; round += 10) {
@@ -146,7 +141,7 @@ TEST(RoundMember, AVerySlowMemberDoesNotFollowForever) {
 }
 
 TEST(RoundMember, MergesRoundsItDidNotContributeTo) {
-  RoundMember member(on_arrival(), 0, 0);
+  RoundMember member(on_arrival(), {0}, 0, 0);
   answer_all(member, 3);
   const auto due = member.merge_due(7, false);
   ASSERT_TRUE(due.has_value());
@@ -156,7 +151,7 @@ TEST(RoundMember, MergesRoundsItDidNotContributeTo) {
 }
 
 TEST(RoundMember, GivesUpAfter64Rounds) {
-  RoundMember member(on_arrival(), 0, 0);
+  RoundMember member(on_arrival(), {0}, 0, 0);
   for (int64_t round = 0; round < 64; ++round) {
     EXPECT_THAT(member.stale(round), IsEmpty());
     member.contributed(round, round + 1, true);
@@ -173,68 +168,22 @@ TEST(RoundMember, GivesUpAfter64Rounds) {
 }
 
 TEST(RoundMember, AnswersFromBeforeAJumpAreDropped) {
-  RoundMember member(on_arrival(), 0, 0);
+  RoundMember member(on_arrival(), {0}, 0, 0);
   answer_all(member, 3);
   member.contributed(100, 1, /*sent=*/false);
   EXPECT_FALSE(member.merge_due(1, false).has_value());
   EXPECT_EQ(member.missed(), kChunks);
 }
 
-TEST(RoundMember, StepsAreAskedForAgain) {
-  RoundMember member(of_steps(), 0, 0);
-  for (int64_t round = 0; round < 17; ++round) {
-    member.contributed(round, round + 1, true);
-    if (round != 2 && round != 5) answer_all(member, round);
-    if (round == 5) member.deliver(answer(5, 1));
-    merge_all(member, round + 1);
-  }
-  EXPECT_THAT(member.take_missed(17), IsEmpty()) << "sixteen rounds are too early to ask";
-  EXPECT_THAT(member.take_missed(18), ElementsAre(Pair(2, 0), Pair(2, 1)));
-  EXPECT_THAT(member.take_missed(21), ElementsAre(Pair(5, 0))) << "round 2 was asked for just now";
-  EXPECT_THAT(member.take_missed(34), ElementsAre(Pair(2, 0), Pair(2, 1))) << "asked once more";
-}
-
-TEST(RoundMember, OnlyStepsAreAskedForAgain) {
-  RoundMember member(on_arrival(), 0, 0);
-  member.contributed(0, 1, true);
-  EXPECT_THAT(member.take_missed(40), IsEmpty());
-}
-
-// It awaits the chunks of rounds it skips, except those it merged before it got there.
-TEST(RoundMember, StepsOfSkippedRoundsAreAwaitedOnce) {
-  RoundMember member(of_steps(), 0, 0);
-  member.contributed(0, 1, true);
-  answer_all(member, 1);
-  member.deliver(answer(2, 0));
-  EXPECT_THAT(merge_all(member, 1), ElementsAre("1.0", "1.1", "2.0"));
-  member.contributed(4, 2, true);
-  EXPECT_THAT(member.in_flight(), ElementsAre(0, 2, 3, 4));
-  EXPECT_THAT(member.take_missed(19),
-              ElementsAre(Pair(0, 0), Pair(0, 1), Pair(2, 1), Pair(3, 0), Pair(3, 1)));
-  answer_all(member, 1);
-  answer_all(member, 2);
-  EXPECT_THAT(merge_all(member, 3), ElementsAre("2.1"));
-}
-
-TEST(RoundMember, SkippedStepsAreBoundedToo) {
-  RoundMember member(of_steps(), 0, 0);
-  member.contributed(0, 1, true);
-  ASSERT_THAT(member.stale(500), ElementsAre(0));
-  member.forget(0);
-  member.contributed(500, 2, true);
-  EXPECT_EQ(member.in_flight().size(), 64U);
-  EXPECT_EQ(member.in_flight().front(), 437);
-}
-
 TEST(RoundMember, AnswersForAPausedMemberAreBounded) {
-  RoundMember member(on_arrival(), 0, 0);
+  RoundMember member(on_arrival(), {0}, 0, 0);
   for (int64_t round = 0; round < 300; ++round) answer_all(member, round);
   EXPECT_EQ(member.missed(), 44 * kChunks);
   EXPECT_EQ(member.merge_due(0, false)->round, 44) << "the newest 256 rounds are kept";
 }
 
 TEST(RoundMember, AFlushDropsWhatIsInFlight) {
-  RoundMember member(on_arrival(), 0, 0);
+  RoundMember member(on_arrival(), {0}, 0, 0);
   member.contributed(0, 1, true);
   member.contributed(1, 2, true);
   member.deliver(answer(0, 0));
@@ -259,7 +208,7 @@ Message stretching(int64_t round, int64_t chunk, int64_t stretch) {
 }
 
 TEST(RoundMember, ALongLagWantsALongerInterval) {
-  RoundMember member(guarded(), 0, 0);
+  RoundMember member(guarded(), {0}, 0, 0);
   for (int64_t round = 0; round < 60; ++round) {
     member.contributed(round, round + 1, true);
     answer_all(member, round);
@@ -276,7 +225,7 @@ TEST(RoundMember, ALongLagWantsALongerInterval) {
 
 // Whatever a worker's own lag: all replicas hear the same answers.
 TEST(RoundMember, StretchesTheIntervalAsTheNewestAnswerSays) {
-  RoundMember member(guarded(), 0, 0);
+  RoundMember member(guarded(), {0}, 0, 0);
   member.deliver(stretching(5, 0, 3));
   EXPECT_EQ(member.stretch(), 3);
   member.deliver(stretching(4, 1, 7));
@@ -290,7 +239,7 @@ TEST(RoundMember, StretchesTheIntervalAsTheNewestAnswerSays) {
     EXPECT_GE(member.stretch(), 1);
     EXPECT_LE(member.stretch(), 1000) << "messages are not trusted";
   }
-  RoundMember free(on_arrival(), 0, 0);
+  RoundMember free(on_arrival(), {0}, 0, 0);
   free.deliver(stretching(5, 0, 3));
   EXPECT_EQ(free.stretch(), 1) << "without a guard";
 }
@@ -298,7 +247,7 @@ TEST(RoundMember, StretchesTheIntervalAsTheNewestAnswerSays) {
 // In the simulator messages arrive between the two ends of a merge: a worker that has stood still
 // for long has a full inbox, and the next answer pushes out the one that is being merged.
 TEST(RoundMember, AnAnswerMayBePushedOutWhileItIsMerged) {
-  RoundMember member(on_arrival(), 0, 0);
+  RoundMember member(on_arrival(), {0}, 0, 0);
   member.contributed(0, 1, true);
   int64_t round = 0;
   for (; member.missed() == 0; ++round) answer_all(member, round);
@@ -312,7 +261,7 @@ TEST(RoundMember, AnAnswerMayBePushedOutWhileItIsMerged) {
 
 TEST(RoundMemberDeathTest, AMergeNeedsItsAnswerAndIsMadeOnce) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  RoundMember member({.replicas = kChunks, .lag = 1}, 0, 0);
+  RoundMember member({.replicas = kChunks, .lag = 1}, {0}, 0, 0);
   member.contributed(0, 1, true);
   EXPECT_DEATH(member.answer(0, 0), "an answer that has arrived");
   EXPECT_DEATH(member.contributed(0, 2, true), "takes part in each once");

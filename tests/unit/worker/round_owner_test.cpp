@@ -38,9 +38,7 @@ ReplicaSet set_of(std::initializer_list<int64_t> replicas) {
   return set;
 }
 
-void close(RoundOwner& owner, const ChunkId& id) {
-  owner.reduced(id, owner.contributors(id), at::scalar_tensor(id.round));
-}
+void close(RoundOwner& owner, const ChunkId& id) { owner.reduced(id, owner.contributors(id)); }
 
 TEST(RoundOwner, ClosesWhenAllReplicasHaveSent) {
   for (const bool on_arrival : {false, true}) {
@@ -141,7 +139,6 @@ TEST(RoundOwner, AnswersWithTheLongestStretchThatAContributorWants) {
   owner.deliver(follower);
   EXPECT_EQ(owner.stretch({0, 0}), 3);
   close(owner, {0, 0});
-  EXPECT_EQ(owner.answer({0, 0})->stretch, 3) << "also when it is asked for again";
 }
 
 TEST(RoundOwner, WithoutADeadlineItWaitsForAllReplicas) {
@@ -194,7 +191,7 @@ TEST(RoundOwner, APartThatArrivesWhileTheMeanIsMadeIsLate) {
   owner.deliver(message(MessageKind::kDeadline, 0, {0, 0}));
   const ReplicaSet mean_of = owner.contributors({0, 0});
   owner.deliver(part(1, {0, 0}));  // between run() and finish()
-  owner.reduced({0, 0}, mean_of, {});
+  owner.reduced({0, 0}, mean_of);
   EXPECT_EQ(owner.missing(), 1);
   EXPECT_EQ(owner.late(), 1);
 }
@@ -205,48 +202,6 @@ TEST(RoundOwner, TheSamePartTwiceCountsOnce) {
   owner.deliver(part(0, {0, 0}));
   EXPECT_FALSE(owner.to_reduce().has_value());
   EXPECT_EQ(owner.contributions({0, 0}, set_of({0})).size(), 1U);
-}
-
-TEST(RoundOwner, RepeatsRecentAnswersOnRequest) {
-  LanePlan plan = plan_of(1, true);
-  plan.needs_every = true;
-  RoundOwner owner(plan, {.replica = {0}, .stage = {0}});
-  for (int64_t round = 0; round < 100; ++round) {
-    owner.deliver(part(0, {round, 0}));
-    close(owner, {round, 0});
-  }
-  owner.deliver(message(MessageKind::kAskAgain, 3, {35, 0}));
-  EXPECT_FALSE(owner.to_repeat().has_value()) << "64 rounds are remembered";
-  owner.deliver(message(MessageKind::kAskAgain, 3, {100, 0}));
-  EXPECT_FALSE(owner.to_repeat().has_value()) << "there is no answer yet";
-  owner.deliver(message(MessageKind::kAskAgain, 3, {36, 0}));
-  ASSERT_EQ(owner.to_repeat(), (RoundOwner::Repeat{{36, 0}, {3}}));
-  EXPECT_EQ(owner.answer({36, 0})->payload.item<int64_t>(), 36);
-  owner.repeated({36, 0}, {3});
-  EXPECT_FALSE(owner.to_repeat().has_value());
-  owner.deliver(part(0, {20, 0}));
-  EXPECT_EQ(owner.open_count(), 0U) << "a chunk older than all answers is closed";
-}
-
-TEST(RoundOwner, ForgetsARequestTogetherWithItsAnswer) {
-  LanePlan plan = plan_of(1, true);
-  plan.needs_every = true;
-  RoundOwner owner(plan, {.replica = {0}, .stage = {0}});
-  owner.deliver(part(0, {0, 0}));
-  close(owner, {0, 0});
-  owner.deliver(message(MessageKind::kAskAgain, 0, {0, 0}));
-  ASSERT_TRUE(owner.to_repeat().has_value());
-  owner.deliver(part(0, {64, 0}));
-  close(owner, {64, 0});
-  EXPECT_FALSE(owner.to_repeat().has_value());
-}
-
-TEST(RoundOwner, KeepsNoPayloadOfAnswersThatAreNeverAskedForAgain) {
-  RoundOwner owner(plan_of(1, true), {.replica = {0}, .stage = {0}});
-  owner.deliver(part(0, {0, 0}));
-  close(owner, {0, 0});
-  ASSERT_NE(owner.answer({0, 0}), nullptr);
-  EXPECT_FALSE(owner.answer({0, 0})->payload.defined());
 }
 
 // Evaluations are numbered by updates, hundreds apart. Update 100 must still be evaluated although

@@ -1,0 +1,194 @@
+// The arithmetic of a common model (averaging/lowbit.h), with the contributions that are under way.
+#include <algorithm>
+#include <span>
+
+#include "averaging/gather.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "compute/averaging_compute.h"
+
+namespace leeway {
+
+// What is exact has the weights' own type, which no lossy format has.
+at::Tensor AveragingCompute::decode_steps(const LaneState& lane, const at::Tensor& encoded,
+                                          int64_t count) const {
+  const at::ScalarType type = stage_.weights().scalar_type();
+  const WireFormat wire =
+      encoded.scalar_type() == type ? WireFormat::kF32 : lane.options.lowbit.wire;
+  return decode(wire, encoded, count, type);
+}
+
+// An own contribution that is no longer under way.
+at::Tensor AveragingCompute::take_steps(LaneState& lane, int64_t number, int64_t chunk,
+                                        int64_t count) {
+  const auto sent = lane.steps.find(number);
+  LEEWAY_CHECK(sent != lane.steps.end(), "a contribution is answered once");
+  const auto part = sent->second.extract(chunk);
+  LEEWAY_CHECK(!part.empty(), "each chunk of a contribution is answered once");
+  if (sent->second.empty()) lane.steps.erase(sent);
+  return decode_steps(lane, part.mapped(), count);
+}
+
+// What sums and differences have left of contributions that are all settled.
+void AveragingCompute::forget_rounding(LaneState& lane, int64_t chunk) {
+  const bool under_way = std::ranges::any_of(
+      lane.steps, [&](const auto& sent) { return sent.second.contains(chunk); });
+  if (under_way) return;
+  const Subset subset = chunk_of(lane, 0, chunk);
+  const auto options = lane.lowbit.flight.options();
+  scatter(subset, at::zeros({subset.count()}, options), lane.lowbit.flight);
+}
+
+std::vector<at::Tensor> AveragingCompute::contribute_steps(Lane which, int64_t number,
+                                                           const std::vector<bool>& sends,
+                                                           bool exact) {
+  LaneState& lane = at(which);
+  LowbitOptions options = lane.options.lowbit;
+  if (exact) options.wire = WireFormat::kF32;
+  std::vector<at::Tensor> encoded(sends.size());
+  for (int64_t chunk = 0; chunk < lane.options.chunks; ++chunk) {
+    const auto at = static_cast<size_t>(chunk);
+    if (!sends[at]) continue;
+    const RandomKey key = rounding_key(lane, number, chunk, /*answer=*/false);
+    encoded[at] = leeway::contribute_steps(options, chunk_of(lane, 0, chunk), key, stage_.weights(),
+                                           lane.lowbit);
+    lane.steps[number][chunk] = encoded[at];
+  }
+  return encoded;
+}
+
+std::vector<at::Tensor> AveragingCompute::sent_steps(Lane which, int64_t number) const {
+  const LaneState& lane = at(which);
+  std::vector<at::Tensor> parts(static_cast<size_t>(lane.options.chunks));
+  const auto sent = lane.steps.find(number);
+  if (sent == lane.steps.end()) return parts;
+  for (const auto& [chunk, part] : sent->second) parts[static_cast<size_t>(chunk)] = part;
+  return parts;
+}
+
+AveragingCompute::Reduced AveragingCompute::reduce_steps(Lane which,
+                                                         const std::vector<PartId>& parts,
+                                                         int64_t chunk,
+                                                         const std::vector<at::Tensor>& payloads,
+                                                         int64_t members) {
+  LaneState& lane = at(which);
+  const Subset subset = chunk_of(lane, 0, chunk);
+  LowbitOptions options = lane.options.lowbit;
+  std::vector<at::Tensor> values;
+  for (const at::Tensor& part : payloads) {
+    if (part.scalar_type() == stage_.weights().scalar_type()) options.wire = WireFormat::kF32;
+    values.push_back(decode_steps(lane, part, subset.count()));
+  }
+  leave_out_infinite(values);
+  if (values.empty()) values.push_back(at::zeros_like(gather(subset, lane.lowbit.residual)));
+  Reduced reduced;
+  const at::Tensor mean = mean_of(values);
+  reduced.norms = {.count = subset.count(),
+                   .spread = spread_of(values, mean),
+                   .scale = at::dot(mean, mean).item<double>()};
+  // By what is in it: the number depends on where sessions ended.
+  const uint64_t name = hash_bytes(std::as_bytes(std::span(parts)));
+  const RandomKey key = rounding_key(lane, static_cast<int64_t>(name >> 1), chunk, /*answer=*/true);
+  reduced.answer = leeway::reduce_steps(options, subset, values, members, key, lane.lowbit);
+  return reduced;
+}
+
+RoundNorms AveragingCompute::merge_steps(Lane which, int64_t chunk, const at::Tensor& answer,
+                                         const std::vector<int64_t>& in,
+                                         const std::vector<int64_t>& lost) {
+  LaneState& lane = at(which);
+  const Subset subset = chunk_of(lane, 0, chunk);
+  for (const int64_t number : lost) {
+    take_back_steps(subset, take_steps(lane, number, chunk, subset.count()), lane.lowbit);
+  }
+  if (!answer.defined()) return forget_rounding(lane, chunk), RoundNorms();
+  at::Tensor own;
+  for (const int64_t number : in) {
+    const at::Tensor part = take_steps(lane, number, chunk, subset.count());
+    own = own.defined() ? own + part : part;
+  }
+  const MergeNorms norms =
+      leeway::merge_steps(lane.options.lowbit,
+                          {.subset = subset,
+                           .answer = decode_steps(lane, answer, subset.count()),
+                           .own = own,
+                           .weights = stage_.weights(),
+                           .compute = stage_.writable_copy()},
+                          lane.lowbit);
+  forget_rounding(lane, chunk);
+  return {.count = norms.count, .drift = norms.drift, .correction = norms.correction};
+}
+
+at::Tensor AveragingCompute::common_chunk(Lane which, int64_t chunk) const {
+  const LaneState& lane = at(which);
+  const Subset subset = chunk_of(lane, 0, chunk);
+  const at::Tensor common = gather(subset, lane.lowbit.common);
+  if (!lane.lowbit.momentum.defined()) return common;
+  return at::cat({common, gather(subset, lane.lowbit.momentum)});
+}
+
+bool AveragingCompute::fits_whole(Lane which, int64_t chunk, const at::Tensor& payload) const {
+  const LaneState& lane = at(which);
+  const int64_t count = lane.cut.count(0, chunk, lane.options.chunks);
+  return payload.dim() == 1 && payload.scalar_type() == stage_.weights().scalar_type() &&
+         payload.numel() == (lane.lowbit.momentum.defined() ? 2 * count : count);
+}
+
+void AveragingCompute::replace_common(Lane which, int64_t chunk, const at::Tensor& whole,
+                                      const std::vector<int64_t>& in,
+                                      const std::vector<int64_t>& lost) {
+  LaneState& lane = at(which);
+  const Subset subset = chunk_of(lane, 0, chunk);
+  const int64_t count = subset.count();
+  at::Tensor own = own_steps(lane.options.lowbit, subset, stage_.weights(), lane.lowbit);
+  for (const std::vector<int64_t>* numbers : {&in, &lost}) {
+    for (const int64_t number : *numbers) {
+      const at::Tensor part = take_steps(lane, number, chunk, count);
+      take_back_steps(subset, part, lane.lowbit);
+      if (numbers == &in) own = own - part;
+    }
+  }
+  forget_rounding(lane, chunk);
+  const at::Tensor common = whole.narrow(0, 0, count);
+  const at::Tensor weights = common + own;
+  scatter(subset, common, lane.lowbit.common);
+  scatter(subset, weights, stage_.weights());
+  if (const at::Tensor copy = stage_.writable_copy(); copy.defined()) {
+    scatter(subset, weights, copy);
+  }
+  if (lane.lowbit.momentum.defined()) {
+    scatter(subset, whole.narrow(0, count, count), lane.lowbit.momentum);
+  }
+  if (lane.lowbit.pending.defined()) {
+    scatter(subset, at::zeros_like(weights), lane.lowbit.pending);
+  }
+}
+
+void AveragingCompute::write_off_residual(Lane which, int64_t chunk) {
+  LaneState& lane = at(which);
+  const Subset subset = chunk_of(lane, 0, chunk);
+  scatter(subset, at::zeros_like(gather(subset, lane.lowbit.residual)), lane.lowbit.residual);
+}
+
+std::vector<SentSteps> AveragingCompute::sent() const {
+  std::vector<SentSteps> sent;
+  for (const LaneState& lane : lanes_) {
+    for (const auto& [number, chunks] : lane.steps) {
+      for (const auto& [chunk, payload] : chunks) {
+        sent.push_back({.chunk = chunk, .number = number, .payload = payload});
+      }
+    }
+  }
+  return sent;
+}
+
+int64_t AveragingCompute::chunk_values(Lane which, int64_t chunk) const {
+  const LaneState& lane = at(which);
+  return lane.cut.count(0, chunk, lane.options.chunks);
+}
+
+uint64_t AveragingCompute::chunk_hash(Lane which, int64_t chunk) const {
+  return hash_of_values(common_chunk(which, chunk));
+}
+
+}  // namespace leeway

@@ -1,0 +1,75 @@
+// What one chunk of the common model has become: answers with numbers without gaps, as one worker
+// knows them. All members apply the same answers in the same order, so the model has the same bits
+// on all of them; a chain of hashes shows it. An answer names the contributions that are in it, so
+// everything counts once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "worker/message.h"
+
+namespace leeway {
+
+class ChunkLog {
+ public:
+  // Answers that every member keeps, applied or not, for those that lack them.
+  static constexpr int64_t kKept = CountedParts::kKept;
+  // Answers that wait, for a worker that stands still.
+  static constexpr int64_t kWaitingMax = 256;
+
+  // Numbers begin at 1.
+  explicit ChunkLog(ChunkPosition begin = {});
+
+  int64_t applied() const { return position_.answer; }
+  int64_t received() const { return received_; }  // without gaps
+  // A later answer has come, so the one after received() was lost.
+  bool has_gap() const { return !beyond_.empty() || far_behind_; }
+
+  // Files an answer; one that is there already, or too far ahead, is dropped.
+  void deliver(Message answer);
+  // The chunk has another owner: what came after a gap is void, and so is, in a replay, what came
+  // before it had come in the run.
+  void cut(int64_t received);
+  // The answer to apply next, or the whole chunk as a later one made it; null: it has not come.
+  const Message* next() const;
+  // `hash`: of its payload, and of the chunk where that is checked.
+  void apply(uint64_t hash = 0);
+  // Null: it is not kept any more, or has not come.
+  const Message* find(int64_t number) const;
+
+  // What was applied.
+  const ChunkPosition& position() const { return position_; }
+  // The chain as it was after an answer; none: that is too long ago, or has not come.
+  std::optional<uint64_t> chain_at(int64_t number) const;
+  int64_t since() const { return since_; }            // of the newest that was applied
+  const ReplicaSet& ended() const { return ended_; }  // likewise
+  // The session begins anew: nobody has ended.
+  void begin_session() { ended_ = {}; }
+
+  int64_t kept() const { return std::ssize(answers_) - (received_ - applied()); }
+  int64_t waiting() const { return received_ - applied() + std::ssize(beyond_); }
+
+ private:
+  bool takes(const Message& whole) const;
+  void apply_whole();
+  void close_gap();
+
+  ChunkPosition position_;
+  int64_t received_;
+  std::map<int64_t, Message> answers_;  // up to received_
+  std::map<int64_t, Message> beyond_;   // after a gap
+  std::optional<Message> whole_;
+  bool far_behind_ = false;  // answers have come that there was no room for
+  std::map<int64_t, uint64_t> chains_;
+  int64_t since_ = 0;
+  ReplicaSet ended_;
+};
+
+// Whether an answer has this contribution in it.
+bool has_part(const Message& answer, const PartId& part);
+// The newest number of this replica in it; 0: none.
+int64_t newest_part(const Message& answer, ReplicaId replica);
+
+}  // namespace leeway

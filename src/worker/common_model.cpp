@@ -1,0 +1,347 @@
+#include "worker/common_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace leeway {
+namespace {
+
+// Each incarnation of a replica has numbers of its own: more than it can make at the end of a run.
+constexpr int64_t kNumbersApart = 1024;
+
+// By the checkpoint that the session begins with.
+CommonMember::Start start_of(const RunPlan& plan, WorkerId worker, size_t lane) {
+  CommonMember::Start start = {.updates = plan.first_update_of(worker.replica)};
+  if (plan.starts.empty()) return start;
+  const ReplicaStart& saved = plan.starts[static_cast<size_t>(worker.replica.value)];
+  const auto stage = static_cast<size_t>(worker.stage.value);
+  start.contributions = saved.rounds[stage][lane];
+  const bool same_cut = stage < saved.chunks.size() &&
+                        std::ssize(saved.chunks[stage]) == plan.lanes[lane].chunks(worker.stage);
+  if (same_cut) start.chunks = saved.chunks[stage];
+  return start;
+}
+
+}  // namespace
+
+CommonModel::CommonModel(WorkerId id, const RunPlan& plan, size_t lane, StageCompute* compute)
+    : id_(id),
+      plan_(plan),
+      lane_(plan.lanes[lane]),
+      compute_(compute),
+      table_(plan.replicas),
+      member_(lane_, id, start_of(plan, id, lane)),
+      asked_(static_cast<size_t>(lane_.chunks(id.stage))) {
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    owners_.emplace_back(lane_, id.replica, chunk, table_);
+  }
+}
+
+ReplicaId CommonModel::owner(int64_t chunk, const Membership& table) const {
+  return lane_.owner(0, chunk, table);
+}
+
+std::string_view CommonModel::check(const Message& message) const {
+  const bool same_table = message.envelope.table == table_.number();
+  const bool older_table = message.envelope.table < table_.number();
+  const ReplicaId owner = this->owner(message.chunk, table_);
+  const ReplicaId from = message.from.replica;
+  switch (message.kind) {
+    case MessageKind::kContribution:
+      if ((same_table || older_table) && owner != id_.replica) return "a part for another owner";
+      if (!message.ended.empty() && message.ended != ReplicaSet::of(from)) {
+        return "the end of another replica";
+      }
+      return "";
+    case MessageKind::kAnswer: {
+      // The owner before may have told others something else, or nothing: the new one knows.
+      const bool brought_up = message.again && owner == id_.replica;
+      if (from != owner && !brought_up) return "an answer of no owner";
+      if (!ReplicaSet::first(plan_.replicas).has_all(message.ended)) {
+        return "a replica that there is not";
+      }
+      return "";
+    }
+    default:
+      return "";
+  }
+}
+
+void CommonModel::deliver(Message message) {
+  const auto chunk = static_cast<size_t>(message.chunk);
+  switch (message.kind) {
+    case MessageKind::kAnswer:
+      return member_.deliver(std::move(message));
+    case MessageKind::kDeadline:
+      if (message.index == kNudge) {
+        nudged_ = true;
+        return;
+      }
+      // Another answer may have been made meanwhile.
+      if (message.index != member_.log(message.chunk).received() + 1) return;
+      return owners_[chunk].deliver(std::move(message));
+    case MessageKind::kAskAgain: {
+      const ReplicaId from = message.from.replica;
+      std::erase_if(
+          asks_, [&](const Ask& ask) { return ask.replica == from && ask.chunk == message.chunk; });
+      const bool has = message.index > 0 && message.index <= member_.log(message.chunk).received();
+      if (has) asks_.push_back({from, message.chunk, message.index});
+      return;
+    }
+    default:
+      compare(message);
+      return owners_[chunk].deliver(std::move(message));
+  }
+}
+
+// Whoever has applied the same answers has the same chunk, or takes it anew from its owner.
+void CommonModel::compare(const Message& contribution) {
+  const ReplicaId from = contribution.from.replica;
+  const ChunkLog& log = member_.log(contribution.chunk);
+  const std::optional<uint64_t> own = log.chain_at(contribution.chained);
+  if (!own || *own == contribution.chain) return;
+  int64_t& mended = mended_[{contribution.chunk, from}];
+  if (contribution.chained <= mended) return;
+  mended = log.applied();
+  asks_.push_back({from, contribution.chunk, kMends});
+  Message named = contribution;
+  named.payload.reset();
+  different_.push_back(std::move(named));
+  ++differed_;
+}
+
+Work CommonModel::work(WorkKind kind, int64_t updates, int64_t index, int64_t chunk) const {
+  return {.kind = kind,
+          .index = index,
+          .update = updates,
+          .version = updates,
+          .delay = 0,
+          .lane = lane_.lane,
+          .chunk = chunk};
+}
+
+// Whether this worker takes a chunk over and has yet to ask for what it lacks.
+bool CommonModel::asks(int64_t chunk) const {
+  const int64_t received = member_.log(chunk).received();
+  return owners_[static_cast<size_t>(chunk)].ahead(received) &&
+         asked_[static_cast<size_t>(chunk)].number != received + 1;
+}
+
+std::optional<Work> CommonModel::duty(int64_t updates) const {
+  if (nudged_) return work(WorkKind::kAwait, updates, kNudge, 0);
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    const CommonOwner& owner = owners_[static_cast<size_t>(chunk)];
+    const int64_t received = member_.log(chunk).received();
+    if (owner.closable(received)) {
+      Work reduce = work(WorkKind::kReduce, updates, received + 1, chunk);
+      reduce.parts = owner.next_parts();
+      for (const PartId& part : reduce.parts) reduce.replicas.add(part.replica);
+      return reduce;
+    }
+    if (owner.await_due() || asks(chunk) || owner.brings_up(received)) {
+      return work(WorkKind::kAwait, updates, received + 1, chunk);
+    }
+  }
+  for (const Ask& ask : asks_) {
+    Work again = work(WorkKind::kRepeat, updates, ask.number, ask.chunk);
+    again.replicas = ReplicaSet::of(ask.replica);
+    return again;
+  }
+  return std::nullopt;
+}
+
+Turn CommonModel::turn(const Boundary& boundary) const {
+  const auto merge_due =
+      boundary.saved ? std::nullopt : member_.merge_due(boundary.updates, boundary.flushes);
+  if (const auto& due = merge_due) {
+    if (!due->arrived) return {.due = true};
+    Work merge = work(WorkKind::kMerge, boundary.updates, due->number, due->chunk);
+    merge.delay = due->lag;
+    if (due->counts) merge.replicas = ReplicaSet::of(id_.replica);
+    return {.due = true, .work = merge};
+  }
+  const bool last = boundary.ends && is_last(boundary.updates);
+  const CommonMember::Contribution due = member_.contribution_due(boundary, last);
+  if (due != CommonMember::Contribution::kNone) {
+    // Only steps need a number: so a session that ends on the way changes none of those after it.
+    const bool steps = due == CommonMember::Contribution::kSteps;
+    Work part = work(WorkKind::kContribute, boundary.updates, contributions() + (steps ? 1 : 0), 0);
+    if (steps) part.replicas = ReplicaSet::of(id_.replica);
+    return {.due = true, .work = part};
+  }
+  // Where a session ends early, a replica that does not come does not keep the others from saving.
+  const bool gives_up = nudges_ >= kNudgesMax && (boundary.stops || !last);
+  const bool waits = boundary.ends && !boundary.saved && !gives_up;
+  return {.due = waits && !member_.drained(table_.members())};
+}
+
+void CommonModel::run(const Work& work, Outcome& outcome) {
+  if (compute_ == nullptr) return;
+  AveragingCompute& averaging = compute_->averaging();
+  if (work.kind == WorkKind::kAwait && work.index == kNudge) {
+    outcome.parts = averaging.sent_steps(lane_.lane, member_.newest_under_way());
+  }
+  if (work.kind == WorkKind::kContribute && !work.replicas.empty()) {
+    std::vector<bool> sends;
+    for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+      sends.push_back(member_.may_send(chunk));
+    }
+    outcome.parts =
+        averaging.contribute_steps(lane_.lane, work.index, sends, /*exact=*/is_last(work.update));
+  }
+  if (work.kind == WorkKind::kReduce && !work.parts.empty()) {
+    const CommonOwner& owner = owners_[static_cast<size_t>(work.chunk)];
+    auto reduced = averaging.reduce_steps(lane_.lane, work.parts, work.chunk,
+                                          owner.payloads(work.parts), owner.members());
+    outcome.payload = std::move(reduced.answer);
+    outcome.round_norms = reduced.norms;
+  }
+  if (work.kind == WorkKind::kRepeat && gives_whole(work)) {
+    outcome.payload = averaging.common_chunk(lane_.lane, work.chunk);
+  }
+  if (work.kind == WorkKind::kMerge) run_merge(work, outcome);
+}
+
+void CommonModel::run_merge(const Work& work, Outcome& outcome) {
+  AveragingCompute& averaging = compute_->averaging();
+  const Message& answer = *member_.log(work.chunk).next();
+  const CommonMember::Settled settled = member_.settles(answer);
+  if (answer.whole) {
+    return averaging.replace_common(lane_.lane, work.chunk, answer.payload, settled.in,
+                                    settled.lost);
+  }
+  outcome.round_norms =
+      averaging.merge_steps(lane_.lane, work.chunk, answer.payload, settled.in, settled.lost);
+  // Now and then of the chunk itself: the same answers should make the same bits.
+  if (answer.payload.defined()) outcome.hash = hash_of_values(answer.payload);
+  if (answer.index % lane_.check_every == 0) {
+    outcome.hash ^= averaging.chunk_hash(lane_.lane, work.chunk);
+  }
+}
+
+std::vector<int64_t> CommonModel::moved(const Membership& after) const {
+  std::vector<int64_t> found;
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    const ReplicaId now = owner(chunk, after);
+    const bool another = now != owner(chunk, table_) || after.epoch(now) != table_.epoch(now);
+    if (another) found.push_back(chunk);
+  }
+  return found;
+}
+
+// A residual belongs to the answers of one owner: another one begins without.
+void CommonModel::run_adoption(const Membership& table) {
+  if (compute_ == nullptr) return;
+  for (const int64_t chunk : moved(table)) {
+    compute_->averaging().write_off_residual(lane_.lane, chunk);
+  }
+}
+
+// Whoever owns a chunk hears how far this worker is, by every table.
+void CommonModel::finish_adoption(const Membership& table, const std::vector<int64_t>& have,
+                                  std::vector<Message>& sent) {
+  const std::vector<int64_t> elsewhere = moved(table);
+  member_.adopt(elsewhere, have);
+  table_ = table;
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    const bool another = std::ranges::find(elsewhere, chunk) != elsewhere.end();
+    owners_[static_cast<size_t>(chunk)].adopt(table, another);
+    if (another && owners_[static_cast<size_t>(chunk)].owns()) ++taken_over_;
+    asked_[static_cast<size_t>(chunk)] = {};
+  }
+  tell_positions(sent);
+  std::erase_if(asks_, [&](const Ask& ask) { return !table.has(ask.replica); });
+  nudged_ = member_.ends();
+}
+
+void CommonModel::tell_positions(std::vector<Message>& sent) {
+  if (!table_.has(id_.replica)) return;
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    post(contribution(work(WorkKind::kContribute, 0, contributions(), chunk)), sent);
+  }
+}
+
+// It has the model of another one, or its own as it was saved, and no steps beyond it.
+void CommonModel::restart(const Membership& table, int64_t updates,
+                          const std::vector<ChunkPosition>& chunks, std::vector<Message>& sent) {
+  table_ = table;
+  member_ = CommonMember(
+      lane_, id_,
+      {.updates = updates,
+       .contributions = updates + kNumbersApart * (1 + table.epoch(id_.replica)),
+       .chunks = std::ssize(chunks) == this->chunks() ? chunks : std::vector<ChunkPosition>()});
+  owners_.clear();
+  for (int64_t chunk = 0; chunk < this->chunks(); ++chunk) {
+    owners_.emplace_back(lane_, id_.replica, chunk, table_);
+    if (owners_.back().owns()) ++taken_over_;
+  }
+  asks_.clear();
+  asked_.assign(asked_.size(), {});
+  mended_.clear();
+  nudged_ = false;
+  nudges_ = 0;
+  tell_positions(sent);
+}
+
+int64_t CommonModel::numbers_max() const {
+  return plan_.replicas * (plan_.updates_max() + 2) + kNumbersApart * (2 + table_.number());
+}
+
+void CommonModel::begin_session() {
+  member_.begin_session();
+  for (CommonOwner& owner : owners_) owner.begin_session();
+  nudges_ = 0;
+}
+
+std::vector<ChunkPosition> CommonModel::positions() const {
+  std::vector<ChunkPosition> positions;
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    positions.push_back(member_.log(chunk).position());
+    if (compute_ == nullptr) continue;
+    positions.back().values = compute_->averaging().chunk_values(lane_.lane, chunk);
+  }
+  return positions;
+}
+
+std::vector<int64_t> CommonModel::have() const {
+  std::vector<int64_t> numbers;
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    numbers.push_back(member_.log(chunk).received());
+  }
+  return numbers;
+}
+
+bool CommonModel::can_repeat(const Work& work, bool at_boundary) const {
+  const ChunkLog& log = member_.log(work.chunk);
+  switch (work.kind) {
+    case WorkKind::kContribute:
+      return work.replicas.empty() ? work.index == contributions()
+                                   : at_boundary && work.index == member_.next_number();
+    case WorkKind::kReduce:
+      return work.index == log.received() + 1 &&
+             owners_[static_cast<size_t>(work.chunk)].has(work.parts);
+    case WorkKind::kMerge:
+      return at_boundary && log.next() != nullptr && work.index == log.next()->index;
+    case WorkKind::kRepeat:
+      return work.index <= log.received();
+    default:
+      return true;
+  }
+}
+
+void CommonModel::add_to(RoundCounts& counts) const {
+  counts.late += member_.lost();
+  counts.differed += differed_;
+  counts.written_off += taken_over_ + member_.unknown();
+  for (const CommonOwner& owner : owners_) counts.missing += owner.missing();
+}
+
+void CommonModel::add_to(Held& held) const {
+  member_.add_to(held);
+  held.repeats += std::ssize(asks_);
+  for (const CommonOwner& owner : owners_) owner.add_to(held);
+}
+
+}  // namespace leeway

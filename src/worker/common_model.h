@@ -1,0 +1,134 @@
+// A worker's part in one common model (docs/averaging.md, `lowbit`). Each chunk has two sides: the
+// owner's, which numbers the answers, and the member's, which applies them in that order. This
+// decides what is due, files what arrives, and says what to send; compute/ has the arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compute/stage_compute.h"
+#include "worker/boundary.h"
+#include "worker/common_member.h"
+#include "worker/common_owner.h"
+#include "worker/deadline.h"
+#include "worker/outbox.h"
+#include "worker/outcome.h"
+#include "worker/run_plan.h"
+
+namespace leeway {
+
+class CommonModel {
+ public:
+  // The plan must outlive this object. `compute` null: nothing is computed.
+  CommonModel(WorkerId id, const RunPlan& plan, size_t lane, StageCompute* compute);
+
+  // Why a message about a chunk that there is cannot be taken; empty: it can.
+  std::string_view check(const Message& message) const;
+  void deliver(Message message);
+
+  // An owner's duties, which others wait for.
+  std::optional<Work> duty(int64_t updates) const;
+  // Merges that are due, then a contribution; after the last one of the run, the wait until those
+  // of all members are merged.
+  Turn turn(const Boundary& boundary) const;
+
+  void run(const Work& work, Outcome& outcome);
+  void finish(const Work& work, const Outcome& outcome, const FleetPace& pace, Outbox& outbox,
+              std::vector<Message>& sent);
+
+  // A new table, in run() and in finish(). `have`: answers of each chunk that the worker had by
+  // then; in a replay, where answers come earlier, the others are dropped.
+  void run_adoption(const Membership& table);
+  void finish_adoption(const Membership& table, const std::vector<int64_t>& have,
+                       std::vector<Message>& sent);
+  std::vector<int64_t> have() const;
+  // Its replica goes on after `updates` updates, with the model as it is there.
+  void restart(const Membership& table, int64_t updates, const std::vector<ChunkPosition>& chunks,
+               std::vector<Message>& sent);
+  // A replay's next session: nobody has ended.
+  void begin_session();
+
+  bool can_repeat(const Work& work, bool at_boundary) const;
+  int64_t contributions() const { return member_.next_number() - 1; }
+  int64_t numbers_max() const;                   // no contribution or answer has a larger number
+  std::vector<ChunkPosition> positions() const;  // of what was applied, by chunk
+  // Contributions of replicas whose chunk was found to be different, once.
+  std::vector<Message> take_different() { return std::exchange(different_, {}); }
+  const LanePlan& plan() const { return lane_; }
+  const Message* next_answer(int64_t chunk) const { return member_.log(chunk).next(); }
+  void add_to(RoundCounts& counts) const;
+  void add_to(Held& held) const;
+
+ private:
+  // Somebody lacks answers from this number on.
+  struct Ask {
+    ReplicaId replica;
+    int64_t chunk = 0;
+    int64_t number = 0;
+  };
+  void compare(const Message& contribution);
+  void run_merge(const Work& work, Outcome& outcome);
+  void tell_positions(std::vector<Message>& sent);
+  ReplicaId owner(int64_t chunk, const Membership& table) const;
+  std::vector<int64_t> moved(const Membership& after) const;
+  bool is_last(int64_t updates) const { return updates == plan_.run_updates; }
+  bool asks(int64_t chunk) const;
+  Work work(WorkKind kind, int64_t updates, int64_t index, int64_t chunk) const;
+  Message message(MessageKind kind, const Work& work, ReplicaId to,
+                  const at::Tensor& payload) const;
+  Message contribution(const Work& work) const;
+  void send_part(const Work& work, int64_t chunk, const at::Tensor& payload, bool counts,
+                 const FleetPace& pace, std::vector<Message>& sent);
+  int64_t chunks() const { return lane_.chunks(id_.stage); }
+  std::optional<ReplicaId> has_more(int64_t chunk) const;
+  void ask_for_missing(int64_t chunk, int64_t now, std::vector<Message>& sent);
+  void post(Message message, std::vector<Message>& sent);
+
+  void finish_contribution(const Work& work, const Outcome& outcome, const FleetPace& pace,
+                           Outbox& outbox, std::vector<Message>& sent);
+  void finish_nudge(const Work& work, const Outcome& outcome, const FleetPace& pace, Outbox& outbox,
+                    std::vector<Message>& sent);
+  void remind_of_the_end(Outbox& outbox) const;
+  void finish_reduction(const Work& work, const Outcome& outcome, std::vector<Message>& sent);
+  bool gives_whole(const Work& repeat) const;
+  Message whole_chunk(const Work& repeat, const at::Tensor& payload) const;
+  void finish_repetition(const Work& work, const Outcome& outcome, std::vector<Message>& sent);
+  void finish_wait(const Work& work, const FleetPace& pace, Outbox& outbox,
+                   std::vector<Message>& sent);
+
+  // Numbers of answers begin at 1. These are none: time to send again what has not been answered,
+  // and the chunk as it is, for one that has another.
+  static constexpr int64_t kNudge = 0;
+  static constexpr int64_t kMends = 0;
+  static constexpr int64_t kNudgesMax = 10;  // seconds
+  static constexpr int64_t kAskAfter = 16;   // contributions
+
+  WorkerId id_;
+  const RunPlan& plan_;
+  LanePlan lane_;
+  StageCompute* compute_;
+  Membership table_;
+  CommonMember member_;
+  std::vector<CommonOwner> owners_;  // by chunk
+  std::deque<Ask> asks_;             // of others
+  // By chunk: the answer that it has asked for, and its contributions by then.
+  struct Asked {
+    int64_t number = 0;
+    int64_t at = 0;
+  };
+  std::vector<Asked> asked_;
+  bool reminded_ = false;  // at the end of the session: it will be nudged
+  bool nudged_ = false;    // something may have been lost
+  int64_t nudges_ = 0;
+  std::map<std::pair<int64_t, ReplicaId>, int64_t> mended_;  // chunk, replica: up to which answer
+  std::vector<Message> different_;
+  int64_t differed_ = 0;
+  int64_t taken_over_ = 0;  // chunks: what their owners had left over is lost
+};
+
+}  // namespace leeway

@@ -1,0 +1,229 @@
+// The last verb of a worker's part in a common model: what it sends, and to whom.
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "worker/common_model.h"
+
+namespace leeway {
+namespace {
+
+constexpr Nanos kNudgeAfter = {1'000'000'000};
+
+}  // namespace
+
+void CommonModel::finish(const Work& work, const Outcome& outcome, const FleetPace& pace,
+                         Outbox& outbox, std::vector<Message>& sent) {
+  switch (work.kind) {
+    case WorkKind::kContribute:
+      return finish_contribution(work, outcome, pace, outbox, sent);
+    case WorkKind::kReduce:
+      return finish_reduction(work, outcome, sent);
+    case WorkKind::kMerge:
+      return member_.merged(work.chunk, work.delay, outcome.hash);
+    case WorkKind::kRepeat:
+      return finish_repetition(work, outcome, sent);
+    default:
+      if (work.index == kNudge) return finish_nudge(work, outcome, pace, outbox, sent);
+      return finish_wait(work, pace, outbox, sent);
+  }
+}
+
+// Counts the size even without a payload: the simulator sends only sizes.
+Message CommonModel::message(MessageKind kind, const Work& work, ReplicaId to,
+                             const at::Tensor& payload) const {
+  return {.kind = kind,
+          .from = id_,
+          .to = {.replica = to, .stage = id_.stage},
+          .index = work.index,
+          .update = work.update,
+          .payload = payload,
+          .payload_bytes = payload.defined() ? static_cast<int64_t>(payload.nbytes()) : 0,
+          .lane = lane_.lane,
+          .chunk = work.chunk,
+          .replicas = work.replicas};
+}
+
+// Without a payload: where this worker is.
+Message CommonModel::contribution(const Work& work) const {
+  Message part = message(MessageKind::kContribution, work, owner(work.chunk, table_), at::Tensor());
+  const ChunkLog& log = member_.log(work.chunk);
+  part.have = log.received();
+  part.chained = log.applied();
+  part.chain = log.position().chain;
+  if (member_.has_ended()) part.ended = ReplicaSet::of(id_.replica);
+  return part;
+}
+
+void CommonModel::post(Message message, std::vector<Message>& sent) {
+  if (message.to != id_) return sent.push_back(std::move(message));
+  message.envelope.table = table_.number();
+  deliver(std::move(message));
+}
+
+void CommonModel::send_part(const Work& work, int64_t chunk, const at::Tensor& payload, bool counts,
+                            const FleetPace& pace, std::vector<Message>& sent) {
+  Work of_chunk = work;
+  of_chunk.chunk = chunk;
+  of_chunk.replicas = counts ? ReplicaSet::of(id_.replica) : ReplicaSet();
+  Message part = contribution(of_chunk);
+  if (payload.defined()) {
+    part.payload = payload;
+    part.payload_bytes = static_cast<int64_t>(payload.nbytes());
+  } else if (counts && !lane_.sizes.empty()) {
+    // The last one of a run is exact.
+    part.payload_bytes = is_last(work.update) ? lane_.whole_bytes(id_.stage, chunk)
+                                              : lane_.bytes(id_.stage, work.index, chunk);
+  }
+  part.update_time = pace.update_times[static_cast<size_t>(id_.replica.value)];
+  part.stretch = member_.stretch_wanted();
+  post(std::move(part), sent);
+}
+
+// Who has what this worker lacks of a chunk: its owner, or, for one that takes it over, whoever has
+// most.
+std::optional<ReplicaId> CommonModel::has_more(int64_t chunk) const {
+  const ReplicaId owner = this->owner(chunk, table_);
+  if (owner != id_.replica) return owner;
+  const auto ahead = owners_[static_cast<size_t>(chunk)].ahead(member_.log(chunk).received());
+  return ahead ? std::optional(ahead->first) : std::nullopt;
+}
+
+// What is missing is asked for now and then: the question may be lost as well.
+void CommonModel::ask_for_missing(int64_t chunk, int64_t now, std::vector<Message>& sent) {
+  const std::optional<ReplicaId> whom = has_more(chunk);
+  if (!whom) return;
+  const int64_t lacks = member_.log(chunk).received() + 1;
+  Asked& asked = asked_[static_cast<size_t>(chunk)];
+  if (asked.number == lacks && now < asked.at + kAskAfter) return;
+  asked = {.number = lacks, .at = now};
+  const Work question = work(WorkKind::kRepeat, 0, lacks, chunk);
+  post(message(MessageKind::kAskAgain, question, *whom, {}), sent);
+}
+
+void CommonModel::finish_contribution(const Work& work, const Outcome& outcome,
+                                      const FleetPace& pace, Outbox& outbox,
+                                      std::vector<Message>& sent) {
+  const bool steps = !work.replicas.empty();
+  const bool is_end = !steps && (member_.is_settled() || member_.ends());
+  const bool ends = !steps || is_last(work.update);
+  std::vector<bool> sends;
+  for (int64_t chunk = 0; !is_end && chunk < chunks(); ++chunk) {
+    sends.push_back(steps && member_.may_send(chunk));
+  }
+  member_.contributed(work.index, work.update, table_.number(), sends, ends);
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    const auto at = static_cast<size_t>(chunk);
+    const at::Tensor payload = outcome.parts.empty() ? at::Tensor() : outcome.parts[at];
+    send_part(work, chunk, payload, steps && sends[at], pace, sent);
+    const bool mine = owner(chunk, table_) == id_.replica;
+    if (mine || member_.log(chunk).has_gap()) ask_for_missing(chunk, work.index, sent);
+  }
+  if (ends && !std::exchange(reminded_, true)) remind_of_the_end(outbox);
+}
+
+void CommonModel::remind_of_the_end(Outbox& outbox) const {
+  const Work nudge = work(WorkKind::kAwait, 0, kNudge, 0);
+  outbox.remind(message(MessageKind::kDeadline, nudge, id_.replica, {}), kNudgeAfter);
+}
+
+// Nothing comes after the last contribution that would show that it was lost, or its answer.
+void CommonModel::finish_nudge(const Work& work, const Outcome& outcome, const FleetPace& pace,
+                               Outbox& outbox, std::vector<Message>& sent) {
+  nudged_ = false;
+  if (!member_.ends() || member_.drained(table_.members())) return;
+  ++nudges_;
+  Work newest = work;
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    const bool again = member_.awaits(chunk, owners_[static_cast<size_t>(chunk)].since());
+    newest.index = again ? member_.newest_under_way() : contributions();
+    const at::Tensor payload =
+        again && !outcome.parts.empty() ? outcome.parts[static_cast<size_t>(chunk)] : at::Tensor();
+    send_part(newest, chunk, payload, again, pace, sent);
+    asked_[static_cast<size_t>(chunk)] = {};
+    ask_for_missing(chunk, contributions(), sent);
+  }
+  remind_of_the_end(outbox);
+}
+
+void CommonModel::finish_reduction(const Work& work, const Outcome& outcome,
+                                   std::vector<Message>& sent) {
+  CommonOwner& owner = owners_[static_cast<size_t>(work.chunk)];
+  Message answer = message(MessageKind::kAnswer, work, id_.replica, outcome.payload);
+  if (!outcome.payload.defined()) answer.payload_bytes = owner.largest(work.parts);
+  answer.parts = work.parts;
+  answer.ended = owner.ended();
+  answer.stretch = owner.stretch(work.parts);
+  answer.since = owner.since();
+  owner.closed(work.parts);
+  for (const ReplicaId replica : table_.members()) {
+    answer.to.replica = replica;
+    post(answer, sent);
+  }
+}
+
+// One that lacks answers which nobody keeps any more gets what they have made of the chunk.
+bool CommonModel::gives_whole(const Work& repeat) const {
+  return member_.log(repeat.chunk).find(repeat.index) == nullptr;
+}
+
+Message CommonModel::whole_chunk(const Work& repeat, const at::Tensor& payload) const {
+  const ChunkLog& log = member_.log(repeat.chunk);
+  Message whole = message(MessageKind::kAnswer, repeat, id_.replica, payload);
+  if (!payload.defined()) {
+    whole.payload_bytes = lane_.sizes.empty() ? 0 : lane_.whole_bytes(id_.stage, repeat.chunk);
+  }
+  whole.index = log.applied();
+  whole.chain = log.position().chain;
+  whole.counted = log.position().counted;
+  whole.since = log.since();
+  whole.ended = log.ended();
+  whole.whole = true;
+  whole.mends = repeat.index == kMends;
+  return whole;
+}
+
+void CommonModel::finish_repetition(const Work& work, const Outcome& outcome,
+                                    std::vector<Message>& sent) {
+  const bool whole = gives_whole(work);
+  const ChunkLog& log = member_.log(work.chunk);
+  const Message answer = whole ? whole_chunk(work, outcome.payload) : *log.find(work.index);
+  for (const ReplicaId replica : work.replicas) {
+    Message again = answer;
+    again.from = id_;
+    again.to.replica = replica;
+    again.again = true;
+    post(std::move(again), sent);
+    for (Ask& ask : asks_) {
+      if (ask.replica == replica && ask.chunk == work.chunk) ask.number = answer.index + 1;
+    }
+  }
+  std::erase_if(asks_,
+                [&](const Ask& ask) { return ask.number > member_.log(ask.chunk).received(); });
+}
+
+void CommonModel::finish_wait(const Work& work, const FleetPace& pace, Outbox& outbox,
+                              std::vector<Message>& sent) {
+  const auto at = static_cast<size_t>(work.chunk);
+  CommonOwner& owner = owners_[at];
+  if (asks(work.chunk)) {
+    const auto ahead = owner.ahead(member_.log(work.chunk).received());
+    asked_[at] = {.number = work.index, .at = contributions()};
+    post(message(MessageKind::kAskAgain, work, ahead->first, {}), sent);
+  }
+  const int64_t received = member_.log(work.chunk).received();
+  if (owner.brings_up(received)) {
+    for (const auto& [replica, number] : owner.behind(received)) {
+      asks_.push_back({replica, work.chunk, number});
+    }
+    owner.brought_up();
+  }
+  if (!owner.await_due()) return;
+  owner.awaits();
+  FleetPace own = pace;
+  for (const ReplicaId replica : owner.absent()) own.absent.add(replica);
+  own.stretch = member_.stretch();
+  outbox.remind(message(MessageKind::kDeadline, work, id_.replica, {}), deadline_of(lane_, own));
+}
+
+}  // namespace leeway

@@ -1,0 +1,309 @@
+// The two sides of a common model by themselves: numbers without gaps, everything once, and what is
+// lost is known to be lost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "worker/common_member.h"
+#include "worker/common_owner.h"
+
+namespace leeway {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using Contribution = CommonMember::Contribution;
+
+LanePlan plan_of(int64_t replicas, bool on_arrival = true) {
+  LanePlan plan = {.replicas = replicas};
+  plan.common = true;
+  if (on_arrival) {
+    plan.deadline = Nanos{1000};
+  } else {
+    plan.lag = 1;
+  }
+  return plan;
+}
+
+Message answer(int64_t number, std::vector<PartId> parts, int64_t since = 0) {
+  Message message = {.kind = MessageKind::kAnswer, .from = {}, .to = {}, .index = number};
+  message.parts = std::move(parts);
+  message.since = since;
+  return message;
+}
+
+Message part(int64_t replica, int64_t number, int64_t table = 0, int64_t have = 0) {
+  Message message = {.kind = MessageKind::kContribution,
+                     .from = {.replica = {replica}, .stage = {0}},
+                     .to = {},
+                     .index = number};
+  if (number > 0) message.replicas = ReplicaSet::of({replica});
+  message.have = have;
+  message.envelope.table = table;
+  return message;
+}
+
+TEST(ChunkLog, AppliesInOrderAndKnowsAGap) {
+  ChunkLog log;
+  log.deliver(answer(2, {}));
+  EXPECT_EQ(log.next(), nullptr);
+  EXPECT_TRUE(log.has_gap());
+  log.deliver(answer(1, {}));
+  log.deliver(answer(1, {{{0}, 9}}));
+  EXPECT_FALSE(log.has_gap());
+  EXPECT_EQ(log.received(), 2);
+  EXPECT_THAT(log.next()->parts, IsEmpty()) << "the first one counts";
+  log.apply();
+  EXPECT_EQ(log.next()->index, 2);
+}
+
+TEST(ChunkLog, KeepsTheLast64AndIsBounded) {
+  ChunkLog log;
+  for (int64_t number = 1; number <= 1000; ++number) log.deliver(answer(number, {}));
+  EXPECT_EQ(log.received(), ChunkLog::kWaitingMax);
+  for (int64_t number = 1; number <= 100; ++number) log.apply();
+  EXPECT_EQ(log.find(36), nullptr);
+  EXPECT_NE(log.find(37), nullptr);
+}
+
+// Of two owners that gave the same number, the new one's counts.
+TEST(ChunkLog, IsCutWhereTheNewOwnerGoesOn) {
+  ChunkLog log;
+  log.deliver(answer(1, {}));
+  log.deliver(answer(2, {{{0}, 1}}));
+  log.deliver(answer(4, {}));
+  log.cut(1);
+  EXPECT_EQ(log.received(), 1);
+  EXPECT_FALSE(log.has_gap());
+  log.deliver(answer(2, {{{1}, 1}}));
+  EXPECT_EQ(log.find(2)->parts.front().replica, ReplicaId{1});
+}
+
+TEST(CommonMember, KnowsWhatOfItsOwnIsInAnAnswerAndWhatIsLost) {
+  CommonMember member(plan_of(1), {.replica = {0}, .stage = {0}}, {});
+  for (int64_t n = 1; n <= 4; ++n) member.contributed(n, n, /*table=*/0, {true}, /*last=*/false);
+  member.deliver(answer(1, {{{0}, 1}, {{0}, 3}}));
+  const auto due = member.merge_due(/*updates_done=*/5, /*flush=*/false);
+  ASSERT_TRUE(due && due->arrived && due->counts);
+  EXPECT_EQ(due->lag, 2) << "since the newest part in it";
+  const CommonMember::Settled settled = member.settles(*member.log(0).next());
+  EXPECT_THAT(settled.in, ElementsAre(1, 3));
+  EXPECT_THAT(settled.lost, ElementsAre(2)) << "it was overtaken, so it never came";
+  member.merged(0, due->lag, /*hash=*/0);
+  EXPECT_EQ(member.lost(), 1);
+  EXPECT_FALSE(member.merge_due(5, false));
+}
+
+TEST(CommonMember, WhatWentToAnOwnerThatIsNoMoreIsLost) {
+  CommonMember member(plan_of(1), {.replica = {0}, .stage = {0}}, {});
+  member.contributed(1, 1, /*table=*/0, {true}, false);
+  member.contributed(2, 2, /*table=*/3, {true}, false);
+  const Message later = answer(1, {{{0}, 2}}, /*since=*/3);
+  EXPECT_THAT(member.settles(later).lost, ElementsAre(1));
+  EXPECT_THAT(member.settles(answer(1, {{{1}, 7}}, /*since=*/3)).lost, ElementsAre(1));
+  EXPECT_THAT(member.settles(answer(1, {{{1}, 7}})).lost, IsEmpty()) << "it may still come";
+}
+
+TEST(CommonMember, WithAFixedLagAnAnswerIsWaitedForAndNotTakenEarly) {
+  CommonMember member(plan_of(1, /*on_arrival=*/false), {.replica = {0}, .stage = {0}}, {});
+  member.contributed(1, 1, 0, {true}, false);
+  EXPECT_FALSE(member.merge_due(1, false));
+  ASSERT_TRUE(member.merge_due(2, false));
+  EXPECT_FALSE(member.merge_due(2, false)->arrived);
+  member.deliver(answer(1, {{{0}, 1}}));
+  EXPECT_FALSE(member.merge_due(1, false)) << "its lag is one update";
+  EXPECT_TRUE(member.merge_due(1, /*flush=*/true)->arrived);
+  EXPECT_TRUE(member.merge_due(2, false)->arrived);
+  member.adopt({}, {1});
+  EXPECT_TRUE(member.merge_due(1, false)) << "after a change of members nobody waits";
+}
+
+// The last contribution is repeated until nothing of this worker is lost; then it says so.
+TEST(CommonMember, EndsWhenNothingIsLeft) {
+  CommonMember member(plan_of(1), {.replica = {0}, .stage = {0}}, {});
+  const Boundary end_of_run = {.update = 2, .updates = 2, .flushes = true, .ends = true};
+  const auto due = [&] { return member.contribution_due(end_of_run, /*last=*/true); };
+  member.contributed(1, 1, 0, {true}, false);
+  ASSERT_EQ(due(), Contribution::kSteps);
+  member.contributed(2, 2, 0, {true}, /*ends=*/true);
+  EXPECT_EQ(due(), Contribution::kNone) << "it is under way";
+  member.deliver(answer(1, {{{0}, 2}}));
+  member.merged(0, 0, 0);
+  ASSERT_EQ(due(), Contribution::kSteps) << "the first one was lost";
+  member.contributed(3, 2, 0, {true}, true);
+  member.deliver(answer(2, {{{0}, 3}}));
+  member.merged(0, 0, 0);
+  ASSERT_EQ(due(), Contribution::kEnd);
+  member.contributed(3, 2, 0, {}, true);
+  EXPECT_EQ(due(), Contribution::kNone);
+  EXPECT_FALSE(member.drained(ReplicaSet::first(1)));
+  Message last = answer(3, {});
+  last.ended = ReplicaSet::first(1);
+  member.deliver(last);
+  member.merged(0, 0, 0);
+  EXPECT_TRUE(member.drained(ReplicaSet::first(1)));
+}
+
+// Where a session ends early, steps stay where they are: only what is under way is waited for.
+TEST(CommonMember, AStopWaitsForWhatIsUnderWay) {
+  CommonMember member(plan_of(1), {.replica = {0}, .stage = {0}}, {});
+  const Boundary stop = {.update = 1, .updates = 1, .flushes = true, .ends = true, .stops = true};
+  const auto due = [&] { return member.contribution_due(stop, /*last=*/false); };
+  ASSERT_EQ(due(), Contribution::kSteps);
+  member.contributed(1, 1, 0, {true}, false);
+  ASSERT_EQ(due(), Contribution::kWait);
+  member.contributed(1, 1, 0, {false}, true);
+  EXPECT_EQ(due(), Contribution::kNone);
+  Boundary saved = stop;
+  saved.saved = true;
+  EXPECT_EQ(member.contribution_due(saved, false), Contribution::kEnd)
+      << "nothing changes any more";
+  member.deliver(answer(1, {{{0}, 1}}));
+  member.merged(0, 0, 0);
+  ASSERT_EQ(due(), Contribution::kEnd);
+  member.contributed(1, 1, 0, {}, true);
+  EXPECT_EQ(due(), Contribution::kNone);
+  member.begin_session();
+  EXPECT_EQ(member.contribution_due({.update = 2, .updates = 2}, false), Contribution::kSteps);
+}
+
+// Of what is older than a whole chunk remembers, nobody knows whether it counted: not again.
+TEST(CommonMember, AWholeChunkSaysWhatIsInIt) {
+  CommonMember member(plan_of(1), {.replica = {0}, .stage = {0}}, {});
+  for (const int64_t n : {1, 2, 3, 4}) member.contributed(n, n, 0, {true}, false);
+  Message whole = answer(200, {});
+  whole.whole = true;
+  whole.counted = {{.replica = {0}, .newest = 3, .before = 0b101}};
+  EXPECT_THAT(member.settles(whole).in, ElementsAre(1, 3));
+  EXPECT_THAT(member.settles(whole).lost, ElementsAre(2));
+  whole.counted = {{.replica = {0}, .newest = 66, .before = 1}};
+  const auto settled = member.settles(whole);
+  EXPECT_THAT(settled.in, ElementsAre(1, 2)) << "too old to know";
+  EXPECT_EQ(settled.unknown, 2);
+  EXPECT_THAT(settled.lost, ElementsAre(3, 4));
+}
+
+TEST(ChunkLog, TheChainTellsWhoHasAppliedTheSame) {
+  ChunkLog one, same, other, payload;
+  for (ChunkLog* log : {&one, &same, &other, &payload}) {
+    log->deliver(answer(1, {{{log == &other ? 1 : 0}, 1}}));
+    log->deliver(answer(2, {}));
+    log->apply(log == &payload ? 7 : 0);
+    log->apply();
+  }
+  EXPECT_EQ(one.position().chain, same.position().chain);
+  EXPECT_EQ(one.chain_at(1), same.chain_at(1));
+  EXPECT_NE(one.position().chain, other.position().chain);
+  EXPECT_NE(one.position().chain, payload.position().chain);
+  EXPECT_FALSE(one.chain_at(3));
+}
+
+// A chunk that is found to be different is replaced, even by an older one: what came since is
+// applied again.
+TEST(ChunkLog, IsMended) {
+  ChunkLog good, bad;
+  for (ChunkLog* log : {&good, &bad}) {
+    for (int64_t n = 1; n <= 5; ++n) log->deliver(answer(n, {}));
+    log->apply(log == &bad ? 1 : 0);
+    log->apply();
+  }
+  Message whole = answer(2, {});
+  whole.whole = whole.mends = true;
+  whole.chain = good.position().chain;
+  while (bad.next() != nullptr) bad.apply();
+  while (good.next() != nullptr) good.apply();
+  good.deliver(whole);
+  EXPECT_EQ(good.next(), nullptr) << "it has that already";
+  bad.deliver(whole);
+  ASSERT_NE(bad.next(), nullptr);
+  while (bad.next() != nullptr) bad.apply();
+  EXPECT_EQ(bad.applied(), 5);
+  EXPECT_EQ(bad.position().chain, good.position().chain);
+}
+
+TEST(CommonOwner, TakesAllThatHasComeWhenEverybodyHasContributed) {
+  CommonOwner owner(plan_of(2), {0}, 0, Membership(2));
+  owner.deliver(part(0, 1));
+  owner.deliver(part(0, 2));
+  EXPECT_FALSE(owner.closable(0));
+  owner.deliver(part(1, 1));
+  ASSERT_TRUE(owner.closable(0));
+  EXPECT_THAT(owner.next_parts(), ElementsAre(PartId{{0}, 1}, PartId{{0}, 2}, PartId{{1}, 1}));
+  owner.closed(owner.next_parts());
+  EXPECT_FALSE(owner.closable(1));
+  owner.deliver(part(1, 1));
+  owner.deliver(part(0, 2));
+  EXPECT_THAT(owner.next_parts(), IsEmpty()) << "they have been counted";
+}
+
+TEST(CommonOwner, WithAFixedLagTakesOneOfEach) {
+  CommonOwner owner(plan_of(2, /*on_arrival=*/false), {0}, 0, Membership(2));
+  for (const Message& message : {part(0, 1), part(0, 2), part(1, 1)}) owner.deliver(message);
+  EXPECT_THAT(owner.next_parts(), ElementsAre(PartId{{0}, 1}, PartId{{1}, 1}));
+}
+
+TEST(CommonOwner, GoesOnAtTheDeadlineAndDoesNotWaitAgainForTheAbsent) {
+  CommonOwner owner(plan_of(2), {0}, 0, Membership(2));
+  owner.deliver(part(0, 1));
+  EXPECT_TRUE(owner.await_due());
+  owner.awaits();
+  owner.deliver({.kind = MessageKind::kDeadline, .from = {}, .to = {}});
+  ASSERT_TRUE(owner.closable(0));
+  owner.closed(owner.next_parts());
+  owner.deliver(part(0, 2));
+  EXPECT_TRUE(owner.closable(1)) << "nobody has heard of replica 1";
+  owner.deliver(part(1, 1));
+  EXPECT_THAT(owner.next_parts(), ElementsAre(PartId{{0}, 2}, PartId{{1}, 1})) << "never too late";
+}
+
+// After a change of members one may have sent a number to the owner before, and the other not yet.
+TEST(CommonOwner, WithAFixedLagWaitsForNobodyThatIsPastIt) {
+  CommonOwner owner(plan_of(3, /*on_arrival=*/false), {1}, 0, Membership(3));
+  owner.adopt(Membership(3).without({0}, 1), /*moved=*/true);
+  owner.deliver(part(1, 7, /*table=*/1));
+  Message past = part(2, 0, /*table=*/1);
+  past.index = 7;
+  EXPECT_FALSE(owner.closable(0));
+  owner.deliver(past);
+  ASSERT_TRUE(owner.closable(0));
+  EXPECT_THAT(owner.next_parts(), IsEmpty()) << "first it says that it is the owner";
+  owner.closed({});
+  ASSERT_TRUE(owner.closable(1));
+  EXPECT_THAT(owner.next_parts(), ElementsAre(PartId{{1}, 7}));
+}
+
+// It hears from all how far they are, and gets what it lacks, before it gives a number of its own.
+TEST(CommonOwner, TakesOverWhereTheFurthestIs) {
+  CommonOwner owner(plan_of(3), {1}, 0, Membership(3));
+  const Membership after = Membership(3).without({0}, 1);
+  owner.adopt(after, /*moved=*/true);
+  EXPECT_EQ(owner.since(), 1);
+  owner.deliver(part(1, 8, /*table=*/1, /*have=*/5));
+  owner.deliver(part(2, 8, /*table=*/0, /*have=*/6));
+  EXPECT_FALSE(owner.closable(5)) << "replica 2 has not heard of the table";
+  owner.deliver(part(2, 9, /*table=*/1, /*have=*/6));
+  EXPECT_FALSE(owner.closable(5)) << "replica 2 has an answer that this one lacks";
+  ASSERT_TRUE(owner.ahead(5));
+  EXPECT_EQ(owner.ahead(5)->first, ReplicaId{2});
+  EXPECT_TRUE(owner.closable(6));
+  owner.closed({});
+  EXPECT_THAT(owner.next_parts(), ElementsAre(PartId{{1}, 8}, PartId{{2}, 9}))
+      << "what was sent by the old table is lost";
+}
+
+TEST(CommonOwner, SaysThatAllHaveEnded) {
+  CommonOwner owner(plan_of(2), {0}, 0, Membership(2));
+  for (int64_t replica = 0; replica < 2; ++replica) {
+    EXPECT_FALSE(owner.closable(0));
+    Message end = part(replica, 0);
+    end.ended = ReplicaSet::of({replica});
+    owner.deliver(end);
+  }
+  ASSERT_TRUE(owner.closable(0));
+  EXPECT_THAT(owner.next_parts(), IsEmpty());
+  EXPECT_EQ(owner.ended(), ReplicaSet::first(2));
+  owner.closed({});
+  EXPECT_FALSE(owner.closable(1)) << "once";
+}
+
+}  // namespace
+}  // namespace leeway
