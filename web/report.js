@@ -41,7 +41,8 @@ const headlineTable = () => {
   const columns = ['run', 'validation loss, nats/token', 'perplexity',
     'training loss, mean of 20 updates', 'tokens/s',
     shown.runs.some(sharesCores) ? 'busy or waiting for a core' : 'busy', 'replicas sent',
-    'of all-reduce', 'lag, updates', 'replica spread', 'updates', 'progress', 'time left', 'epochs',
+    'of all-reduce', 'lag, updates', 'replica spread', 'agreement',
+    'updates', 'progress', 'time left', 'epochs',
     'learning rate', 'tokens', 'time', 'state'];
   return {columns, rows: shown.runs.map((run) => {
     const head = run.headline;
@@ -53,7 +54,8 @@ const headlineTable = () => {
       loss, cell('perplexity', say.perplexity), cell('train_loss', say.loss),
       cell('tokens_per_second', say.count), cell('busy', say.percent),
       cell('bytes_total_between_replicas', say.bytes), cell('traffic_share', say.percent),
-      cell('lag_mean', say.short), cell('consensus', say.percent), cell('updates', say.count),
+      cell('lag_mean', say.short), cell('consensus', say.percent),
+      cell('agreement', (word) => word ?? '–'), cell('updates', say.count),
       {text: say.percent(progress), value: progress}, cell('seconds_left', say.seconds),
       cell('epochs', say.short), cell('learning_rate', say.short), cell('tokens', say.count),
       cell('seconds', say.seconds), run.state];

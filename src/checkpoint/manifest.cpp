@@ -60,6 +60,8 @@ Json mesh_json(const ManifestMesh& mesh) {
                               {"update", shard.update},
                               {"rounds", shard.rounds},
                               {"holder", shard.holder}});
+    if (!shard.answers.empty()) json["shards"].back()["answers"] = shard.answers;
+    if (shard.model_hash != 0) json["shards"].back()["model_hash"] = hash_hex(shard.model_hash);
   }
   return json;
 }
@@ -102,6 +104,9 @@ std::optional<ManifestMesh> parse_mesh(const Json& json) {
                            .update = shard.at("update").get<int64_t>(),
                            .rounds = shard.at("rounds").get<std::vector<int64_t>>(),
                            .holder = shard.at("holder").get<std::string>()});
+    ManifestShard& read = mesh.shards.back();
+    read.answers = shard.value("answers", std::vector<int64_t>());
+    read.model_hash = std::stoull(shard.value("model_hash", "0"), nullptr, 16);
   }
   return is_whole(mesh) ? std::optional(std::move(mesh)) : std::nullopt;
 }

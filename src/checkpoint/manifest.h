@@ -29,8 +29,10 @@ struct ManifestShard {
   std::string name;  // one of the manifest's files
   WorkerId worker;
   int64_t update = 0;
-  std::vector<int64_t> rounds = {};  // the next one, by lane
-  std::string holder = ".";          // whose folder has it: the run's own
+  std::vector<int64_t> rounds = {};   // the next one, by lane
+  std::vector<int64_t> answers = {};  // of a common model: the newest in it, by chunk
+  uint64_t model_hash = 0;            // of what all replicas share; 0: they share nothing
+  std::string holder = ".";           // whose folder has it: the run's own
 };
 
 // What a checkpoint has of the mesh. A replica is there with all its stages or not at all.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "averaging/merge.h"
@@ -26,25 +27,54 @@ SafetensorsHeader model_header(const ModelShape& shape, const std::vector<StageS
   return header;
 }
 
-Result<at::Tensor> mean_of_stage(const std::vector<Path>& shards, int64_t count) {
-  std::vector<ShardWeights> mapped;
+// Replicas that do not wait for each other may have saved the common model after different answers:
+// the newest of each chunk counts.
+at::Tensor common_of(const std::vector<ShardWeights>& shards) {
+  at::Tensor common = shards.front().common.clone();
+  int64_t begin = 0;
+  for (size_t chunk = 0; chunk < shards.front().chunks.size(); ++chunk) {
+    const auto newest = std::ranges::max_element(
+        shards, {}, [&](const ShardWeights& shard) { return shard.chunks[chunk].answer; });
+    const int64_t values = shards.front().chunks[chunk].values;
+    common.narrow(0, begin, values).copy_(newest->common.narrow(0, begin, values));
+    begin += values;
+  }
+  return common;
+}
+
+// Whether all have a copy of the common model, cut in the same way.
+bool have_common(const std::vector<ShardWeights>& shards) {
+  const std::vector<ChunkPosition>& first = shards.front().chunks;
+  int64_t values = 0;
+  for (const ChunkPosition& chunk : first) values += chunk.values;
+  return values == shards.front().weights.numel() &&
+         std::ranges::all_of(shards, [&](const ShardWeights& shard) {
+           return shard.common.defined() && shard.common.sizes() == shard.weights.sizes() &&
+                  std::ranges::equal(shard.chunks, first, {}, &ChunkPosition::values,
+                                     &ChunkPosition::values);
+         });
+}
+
+Result<at::Tensor> model_of_stage(const std::vector<Path>& paths, int64_t count) {
+  std::vector<ShardWeights> shards;
   std::vector<at::Tensor> weights;
-  for (const Path& path : shards) {
+  for (const Path& path : paths) {
     LEEWAY_ASSIGN(ShardWeights shard, map_shard_weights(path));
     if (shard.weights.numel() != count) {
       return Error{fmt::format("{} has {} weights, but its stage has {}; check the disk",
                                path.string(), shard.weights.numel(), count)};
     }
     weights.push_back(shard.weights);
-    mapped.push_back(std::move(shard));
+    shards.push_back(std::move(shard));
   }
+  if (have_common(shards)) return common_of(shards);
   return weights.size() == 1 ? weights.front().clone() : mean_of(weights);
 }
 
 }  // namespace
 
-Result<uint64_t> write_mean_model(const Path& path, const ModelShape& shape,
-                                  const std::vector<std::vector<Path>>& shards) {
+Result<uint64_t> write_model(const Path& path, const ModelShape& shape,
+                             const std::vector<std::vector<Path>>& shards) {
   const auto slices = cut_into_stages(shape, std::ssize(shards));
   LEEWAY_ASSIGN(const ShardWeights any, map_shard_weights(shards.front().front()));
   LEEWAY_ASSIGN(TensorStream file,
@@ -52,9 +82,9 @@ Result<uint64_t> write_mean_model(const Path& path, const ModelShape& shape,
   StreamingHash hash;
   for (size_t s = 0; s < slices.size(); ++s) {
     const int64_t count = parameter_count(slice_layout(shape, slices[s]));
-    LEEWAY_ASSIGN(const at::Tensor mean, mean_of_stage(shards[s], count));
-    hash.add({static_cast<const std::byte*>(mean.const_data_ptr()), mean.nbytes()});
-    for (const auto& [name, tensor] : to_hugging_face(shape, slices[s], mean))
+    LEEWAY_ASSIGN(const at::Tensor model, model_of_stage(shards[s], count));
+    hash.add({static_cast<const std::byte*>(model.const_data_ptr()), model.nbytes()});
+    for (const auto& [name, tensor] : to_hugging_face(shape, slices[s], model))
       LEEWAY_TRY(file.write(tensor));
   }
   LEEWAY_TRY(file.commit());

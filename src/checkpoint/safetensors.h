@@ -37,6 +37,7 @@ class MappedTensors {
   static Result<MappedTensors> open(const Path& path);
   // Only to read, and only while this lives; undefined: there is none of this name.
   at::Tensor find(const std::string& name) const;
+  const auto& metadata() const { return header_.metadata; }
 
  private:
   MappedTensors(MappedFile file, SafetensorsHeader header)

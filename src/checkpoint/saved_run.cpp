@@ -194,6 +194,8 @@ Result<ReplicaState> join_replica(const Path& folder, std::span<const ManifestSh
     }
     weights.push_back(std::move(shard.weights));
     whole.rounds.push_back(std::move(shard.rounds));
+    whole.chunks.push_back(std::move(shard.chunks));
+    whole.sent.push_back(std::move(shard.sent));
   }
   whole.weights = at::cat(weights);
   for (size_t b = 0; b < buffers.size(); ++b) {
@@ -256,6 +258,7 @@ std::vector<Shard> cut_into_shards(const SavedRun& run, int64_t stages) {
           .optimizer = replica.optimizer};
       for (auto& [name, buffer] : shard.optimizer.buffers) buffer = buffer.narrow(0, offset, count);
       if (s < replica.rounds.size()) shard.rounds = replica.rounds[s];
+      if (s < replica.chunks.size()) shard.chunks = replica.chunks[s];
       shards.push_back(std::move(shard));
       offset += count;
     }
@@ -267,7 +270,8 @@ ManifestShard entry_of(const Shard& shard) {
   return {.name = shard_name(shard.worker),
           .worker = shard.worker,
           .update = shard.update,
-          .rounds = shard.rounds};
+          .rounds = shard.rounds,
+          .answers = answers_of(shard.chunks)};
 }
 
 }  // namespace
@@ -313,7 +317,7 @@ Result<JoinedRun> join_shards(const Path& checkpoints, const ShardedRun& run, in
       {"config.json", hugging_face_config(run.shape, dtype_word(any.weights.scalar_type()))});
   uint64_t weights_hash = 0;
   files.push_back({"model.safetensors", [&](const Path& path) -> Status {
-                     LEEWAY_ASSIGN(weights_hash, write_mean_model(path, run.shape, by_stage));
+                     LEEWAY_ASSIGN(weights_hash, write_model(path, run.shape, by_stage));
                      return {};
                    }});
   files.push_back({"state.json", counters_text(run.counters)});

@@ -1,6 +1,7 @@
 // A run on disk: what a checkpoint contains, and how a run resumes from it.
 //
-//   config.json, model.safetensors   the model as Hugging Face opens it: the mean of the replicas
+//   config.json, model.safetensors   the model as Hugging Face opens it: the common model, or the
+//                                    mean of the replicas
 //   replica-R.stage-S.safetensors    the shard of one worker (shard.h)
 //   state.json                       the counters of the run
 //
@@ -13,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "averaging/sent_steps.h"
+#include "base/chunk_position.h"
 #include "base/files.h"
 #include "base/result.h"
 #include "checkpoint/manifest.h"
@@ -46,10 +49,13 @@ struct ReplicaState {
   at::Tensor weights;
   Optimizer::State optimizer;                     // including averaging's buffers
   std::vector<std::vector<int64_t>> rounds = {};  // next round by stage, then by lane
+  // Of a common model, by stage, as in a shard; empty: there is none, or nobody knows any more.
+  std::vector<std::vector<ChunkPosition>> chunks = {};
+  std::vector<std::vector<SentSteps>> sent = {};
 };
 
 struct ModelState {
-  at::Tensor weights;  // the model: the mean of the replicas, flat, on the CPU
+  at::Tensor weights;  // the model: the common one or the mean of the replicas, flat, on the CPU
   std::vector<ReplicaState> replicas;
 };
 
@@ -79,7 +85,7 @@ struct ShardedRun {
 };
 struct JoinedRun {
   Path path;
-  uint64_t weights_hash = 0;  // of the mean of the replicas
+  uint64_t weights_hash = 0;  // of the model
 };
 // A checkpoint of these shards; one of the same number is replaced in one step.
 Result<JoinedRun> join_shards(const Path& checkpoints, const ShardedRun& run, int64_t keep);

@@ -2,8 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 #include <utility>
+
+#include "averaging/newcomer.h"
+#include "base/hash.h"
 
 namespace leeway {
 namespace {
@@ -17,13 +23,57 @@ Error no_shard(const Path& path) {
   return Error{path.string() + " is not a worker's part of a checkpoint; use another checkpoint"};
 }
 
+constexpr std::string_view kSent = "sent.";  // then chunk and number
+
+Json chunk_json(const ChunkPosition& chunk) {
+  Json counted = Json::array();
+  for (const CountedParts& parts : chunk.counted) {
+    counted.push_back({parts.replica.value, parts.newest, hash_hex(parts.before)});
+  }
+  return {{"values", chunk.values},
+          {"answer", chunk.answer},
+          {"chain", hash_hex(chunk.chain)},
+          {"counted", counted}};
+}
+
+// Throws what the JSON library throws for a missing or malformed member.
+ChunkPosition parse_chunk(const Json& json) {
+  const auto bits = [](const Json& text) {
+    return std::stoull(text.get<std::string>(), nullptr, 16);
+  };
+  ChunkPosition chunk = {.values = json.at("values").get<int64_t>(),
+                         .answer = json.at("answer").get<int64_t>(),
+                         .chain = bits(json.at("chain"))};
+  for (const Json& parts : json.at("counted")) {
+    chunk.counted.push_back({.replica = {parts.at(0).get<int64_t>()},
+                             .newest = parts.at(1).get<int64_t>(),
+                             .before = bits(parts.at(2))});
+  }
+  return chunk;
+}
+
+// What its own name says, in a shard.
+std::optional<SentSteps> sent_of(const NamedTensor& named) {
+  SentSteps sent = {.payload = named.tensor};
+  const std::string place = named.name.substr(kSent.size());
+  const char* const end = place.data() + place.size();
+  const auto [dot, bad_chunk] = std::from_chars(place.data(), end, sent.chunk);
+  if (bad_chunk != std::errc() || dot == end || *dot != '.') return std::nullopt;
+  const auto [last, bad_number] = std::from_chars(dot + 1, end, sent.number);
+  const bool sound = bad_number == std::errc() && last == end && sent.chunk >= 0;
+  return sound ? std::optional(sent) : std::nullopt;
+}
+
 std::string place_of(const Shard& shard) {
+  Json chunks = Json::array();
+  for (const ChunkPosition& chunk : shard.chunks) chunks.push_back(chunk_json(chunk));
   return Json{{"replica", shard.worker.replica.value},
               {"stage", shard.worker.stage.value},
               {"update", shard.update},
               {"updates", shard.optimizer.updates},
               {"momentum_product", shard.optimizer.momentum_product},
-              {"rounds", shard.rounds}}
+              {"rounds", shard.rounds},
+              {"chunks", chunks}}
       .dump();
 }
 
@@ -36,6 +86,8 @@ bool read_place(const std::string& text, Shard& shard) {
     shard.optimizer.updates = json.at("updates").get<int64_t>();
     shard.optimizer.momentum_product = json.at("momentum_product").get<double>();
     shard.rounds = json.at("rounds").get<std::vector<int64_t>>();
+    if (!json.contains("chunks")) return true;  // of an earlier version
+    for (const Json& chunk : json.at("chunks")) shard.chunks.push_back(parse_chunk(chunk));
   } catch (const std::exception&) {  // a missing or malformed member
     return false;
   }
@@ -52,6 +104,10 @@ Status write_shard(const Path& path, const Shard& shard) {
   TensorFile file = {.tensors = {{kShardWeights, shard.weights}},
                      .metadata = {{"format", "pt"}, {kShardPlace, place_of(shard)}}};
   for (const auto& [name, buffer] : shard.optimizer.buffers) file.tensors.push_back({name, buffer});
+  for (const SentSteps& sent : shard.sent) {
+    file.tensors.push_back(
+        {fmt::format("{}{}.{}", kSent, sent.chunk, sent.number), sent.payload.contiguous()});
+  }
   return write_safetensors(path, file);
 }
 
@@ -63,6 +119,10 @@ Result<Shard> read_shard(const Path& path) {
   for (NamedTensor& named : file.tensors) {
     if (named.name == kShardWeights) {
       shard.weights = std::move(named.tensor);
+    } else if (named.name.starts_with(kSent)) {
+      const std::optional<SentSteps> sent = sent_of(named);
+      if (!sent) return no_shard(path);
+      shard.sent.push_back(*sent);
     } else {
       shard.optimizer.buffers.emplace_back(std::move(named.name), std::move(named.tensor));
     }
@@ -82,7 +142,15 @@ Result<ShardWeights> map_shard_weights(const Path& path) {
   LEEWAY_ASSIGN(MappedTensors tensors, MappedTensors::open(path));
   at::Tensor weights = tensors.find(kShardWeights);
   if (!weights.defined() || weights.dim() != 1) return no_shard(path);
-  return ShardWeights{std::move(tensors), std::move(weights)};
+  ShardWeights mapped{.tensors = std::move(tensors), .weights = std::move(weights)};
+  Shard place;
+  const auto metadata = mapped.tensors.metadata().find(kShardPlace);
+  if (metadata == mapped.tensors.metadata().end() || !read_place(metadata->second, place)) {
+    return no_shard(path);
+  }
+  mapped.chunks = std::move(place.chunks);
+  mapped.common = mapped.tensors.find(kCommonBuffer);
+  return mapped;
 }
 
 }  // namespace leeway

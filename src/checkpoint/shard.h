@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "averaging/sent_steps.h"
+#include "base/chunk_position.h"
 #include "base/files.h"
 #include "base/ids.h"
 #include "base/result.h"
@@ -20,6 +22,9 @@ struct Shard {
   at::Tensor weights;                // flat
   Optimizer::State optimizer = {};   // including averaging's buffers
   std::vector<int64_t> rounds = {};  // the next one, by lane
+  // Of a common model: where its chunks are, and the worker's own contributions under way.
+  std::vector<ChunkPosition> chunks = {};
+  std::vector<SentSteps> sent = {};
 };
 
 std::string shard_name(WorkerId worker);  // replica-0.stage-1.safetensors
@@ -32,6 +37,8 @@ Result<Shard> read_shard(const Path& path);
 struct ShardWeights {
   MappedTensors tensors;
   at::Tensor weights;
+  at::Tensor common = {};  // the worker's copy of the common model; undefined: there is none
+  std::vector<ChunkPosition> chunks = {};
 };
 Result<ShardWeights> map_shard_weights(const Path& path);
 

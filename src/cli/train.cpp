@@ -152,6 +152,9 @@ std::string averaging_lines(const nlohmann::json& json) {
     lines +=
         fmt::format(", replicas {:.2g} % from their mean", 100 * json["consensus"].get<double>());
   }
+  if (json.contains("agreement") && !json["agreement"].is_null()) {
+    lines += fmt::format(", the model of the replicas: {}", json["agreement"].get<std::string>());
+  }
   lines += "\n";
   if (!json.contains("contributors")) return lines;  // written by an earlier version
   const auto contributors = json["contributors"].get<std::vector<int64_t>>();

@@ -35,7 +35,6 @@ constexpr Users kUsers[] = {
     {"averaging.smoothing", kLowbit},
     {"averaging.gain", kLowbit},
     {"averaging.gain_smoothing", kLowbit},
-    {"averaging.repair_every", kLowbit},
 };
 
 unsigned users_of(std::string_view path) {
@@ -87,7 +86,6 @@ AveragingOptions averaging_defaults(AveragingMethod method) {
   usual.outer_momentum = 0;
   if (method == Method::kLowbit) {
     usual.wire = WireFormat::kTernary;
-    usual.repair_every = 50;
     return usual;
   }
   usual.merge = MergePolicy::kFixedLag;

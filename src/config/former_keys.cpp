@@ -6,6 +6,7 @@ namespace leeway {
 namespace {
 
 constexpr FormerKey kFormerKeys[] = {
+    {.path = "averaging.repair_every"},  // replicas with a common model need no repair
     {.path = "sim.faults", .now = "run.faults"},
     {.path = "sim.lost_replica"},  // meant nothing without the next one
     {.path = "sim.lost_at", .advice = "run.faults = [\"replica 1 lost at 200\"]"},

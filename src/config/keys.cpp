@@ -132,7 +132,9 @@ const Key kKeys[] = {
     {"run.evaluate_mean_every", whole<kRun, &RunOptions::evaluate_mean_every>(0, kBillion),
      "With several replicas: evaluations after a multiple of this many updates are of the "
      "replicas' mean, for which each sends a copy of its weights; the others are of one replica's "
-     "own weights, which costs no traffic. 1: all are of the mean; 0: only the last.",
+     "own weights, which costs no traffic. 1: all are of the mean; 0: only the last. lowbit: all "
+     "are "
+     "of the common model, which every replica has.",
      "as often as the copies stay within a tenth of the bytes of averaging"},
     {"run.evaluate_windows", whole<kRun, &RunOptions::evaluate_windows>(0, kBillion),
      "Windows of the validation data that an evaluation reads; 0: all of them."},
@@ -323,10 +325,6 @@ const Key kKeys[] = {
     {"averaging.gain_smoothing",
      number<kAveraging, &AveragingOptions::gain_smoothing>(0.0, 1.0, Ends::kMinOnly),
      "Decay of that running mean; use 0.95 with long lags.", "0"},
-    {"averaging.repair_every", whole<kAveraging, &AveragingOptions::repair_every>(0, kBillion),
-     "Updates between two sparse rounds that lowbit runs in the background to remove remaining "
-     "offsets between replicas; 0: none.",
-     "lowbit: 50; the others: 0"},
     {"averaging.guard", toggle<kAveraging, &AveragingOptions::guard>(),
      "Lengthen the interval of all replicas if merging would be unstable."},
 

@@ -107,7 +107,6 @@ struct AveragingOptions {
   double smoothing = 0;       // for lowbit
   double gain = 0;            // for lowbit
   double gain_smoothing = 0;  // for lowbit
-  int64_t repair_every = 0;   // for lowbit: updates between two sparse rounds in the background
   bool guard = false;         // lengthens the interval if merging would be unstable
   bool operator==(const AveragingOptions&) const = default;
 };

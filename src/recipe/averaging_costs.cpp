@@ -5,7 +5,7 @@
 
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
-#include "worker/round_owner.h"
+#include "worker/chunk_log.h"
 
 namespace leeway {
 namespace {
@@ -34,23 +34,24 @@ int64_t buffer_count(const LaneOptions& lane) {
   if (lane.payload == RoundPayload::kGradients) return 0;
   if (lane.payload == RoundPayload::kWeights)
     return one_if(lane.merge.has_ema()) + 2 * one_if(lane.merge.has_outer());
-  // Steps: the sender's unsent part, the owner's residual, and the previous weights.
+  // Steps: the common model, what is under way, and the owner's residual.
   return 3 + one_if(lane.lowbit.smoothing != 0) + one_if(lane.lowbit.gain != 0);
 }
 
-// Memory of a round in flight: where its runs begin, and what was sent.
-double flight_bytes(const LaneOptions& lane, double width) {
+// Memory of a round in flight: where its runs begin, and what was sent; steps as they were sent.
+double flight_bytes(const LaneOptions& lane, at::ScalarType type) {
+  if (lane.payload == RoundPayload::kSteps) return encoded_round(lane, type);
+  const auto width = static_cast<double>(c10::elementSize(type));
   const double numbers = round_numbers(lane);
   const bool keeps = lane.payload != RoundPayload::kGradients;
   const auto granularity = static_cast<double>(Cut(lane.cut).granularity());
   return numbers / granularity * sizeof(int64_t) + (keeps ? numbers * width : 0);
 }
 
-// An owner of steps keeps its answers in case a replica asks again.
+// Every member of a common model keeps answers in case another one lacks them.
 double answer_bytes(const LaneOptions& lane, const StageOptions& stage) {
   if (lane.payload != RoundPayload::kSteps) return 0;
-  const double own = encoded_round(lane, stage.master) / static_cast<double>(lane.chunks);
-  return static_cast<double>(RoundOwner::kRememberedRounds) * own;
+  return static_cast<double>(ChunkLog::kKept) * encoded_round(lane, stage.master);
 }
 
 // Bytes of the copies for one evaluation of a mean, over all replicas.
@@ -106,12 +107,14 @@ AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary) {
   const double rounded = stages.front().master == at::kFloat ? width / 2 : width;
   const CopyBytes copies = {.on_the_way = others * parameters * rounded,
                             .at_the_end = others * parameters * width};
+  traffic.allreduce_bytes =
+      allreduce_bytes(static_cast<int64_t>(parameters), recipe.mesh.replicas, 1);
+  // Every replica has the common model: nothing is sent to evaluate it.
+  if (recipe.averaging.method == AveragingMethod::kLowbit) return traffic;
   traffic.evaluate_mean_every = mean_interval(run, run_bytes, copies);
   const auto earlier = static_cast<double>(means_on_the_way(run, traffic.evaluate_mean_every));
   traffic.evaluation_bytes =
       (earlier * copies.on_the_way + copies.at_the_end) / static_cast<double>(run.updates);
-  traffic.allreduce_bytes =
-      allreduce_bytes(static_cast<int64_t>(parameters), recipe.mesh.replicas, 1);
   return traffic;
 }
 
@@ -125,12 +128,10 @@ AveragingMemory averaging_memory(const Recipe& recipe, const StageOptions& stage
   AveragingMemory memory;
   const auto width = static_cast<double>(c10::elementSize(stage.master));
   for (const LaneOptions& lane : lane_options(recipe, stage, id)) {
-    const bool main = lane.lane == Lane::kMain;
-    const int64_t interval = main ? round_interval(recipe) : recipe.averaging.repair_every;
-    const auto flights = static_cast<double>(rounds_in_flight_max(recipe, interval));
+    const auto flights = static_cast<double>(rounds_in_flight_max(recipe, round_interval(recipe)));
     memory.buffers +=
         static_cast<double>(buffer_count(lane)) * static_cast<double>(lane.cut.parameters) * width;
-    memory.flights += flights * flight_bytes(lane, width);
+    memory.flights += flights * flight_bytes(lane, stage.master);
     memory.answers += answer_bytes(lane, stage);
   }
   return memory;

@@ -31,12 +31,6 @@ int64_t cycle_of(const AveragingOptions& averaging) {
   return Cut({.parameters = 1, .fraction = averaging.fraction}).parts();
 }
 
-// The repair lane of `lowbit`.
-std::string repair_text(const AveragingOptions& averaging) {
-  if (averaging.repair_every == 0) return "";
-  return fmt::format(", and 1/20 of the weights {}", every(averaging.repair_every));
-}
-
 std::string method_text(const Recipe& recipe) {
   const AveragingOptions& averaging = recipe.averaging;
   const AveragingMethod method = averaging.method;
@@ -49,7 +43,7 @@ std::string method_text(const Recipe& recipe) {
   if (cycle > 1) what = fmt::format("another 1/{} of the weights", cycle);
   std::string text = fmt::format("{}, {} {}", word_of(method), what, every(round_interval(recipe)));
   if (cycle > 1) text += fmt::format(", all of them in {} rounds", cycle);
-  return text + repair_text(averaging);
+  return text;
 }
 
 // What a merge does besides taking the mean.
@@ -142,6 +136,9 @@ std::string averaging_report(const Recipe& recipe, int64_t vocabulary) {
         "  an update  {} over all replicas, {} of the {} of an all-reduce of fp32 gradients\n",
         shown_bytes(traffic.update_bytes), percent(traffic.update_bytes / traffic.allreduce_bytes),
         shown_bytes(traffic.allreduce_bytes));
+  }
+  if (recipe.averaging.method == AveragingMethod::kLowbit) {
+    return text + "  evaluation the common model, which every replica has: nothing is sent\n";
   }
   return text + fmt::format("  evaluation {}: {} of copies per update on average\n",
                             evaluation_text(recipe, traffic),

@@ -8,27 +8,25 @@
 namespace leeway {
 namespace {
 
-// The background rounds of `lowbit` move a twentieth of the weights at a time.
-constexpr double kRepairFraction = 0.05;
 // Of an automatic deadline. Shorter ones save nothing, because replicas do not wait for rounds.
 constexpr double kShortestDeadlineMs = 1000;
-constexpr uint64_t kRepairSeed = 0x7265;  // cuts differently from the main lane
+// Updates between two comparisons of whole chunks of a common model, where nothing is evaluated.
+constexpr int64_t kCheckEvery = 100;
 
-bool repairs(const AveragingOptions& averaging) {
-  return averaging.method == AveragingMethod::kLowbit && averaging.repair_every > 0;
-}
-
-CutOptions cut_options(const Recipe& recipe, Lane lane, StageId stage, int64_t parameters) {
-  const auto seed = static_cast<uint64_t>(recipe.run.seed);
-  const bool repair = lane == Lane::kRepair;
-  return {.seed = repair ? seed ^ kRepairSeed : seed,
+CutOptions cut_options(const Recipe& recipe, StageId stage, int64_t parameters) {
+  return {.seed = static_cast<uint64_t>(recipe.run.seed),
           .stage = stage,
           .parameters = parameters,
-          .fraction = repair ? kRepairFraction : recipe.averaging.fraction,
+          .fraction = recipe.averaging.fraction,
           .granularity = recipe.averaging.granularity};
 }
 
-LanePlan common_plan(const Recipe& recipe, Lane lane) {
+// Of what a replica sends in a round, averaged over a cycle.
+int64_t contribution_bytes(const CutOptions& cut, WireFormat wire, at::ScalarType type) {
+  return encoded_bytes(wire, cut.parameters / Cut(cut).parts(), type);
+}
+
+LanePlan usual_plan(const Recipe& recipe, Lane lane) {
   const AveragingOptions& averaging = recipe.averaging;
   LanePlan plan = {.lane = lane, .replicas = recipe.mesh.replicas};
   if (averaging.merge == MergePolicy::kFixedLag) {
@@ -58,12 +56,13 @@ std::vector<LaneOptions> lane_options(const Recipe& recipe, const StageOptions& 
   const AveragingOptions& averaging = recipe.averaging;
   if (recipe.mesh.replicas == 1 || averaging.method == AveragingMethod::kNone) return {};
   const int64_t parameters = stage_parameters(stage);
-  const int64_t chunks = LanePlan{.replicas = recipe.mesh.replicas}.chunks();
   const WireFormat wire = averaging.wire;
+  const CutOptions cut = cut_options(recipe, id, parameters);
+  const int64_t bytes = contribution_bytes(cut, wire, stage.master);
   LaneOptions main = {.lane = Lane::kMain,
                       .payload = RoundPayload::kWeights,
-                      .cut = cut_options(recipe, Lane::kMain, id, parameters),
-                      .chunks = chunks,
+                      .cut = cut,
+                      .chunks = chunk_count(recipe.mesh.replicas, bytes),
                       .wire = wire,
                       .merge = {.correction = averaging.correction,
                                 .ema_start = averaging.ema_start,
@@ -77,17 +76,7 @@ std::vector<LaneOptions> lane_options(const Recipe& recipe, const StageOptions& 
                                  .gain_smoothing = averaging.gain_smoothing}};
   if (averaging.method == AveragingMethod::kAllreduce) main.payload = RoundPayload::kGradients;
   if (averaging.method == AveragingMethod::kLowbit) main.payload = RoundPayload::kSteps;
-  std::vector<LaneOptions> lanes = {main};
-  if (repairs(averaging)) {
-    lanes.push_back({.lane = Lane::kRepair,
-                     .payload = RoundPayload::kWeights,
-                     .cut = cut_options(recipe, Lane::kRepair, id, parameters),
-                     .chunks = chunks,
-                     .wire = WireFormat::kF32,
-                     .merge = {.correction = Correction::kDelta},
-                     .lowbit = {}});
-  }
-  return lanes;
+  return {main};
 }
 
 std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
@@ -96,21 +85,17 @@ std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
   const bool fixed = averaging.merge == MergePolicy::kFixedLag;
   std::vector<LanePlan> lanes;
   if (averaging.method != AveragingMethod::kNone) {
-    LanePlan main = common_plan(recipe, Lane::kMain);
+    LanePlan main = usual_plan(recipe, Lane::kMain);
     main.interval = round_interval(recipe);
     const auto limit = stability_limit(stability_options(recipe, 0));
     if (averaging.guard && !fixed && limit) {
       main.lag_limit = *limit * static_cast<double>(averaging.interval) / averaging.fraction;
     }
     main.gradients = averaging.method == AveragingMethod::kAllreduce;
-    main.needs_every = averaging.method == AveragingMethod::kLowbit;
-    main.rotates = !main.needs_every;  // an owner's residual stays with its chunk
+    main.common = averaging.method == AveragingMethod::kLowbit;
+    const int64_t every = recipe.run.evaluate_every > 0 ? recipe.run.evaluate_every : kCheckEvery;
+    main.check_every = std::max<int64_t>(1, every / main.interval);
     lanes.push_back(main);
-  }
-  if (repairs(averaging)) {
-    LanePlan repair = common_plan(recipe, Lane::kRepair);
-    repair.interval = averaging.repair_every;
-    lanes.push_back(repair);
   }
   const std::vector<StageOptions> stages = stage_options(recipe, vocabulary, StagesFor::kPlan);
   for (size_t s = 0; s < stages.size(); ++s) {
@@ -118,16 +103,18 @@ std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
     LEEWAY_CHECK(options.size() == lanes.size(), "every lane has a plan and arithmetic");
     for (size_t lane = 0; lane < lanes.size(); ++lane) {
       lanes[lane].cycle = Cut(options[lane].cut).parts();
-      lanes[lane].sizes.push_back({options[lane].cut, options[lane].wire, stages[s].master});
+      lanes[lane].sizes.push_back(
+          {options[lane].cut, options[lane].wire, stages[s].master, options[lane].chunks});
     }
   }
   return lanes;
 }
 
 LanePlan evaluation_lane(const Recipe& recipe, int64_t vocabulary) {
-  LanePlan plan = common_plan(recipe, Lane::kEvaluation);
+  LanePlan plan = usual_plan(recipe, Lane::kEvaluation);
   plan.lag.reset();
   plan.final_round = recipe.run.updates;
+  plan.of_common = recipe.mesh.replicas > 1 && recipe.averaging.method == AveragingMethod::kLowbit;
   if (recipe.mesh.replicas == 1) plan.deadline.reset();  // there is no other replica to wait for
   for (const StageOptions& stage : stage_options(recipe, vocabulary, StagesFor::kPlan)) {
     const CutOptions whole = {.parameters = stage_parameters(stage)};

@@ -112,6 +112,7 @@ Json to_json(const Headline& headline) {
   json["traffic_share"] = or_null(headline.traffic_share());
   json["lag_mean"] = or_null(headline.lag_mean);
   json["consensus"] = or_null(headline.consensus);
+  json["agreement"] = headline.agreement.empty() ? Json() : Json(headline.agreement);
   return json;
 }
 

@@ -80,6 +80,7 @@ struct Headline {
   std::optional<int64_t> bytes_allreduce = {};  // what it would have sent; none: one replica
   std::optional<double> lag_mean = {};
   std::optional<double> consensus = {};
+  std::string agreement = {};  // of a model that all replicas share; empty: they share none
 
   int64_t replicas_sent() const;                // to each other
   std::optional<double> traffic_share() const;  // of these bytes, relative to all-reduce

@@ -17,8 +17,7 @@ namespace {
 
 // The lane whose rounds carry weights: only their spread says how far apart replicas are.
 std::optional<Lane> weights_lane(std::string_view method) {
-  if (method == "lowbit") return Lane::kRepair;
-  if (method == "allreduce" || method == "none") return std::nullopt;
+  if (method == "lowbit" || method == "allreduce" || method == "none") return std::nullopt;
   return Lane::kMain;
 }
 

@@ -53,6 +53,8 @@ void take_headline(Headline& headline, const Json& json) {
   if (allreduce > 0) headline.bytes_allreduce = allreduce;
   headline.lag_mean = number(json, "lag_mean");
   headline.consensus = number(json, "consensus");
+  const auto agreement = json.find("agreement");
+  if (agreement != json.end() && agreement->is_string()) headline.agreement = *agreement;
 }
 
 }  // namespace

@@ -69,7 +69,6 @@ std::string round_text(const Work& work) {
                 : "a copy for evaluation";
   }
   std::string text = fmt::format("round {}", work.index);
-  if (work.lane == Lane::kRepair) text += " of repair";
   if (work.kind != WorkKind::kContribute) add(text, ", chunk {}", work.chunk);
   if (work.kind == WorkKind::kReduce) {
     add(text, ", of replicas {}", replicas_text(work.replicas));

@@ -1,6 +1,7 @@
 #include "run/finished_workers.h"
 
 #include <algorithm>
+#include <map>
 
 #include "recipe/lane_options.h"
 
@@ -29,8 +30,26 @@ RoundCounts round_counts(const RunRecorder& recorder) {
     all.missing += finished.rounds.missing;
     all.missed += finished.rounds.missed;
     all.dropped += finished.rounds.dropped;
+    all.differed += finished.rounds.differed;
+    all.written_off += finished.rounds.written_off;
   }
   return all;
+}
+
+std::optional<std::string> agreement(const RunRecorder& recorder) {
+  std::map<StageId, const Finished*> first;
+  bool shared = false, comparable = true, same = true;
+  for (const auto& [worker, finished] : recorder.finished()) {
+    if (!recorder.table().has(worker.replica) || finished.model_hash == 0) continue;
+    const auto [found, is_first] = first.try_emplace(worker.stage, &finished);
+    shared = shared || !is_first;
+    comparable = comparable && found->second->model_at == finished.model_at;
+    same = same && found->second->model_hash == finished.model_hash;
+  }
+  if (!shared) return std::nullopt;
+  if (!comparable) return "unknown";
+  if (!same) return "different";
+  return round_counts(recorder).differed == 0 ? "identical" : "restored";
 }
 
 // Replicas that were stopped may have made different numbers of updates.

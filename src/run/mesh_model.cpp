@@ -78,7 +78,9 @@ at::Tensor weights_of(const Workers& workers, const ReplicaSet& members) {
   std::map<int64_t, std::vector<at::Tensor>> copies;  // by stage
   for (const auto& worker : workers) {
     if (!members.contains(worker->id().replica)) continue;
-    copies[worker->id().stage.value].push_back(worker->compute()->stage().weights());
+    std::vector<at::Tensor>& own = copies[worker->id().stage.value];
+    const bool shared = worker->compute()->averaging().common_model().defined();
+    if (!shared || own.empty()) own.push_back(worker->compute()->model());
   }
   std::vector<at::Tensor> parts;
   for (const auto& [stage, replicas] : copies) {

@@ -21,7 +21,7 @@ std::unique_ptr<Worker> make_worker(const Recipe& recipe, const MeshData& data, 
                                     WorkerId id, const Entry& entry);
 
 int64_t parameters_of(const Workers& workers);  // in the whole model
-// The whole model's weights, on the CPU: the mean of these replicas.
+// The whole model's weights, on the CPU: the common model, or the mean of these replicas.
 at::Tensor weights_of(const Workers& workers, const ReplicaSet& members);
 at::Tensor weights_of(const Workers& workers);  // of all
 

@@ -255,7 +255,7 @@ void RunRecorder::watch_stability(const RoundStatistics& rounds) {
 }
 
 void RunRecorder::evaluated(const StageEvaluation& evaluation) {
-  const bool own = !options_.plan.evaluates_mean(evaluation.update);
+  const bool own = !options_.plan.evaluates_model(evaluation.update);
   std::optional<Evaluated>& newest = own ? valid_.own : valid_.mean;
   if (newest && newest->update == evaluation.update) return;  // reported again
   if (evaluation.given_up) {
@@ -267,11 +267,13 @@ void RunRecorder::evaluated(const StageEvaluation& evaluation) {
                     "replicas that stage 0 has",
                     evaluation.update, evaluation.worker.stage.value));
   }
-  newest = Evaluated{evaluation.update, evaluation.loss, evaluation.replicas, own};
+  // The common model is that of all members, whoever evaluates it.
+  const ReplicaSet whose = options_.plan.evaluation.of_common ? members_ : evaluation.replicas;
+  newest = Evaluated{evaluation.update, evaluation.loss, whose, own};
   log(Event(own ? "evaluated_own" : "evaluated")
           .add("update", evaluation.update)
           .add(own ? "valid_loss_own" : "valid_loss", evaluation.loss)
-          .add("replicas", text_of(evaluation.replicas))
+          .add("replicas", text_of(whose))
           .add("windows", evaluation.windows)
           .add("seconds", log_.seconds()));
   if (options_.observer.evaluated) options_.observer.evaluated(*newest);

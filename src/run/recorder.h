@@ -82,6 +82,7 @@ class RunRecorder final : public Recorder {
 
   // What every worker that was there to the end has said about itself.
   const std::map<WorkerId, Finished>& finished() const { return finished_; }
+  const Membership& table() const { return table_; }
   // A hash of the whole model's weights, as they were last saved in this session.
   std::optional<uint64_t> weights_hash() const { return weights_hash_; }
   // Why the run was abandoned, if it was. After the driver has ended.
@@ -131,6 +132,7 @@ class RunRecorder final : public Recorder {
   void drop_bad_checkpoint();
   Error divergence(const StageUpdate& update);
   void plan_checkpoint(const ShardLedger::Counting& counting);
+  void compare_models(const std::vector<ShardSaved>& shards);
   RunCounters counters_at(int64_t update) const;
   void note_unsaved(const ShardSaved& saved);
   Chore write_chore();

@@ -60,7 +60,30 @@ RunCounters RunRecorder::counters_at(int64_t update) const {
   return now;
 }
 
+// Replicas that share a model have the same bits wherever they have the same answers, or the same
+// updates.
+void RunRecorder::compare_models(const std::vector<ShardSaved>& shards) {
+  for (const ShardSaved& shard : shards) {
+    const auto first = std::ranges::find_if(shards, [&](const ShardSaved& other) {
+      return other.worker.stage == shard.worker.stage && other.update == shard.update &&
+             answers_of(other.chunks) == answers_of(shard.chunks);
+    });
+    if (first->model_hash == shard.model_hash) continue;
+    log(Event("different")
+            .add("update", shard.update)
+            .add("replica", shard.worker.replica.value)
+            .add("stage", shard.worker.stage.value)
+            .add("from", first->worker.replica.value));
+    warn(
+        fmt::format("replica {} has another model than replica {} at update {} (stage {}); is the "
+                    "memory of one of them damaged?",
+                    shard.worker.replica.value, first->worker.replica.value, shard.update,
+                    shard.worker.stage.value));
+  }
+}
+
 void RunRecorder::plan_checkpoint(const ShardLedger::Counting& counting) {
+  compare_models(counting.shards);
   flush_log();
   // Replicas may be at different updates. What they did after they saved, a run resumed from here
   // does again, but for what an owner still answered.
@@ -81,11 +104,14 @@ void RunRecorder::plan_checkpoint(const ShardLedger::Counting& counting) {
                                .needless = ledger_.take_needless()};
   job.run.counters.update = update;
   for (const ShardSaved& shard : counting.shards) {
-    job.run.shards.push_back(
-        {.path = shard.file,
-         .hash = shard.hash,
-         .place = {
-             .name = {}, .worker = shard.worker, .update = shard.update, .rounds = shard.rounds}});
+    job.run.shards.push_back({.path = shard.file,
+                              .hash = shard.hash,
+                              .place = {.name = {},
+                                        .worker = shard.worker,
+                                        .update = shard.update,
+                                        .rounds = shard.rounds,
+                                        .answers = answers_of(shard.chunks),
+                                        .model_hash = shard.model_hash}});
   }
   // A newer one takes the place of one that still waits.
   if (to_write_) std::ranges::copy(to_write_->needless, std::back_inserter(job.needless));

@@ -19,6 +19,7 @@
 #include "events/event_log.h"
 #include "run/reshaped_state.h"
 #include "run/run_folder.h"
+#include "run/settled_state.h"
 #include "run/training_run.h"
 
 namespace leeway {
@@ -174,9 +175,11 @@ Result<ReshapedRun> reshape_run(const ReshapeRequest& request) {
   LEEWAY_ASSIGN(LoadedRecipe after, new_recipe(before.recipe, request, source.run));
   LEEWAY_ASSIGN(std::vector<std::string> changes, check_changes(before.recipe, after.recipe));
   LEEWAY_TRY(load_newest_of(source));
+  std::vector<std::string> settled = settle(source.saved, before.recipe);
   Result<std::vector<std::string>> moves = reshape(source.saved, after.recipe);
   if (!moves) return Error{source.checkpoint.string() + ": " + moves.error().message};
   changes.insert(changes.begin(), "the run goes on from " + source.checkpoint.string());
+  changes.insert(changes.end(), settled.begin(), settled.end());
   changes.insert(changes.end(), moves->begin(), moves->end());
   LEEWAY_ASSIGN(AtomicFolder folder, AtomicFolder::create(request.out));
   LEEWAY_TRY(make_folder(folder.path() / "checkpoints"));

@@ -87,12 +87,14 @@ void fit_buffers(const Recipe& recipe, ReplicaState& replica, int64_t vocabulary
   fit_last_update(recipe, replica, vocabulary);
 }
 
-at::Tensor* residual_of(ReplicaState& replica) {
+at::Tensor* buffer_of(ReplicaState& replica, const char* wanted) {
   for (auto& [name, buffer] : replica.optimizer.buffers) {
-    if (name == kResidualBuffer) return &buffer;
+    if (name == wanted) return &buffer;
   }
   return nullptr;
 }
+
+at::Tensor* residual_of(ReplicaState& replica) { return buffer_of(replica, kResidualBuffer); }
 
 // `lowbit`: what owners have yet to say goes to the new owners of the same weights.
 void deal_residuals(const Recipe& recipe, const at::Tensor& residual, SavedRun& saved) {
@@ -214,6 +216,8 @@ Result<std::vector<std::string>> reshape(SavedRun& saved, const Recipe& recipe) 
   const std::vector<RoundNumbers> rounds = rounds_on(after, lane_plans(recipe, vocabulary), saved);
   for (size_t r = 0; r < replicas.size(); ++r) {
     replicas[r].rounds = rounds[r];
+    replicas[r].chunks.clear();  // another mesh cuts the model into other chunks
+    replicas[r].sent.clear();
     fit_buffers(recipe, replicas[r], vocabulary);
     if (const at::Tensor* const own = residual_of(replicas[r])) {
       residual = residual.defined() ? residual + *own : own->clone();
@@ -231,7 +235,10 @@ Result<std::vector<std::string>> reshape(SavedRun& saved, const Recipe& recipe) 
   if (before.replicas == after.replicas) return said;
   std::vector<at::Tensor> weights;
   for (const ReplicaState& replica : replicas) weights.push_back(replica.weights);
-  saved.state.weights = weights.size() == 1 ? weights.front() : mean_of(weights);
+  const at::Tensor* const common = buffer_of(replicas.front(), kCommonBuffer);
+  saved.state.weights = common != nullptr     ? *common
+                        : weights.size() == 1 ? weights.front()
+                                              : mean_of(weights);
   saved.counters.shifted_allreduce_bytes +=
       static_cast<int64_t>(usual_before - usual_bytes_of(saved));
   said.push_back(move_data(recipe, replicas_before, saved));

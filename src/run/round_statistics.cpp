@@ -43,16 +43,20 @@ RoundStatistics round_statistics(const RunPlan& plan, const Tallies& tallies) {
   std::optional<int64_t> first_round;
   int64_t lag_sum = 0, merging = 0;
   double recent_lag_sum = 0, spread = 0, scale = 0;
+  const bool common = std::ranges::any_of(plan.lanes, &LanePlan::common);
   for (const auto& [worker, tally] : tallies) {
-    all.rounds = std::max(all.rounds, tally.next_round);
+    // Contributions to a common model are numbered from 1; one that came back has other numbers.
+    const int64_t begun = tally.next_round - (common ? 1 : 0);
+    const bool own_numbers = common && begun > plan.updates_max();
+    if (!own_numbers) all.rounds = std::max(all.rounds, begun);
     all.longest_interval = std::max(all.longest_interval, tally.longest_interval);
     all.merges += tally.merges;
     all.lag_max = std::max(all.lag_max, tally.lag_max);
     lag_sum += tally.lag_sum;
     spread += tally.spread;
     scale += tally.scale;
-    if (tally.first_round >= 0)
-      first_round = std::min(first_round.value_or(tally.first_round), tally.first_round);
+    const int64_t first = tally.first_round - (common ? 1 : 0);
+    if (tally.first_round >= 0) first_round = std::min(first_round.value_or(first), first);
     if (tally.merges > 0) {
       recent_lag_sum += tally.recent_lag;
       ++merging;

@@ -32,7 +32,9 @@ Result<ShardStore::Stored> ShardFolder::store(const StageState& state) {
                                                      .update = state.update,
                                                      .weights = state.weights,
                                                      .optimizer = state.optimizer,
-                                                     .rounds = state.rounds}));
+                                                     .rounds = state.rounds,
+                                                     .chunks = state.chunks,
+                                                     .sent = state.sent}));
   LEEWAY_ASSIGN(const ManifestEntry entry, describe_file(shards_of(folder_), file));
   return Stored{.file = file, .size = entry.bytes, .hash = entry.hash};
 }
@@ -56,7 +58,8 @@ std::shared_ptr<const StageState> ShardFolder::newest_of(WorkerId worker) {
                                                      .update = shard->update,
                                                      .weights = shard->weights,
                                                      .optimizer = shard->optimizer,
-                                                     .rounds = shard->rounds});
+                                                     .rounds = shard->rounds,
+                                                     .chunks = shard->chunks});
   }
   return newest;
 }

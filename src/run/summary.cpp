@@ -92,11 +92,13 @@ std::string summary_json(const SummaryParts& parts) {
   json["lag_mean"] = or_null(parts.rounds.lag_mean);
   json["lag_max"] = parts.rounds.lag_max;
   json["consensus"] = or_null(parts.rounds.consensus);
+  json["agreement"] = parts.agreement ? Json(*parts.agreement) : Json(nullptr);
   json["contributors"] = parts.rounds.contributors;
   json["contributions_late"] = parts.round_counts.late;
   json["contributions_missing"] = parts.round_counts.missing;
   json["answers_missed"] = parts.round_counts.missed;
   json["rounds_dropped"] = parts.round_counts.dropped;
+  json["chunks_written_off"] = parts.round_counts.written_off;
   json["stages"] = Json::array();
   for (size_t s = 0; s < parts.stages.size(); ++s) {
     json["stages"].push_back(stage_json(parts.stages[s], s));

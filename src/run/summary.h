@@ -36,8 +36,9 @@ struct SummaryParts {
   int64_t peak_rss_bytes = 0;
   std::vector<StageSummary> stages = {};
   RoundStatistics rounds = {};
-  RoundCounts round_counts = {};  // summed over all workers
-  double allreduce_bytes = 0;     // an all-reduce of fp32 gradients would have sent this
+  RoundCounts round_counts = {};              // summed over all workers
+  std::optional<std::string> agreement = {};  // finished_workers.h
+  double allreduce_bytes = 0;  // an all-reduce of fp32 gradients would have sent this
 };
 
 // The mean loss of the last few updates: a single one is noisy.

@@ -20,6 +20,7 @@
 #include "run/recorder.h"
 #include "run/reshaped_state.h"
 #include "run/run_folder.h"
+#include "run/settled_state.h"
 #include "run/shard_folder.h"
 #include "run/summary.h"
 
@@ -225,15 +226,6 @@ void log_resume(RunRecorder& recorder, const TrainingRequest& request, const Sta
   }
 }
 
-// Where the replicas of a checkpoint resume.
-std::vector<ReplicaStart> starts_of(const SavedRun& saved) {
-  std::vector<ReplicaStart> starts;
-  for (const ReplicaState& replica : saved.state.replicas) {
-    starts.push_back({.update = replica.optimizer.updates, .rounds = replica.rounds});
-  }
-  return starts;
-}
-
 Status write_log_at_last(RunRecorder& recorder, const TrainingObserver& observer,
                          const HeldFolder& folder) {
   const Error error{fmt::format(
@@ -286,6 +278,7 @@ Result<TrainingSummary> end(const TrainingRequest& request, const Dataset& data,
                     .stages = stages,
                     .rounds = recorder.round_statistics(),
                     .round_counts = round_counts(recorder),
+                    .agreement = agreement(recorder),
                     .allreduce_bytes = usual_bytes(recipe, parameters, recorder)});
   recorder.log(Event("ended")
                    .add("update", counters.update)
@@ -322,6 +315,9 @@ Result<Start> start_of(const TrainingRequest& request, const TrainingObserver& o
     std::ranges::for_each(start.damaged, observer.warned);
     if (!start.saved.cloned.empty()) observer.warned(clones_of(start));
   }
+  for (const std::string& said : settle(start.saved, request.recipe)) {
+    if (observer.warned) observer.warned(said);
+  }
   LEEWAY_TRY(fit_to_mesh(start, request.recipe));
   return start;
 }
@@ -357,8 +353,8 @@ Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& dat
     LEEWAY_TRY(check_fits(*start, counters, workers, recipe, folder.path()));
     LEEWAY_TRY(restore(workers, start->saved.state));
     counters = start->saved.counters;
-    const bool mean = plan.evaluates_mean(plan.first_update);
-    const bool evaluated = (mean ? start->valid.mean : start->valid.own).has_value();
+    const bool model = plan.evaluates_model(plan.first_update);
+    const bool evaluated = (model ? start->valid.mean : start->valid.own).has_value();
     if (plan.evaluates(plan.first_update) && !evaluated) {
       for (const auto& worker : workers) worker->evaluate_first();
     }

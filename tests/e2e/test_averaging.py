@@ -288,10 +288,38 @@ def evaluated(folder, kind="evaluated"):
     return {e["update"]: e["replicas"] for e in lines if e["event"] == kind}
 
 
+@pytest.mark.parametrize("merge", ["fixed_lag", "on_arrival"])
+def test_a_common_model_is_identical_everywhere_and_evaluated_without_copies(place, merge):
+    sets = place.sets(**MESH, averaging__method="lowbit", averaging__merge=merge)
+    summary = place.train("r", *sets)
+    assert summary["agreement"] == "identical" and summary["consensus"] is None
+    assert summary["bytes_total_between_replicas"] == summary["bytes_averaging"] > 0
+    assert not evaluated(place.folder / "r", "evaluated_own")
+    newest = sorted((place.folder / "r/checkpoints").glob("update-*"))[-1]
+    shards = json.loads((newest / "checkpoint.json").read_text())["shards"]
+    for stage in {shard["stage"] for shard in shards}:
+        copies = [shard for shard in shards if shard["stage"] == stage]
+        assert len({shard["model_hash"] for shard in copies}) == 1
+        assert len({tuple(shard["answers"]) for shard in copies}) == 1
+    assert place.ok("replay", "r").stdout.startswith("identical")
+
+
+def test_a_common_model_on_arrival_stops_and_resumes_and_replays(place):
+    """What is under way is waited for, so the session that resumes goes on to the bit."""
+    sets = place.sets(
+        **MESH, averaging__method="lowbit", averaging__merge="on_arrival", run__driver="sim",
+        sim__latency_ms=20, sim__speeds="[1, 0.6]", run__log="all",
+    )  # fmt: skip
+    half = place.train("r", *sets, "--stop-at", 5)
+    assert half["agreement"] == "identical" and half["rounds_dropped"] == 0
+    resumed = place.train("r", *sets, "--resume")
+    assert resumed["finished"] and resumed["agreement"] == "identical"
+    assert place.ok("replay", "r").stdout.startswith("identical: 12 updates")
+
+
 @pytest.mark.parametrize("method, more, means", [
     ("sparse", {}, [100, 200, 300, 320]),
     ("sparse", {"averaging__fraction": 0.02}, [320]),
-    ("lowbit", {}, [100, 200, 300, 320]),
     ("diloco", {"averaging__interval": 40}, [200, 320]),
 ])  # fmt: skip
 def test_by_default_evaluation_sends_at_most_a_tenth_of_averaging(place, method, more, means):

@@ -159,7 +159,6 @@ void draw_averaging(Recipe& recipe) {
   if (used("averaging.smoothing")) averaging.smoothing = share();
   if (used("averaging.gain")) averaging.gain = 10 * share();
   if (used("averaging.gain_smoothing")) averaging.gain_smoothing = share();
-  if (used("averaging.repair_every")) averaging.repair_every = between(0, 1'000'000'000);
   if (used("averaging.guard")) averaging.guard = *rc::gen::arbitrary<bool>();
   const bool few_bits = averaging.method == AveragingMethod::kLowbit;
   const auto wire = any_of<WireFormat>();

@@ -38,7 +38,6 @@ TEST(Averaging, SparseHasItsDefaults) {
   EXPECT_EQ(sparse.lag, 1);
   EXPECT_EQ(sparse.wire, WireFormat::kF32);
   EXPECT_EQ(sparse.gain, 0);
-  EXPECT_EQ(sparse.repair_every, 0);
 }
 
 TEST(Averaging, LowbitHasItsDefaults) {
@@ -54,7 +53,6 @@ TEST(Averaging, LowbitHasItsDefaults) {
   EXPECT_EQ(lowbit.smoothing, 0);
   EXPECT_EQ(lowbit.gain, 0);
   EXPECT_EQ(lowbit.gain_smoothing, 0);
-  EXPECT_EQ(lowbit.repair_every, 50);
 }
 
 TEST(Averaging, DilocoHasItsDefaults) {
@@ -82,7 +80,6 @@ TEST(Averaging, OtherMethodsTakeTheMeanAsItIs) {
     EXPECT_EQ(options.lag, 0) << method;
     EXPECT_EQ(options.wire, WireFormat::kF32) << method;
     EXPECT_EQ(options.smoothing + options.gain + options.gain_smoothing, 0) << method;
-    EXPECT_EQ(options.repair_every, 0) << method;
   }
 }
 
@@ -212,7 +209,6 @@ TEST(Averaging, EveryMethodRejectsKeysItIgnores) {
                       {"smoothing", "0.5", "lowbit"},
                       {"gain", "0.5", "lowbit"},
                       {"gain_smoothing", "0.5", "lowbit"},
-                      {"repair_every", "0", "lowbit"},
                       {"guard", "true", "sparse lowbit allreduce weights diloco"}};
   for (const Uses& uses : all) {
     for (const std::string method : {"sparse", "lowbit", "allreduce", "weights", "diloco"}) {

@@ -36,7 +36,7 @@ TEST(IdleKeys, ARecipeForOneMethodRunsWithAnother) {
 TEST(IdleKeys, EveryMethodRunsARecipeOfEveryOther) {
   const std::vector<std::pair<std::string, std::string>> recipes = {
       {"sparse", "fraction = 0.1\ngranularity = 8\nmerge = 'fixed_lag'\nlag = 2\nema_start = 0.4"},
-      {"lowbit", "smoothing = 0.9\ngain = 1\nrepair_every = 9\nwire = 'ternary'\ndeadline_ms = 9"},
+      {"lowbit", "smoothing = 0.9\ngain = 1\nwire = 'ternary'\ndeadline_ms = 9"},
       {"allreduce", "wire = 'bf16'"},
       {"weights", "interval = 4"},
       {"diloco", "interval = 60\nouter_rate = 0.5\ncorrection = 'ema'\nema_end = 0.9\nlag = 7"},

@@ -37,10 +37,15 @@ void expect_real_memory(const std::vector<std::string>& sets) {
   AveragingCompute compute(lanes, {0}, stage);
   int64_t runs_apart = 0;  // in each lane a round may have one run more or less than average
   for (const LaneOptions& lane : lanes) {
-    const bool main = lane.lane == Lane::kMain;
-    const int64_t rounds =
-        rounds_in_flight_max(recipe, main ? round_interval(recipe) : recipe.averaging.repair_every);
-    for (int64_t round = 0; round < rounds; ++round) compute.contribute(lane.lane, round);
+    const int64_t rounds = rounds_in_flight_max(recipe, round_interval(recipe));
+    for (int64_t round = 0; round < rounds; ++round) {
+      if (lane.payload == RoundPayload::kSteps) {
+        const std::vector<bool> all(static_cast<size_t>(lane.chunks), true);
+        compute.contribute_steps(lane.lane, round + 1, all, /*exact=*/false);
+      } else {
+        compute.contribute(lane.lane, round);
+      }
+    }
     runs_apart += rounds * (Cut(lane.cut).granularity() * 4 + 8);
   }
   const AveragingMemory plan = averaging_memory(recipe, options, {1});
@@ -62,8 +67,8 @@ TEST(AveragingMemory, MatchesARealWorker) {
   for (const char* method : {"lowbit", "allreduce", "weights", "diloco"}) {
     expect_real_memory({"mesh.replicas=4", std::string("averaging.method=") + method});
   }
-  expect_real_memory({"mesh.replicas=2", "averaging.method=lowbit", "averaging.smoothing=0",
-                      "averaging.gain=0", "averaging.repair_every=0"});
+  expect_real_memory(
+      {"mesh.replicas=2", "averaging.method=lowbit", "averaging.smoothing=0", "averaging.gain=0"});
 }
 
 TEST(AveragingMemory, IsZeroWithoutAveraging) {
@@ -75,14 +80,13 @@ TEST(AveragingMemory, IsZeroWithoutAveraging) {
   }
 }
 
-TEST(AveragingMemory, OwnersOfStepsKeepAnswers) {
+TEST(AveragingMemory, EveryMemberOfACommonModelKeepsAnswers) {
   const Recipe recipe = recipe_of({"mesh.replicas=2", "averaging.method=lowbit"});
   const StageOptions stage = stage_options(recipe, kVocabulary)[0];
   const auto parameters =
       static_cast<double>(parameter_count(slice_layout(stage.shape, stage.slice)));
-  // Half of the stage at 1.67 bits per value, for each of 64 rounds.
-  EXPECT_NEAR(averaging_memory(recipe, stage, {0}).answers, 64 * parameters / 2 * 107 / 512,
-              64 * 107);
+  // The stage at 1.67 bits per value, 64 times.
+  EXPECT_NEAR(averaging_memory(recipe, stage, {0}).answers, 64 * parameters * 107 / 512, 64 * 107);
 }
 
 TEST(RoundsInFlight, FollowTheLag) {
@@ -134,7 +138,7 @@ TEST(AveragingTraffic, FollowsWireIntervalAndMethod) {
   EXPECT_DOUBLE_EQ(share({"averaging.method=weights"}), 1);
   EXPECT_DOUBLE_EQ(share({"averaging.method=diloco"}), 0.02);
   EXPECT_NEAR(share({"averaging.wire=int8"}), 0.05 * 260 / 256 / 4, 2e-4);
-  EXPECT_NEAR(share({"averaging.method=lowbit"}), 107.0 / 512 / 4 + 0.05 / 50, 1e-3);
+  EXPECT_NEAR(share({"averaging.method=lowbit"}), 107.0 / 512 / 4, 1e-3);
   EXPECT_EQ(share({"averaging.method=none"}), 0);
 }
 
@@ -150,10 +154,10 @@ int64_t mean_every(std::vector<std::string> sets) {
 }
 
 TEST(EvaluateMeanEvery, IsARecipesOwnNumberOrAsOftenAsTrafficAllows) {
-  // 1,000 updates, an evaluation after every hundredth: averaging sends 400, 435 and 160 times the
+  // 1,000 updates, an evaluation after every hundredth: averaging sends 400 and 160 times the
   // bytes of a byte per weight, a copy 2 and the last one 4.
   EXPECT_EQ(mean_every({}), 100);
-  EXPECT_EQ(mean_every({"averaging.method=lowbit"}), 100);
+  EXPECT_EQ(mean_every({"averaging.method=lowbit"}), 1) << "every one is of the common model";
   EXPECT_EQ(mean_every({"averaging.method=diloco"}), 200);
   EXPECT_EQ(mean_every({"averaging.method=allreduce", "run.evaluate_every=1"}), 3);
   EXPECT_EQ(mean_every({"averaging.method=none"}), 1000) << "only at the end";
@@ -174,7 +178,7 @@ TEST(EvaluateMeanEvery, KeepsCopiesToATenthOfAveraging) {
     const bool only_last = traffic.evaluate_mean_every == recipe.run.updates;
     return only_last ? 0 : traffic.evaluation_bytes / traffic.update_bytes;
   };
-  for (const char* method : {"sparse", "lowbit", "diloco", "weights", "allreduce"}) {
+  for (const char* method : {"sparse", "diloco", "weights", "allreduce"}) {
     for (const char* every : {"1", "7", "100"}) {
       for (const char* updates : {"200", "999", "1000", "20000"}) {
         EXPECT_LT(share(method, every, updates), 0.1 + 1e-9)
@@ -182,6 +186,14 @@ TEST(EvaluateMeanEvery, KeepsCopiesToATenthOfAveraging) {
       }
     }
     EXPECT_GT(share(method, "1", "20000"), 0.05) << method << ": and as often as that allows";
+  }
+}
+
+TEST(AveragingTraffic, ACommonModelIsEvaluatedWithoutCopies) {
+  for (const char* every : {"0", "1", "100"}) {
+    const Recipe recipe = recipe_of(
+        {"mesh.replicas=3", "averaging.method=lowbit", std::string("run.evaluate_every=") + every});
+    EXPECT_EQ(averaging_traffic(recipe, kVocabulary).evaluation_bytes, 0);
   }
 }
 

@@ -114,7 +114,7 @@ TEST(TimelineSvg, TitlesDescribePiecesOfRounds) {
                     .begin = 114,
                     .end = 115,
                     .microbatch = 3,
-                    .lane = Lane::kRepair,
+                    .lane = Lane::kMain,
                     .replicas = {1}});
   const std::string svg = timeline_svg(drawn(pieces)->drawing, "run", SvgUse::kFile);
   for (const char* title :
@@ -124,7 +124,7 @@ TEST(TimelineSvg, TitlesDescribePiecesOfRounds) {
         "contribute, a copy for evaluation, update 1,",
         "merge, round 6, chunk 0, follows without contributing, update 1,",
         "reduce, mean of replicas 0 1 for evaluation, update 1,",
-        "repeat, round 3 of repair, chunk 0, for replica 1, update 1,"}) {
+        "repeat, round 3, chunk 0, for replica 1, update 1,"}) {
     EXPECT_THAT(svg, HasSubstr(fmt::format("<title>{}", title)));
   }
 }

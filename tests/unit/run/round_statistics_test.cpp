@@ -73,8 +73,8 @@ TEST(RoundStatistics, ARunWithoutRoundsHasNone) {
 
 TEST(RoundStatistics, RoundsOfEarlierSessionsCount) {
   RunPlan plan = {.shape = {}, .replicas = 2};
-  plan.lanes = {{.lane = Lane::kRepair}, {.lane = Lane::kMain}};
-  plan.starts = {{.update = 5, .rounds = {{2, 40}}}, {.update = 5, .rounds = {{2, 41}}}};
+  plan.lanes = {{.lane = Lane::kMain}};
+  plan.starts = {{.update = 5, .rounds = {{40}}}, {.update = 5, .rounds = {{41}}}};
   EXPECT_EQ(round_statistics(plan, {}).rounds, 41);
 }
 

@@ -1,0 +1,199 @@
+#include "run/settled_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "averaging/merge.h"
+#include "averaging/newcomer.h"
+#include "averaging/wire.h"
+#include "base/human.h"
+#include "recipe/lane_options.h"
+#include "recipe/stage_options.h"
+
+namespace leeway {
+namespace {
+
+constexpr const char* kUnsent = "averaging_unsent";  // of an earlier version
+
+at::Tensor* find(ReplicaState& replica, const std::string& name) {
+  for (auto& [own, buffer] : replica.optimizer.buffers) {
+    if (own == name) return &buffer;
+  }
+  return nullptr;
+}
+
+// A chunk of a stage, in the whole model's weights.
+struct Place {
+  size_t stage = 0;
+  size_t chunk = 0;
+  int64_t begin = 0;
+  int64_t values = 0;
+
+  at::Tensor of(const at::Tensor& flat) const { return flat.narrow(0, begin, values); }
+  const ChunkPosition& position(const ReplicaState& replica) const {
+    return replica.chunks[stage][chunk];
+  }
+};
+
+// Whether all replicas have the common model, cut in the same way.
+bool have_common(std::vector<ReplicaState>& replicas) {
+  const auto same_cut = [](const auto& one, const auto& other) {
+    return std::ranges::equal(one, other, {}, &ChunkPosition::values, &ChunkPosition::values);
+  };
+  const auto& first = replicas.front().chunks;
+  int64_t values = 0;
+  for (const auto& stage : first) {
+    for (const ChunkPosition& chunk : stage) values += chunk.values;
+  }
+  return values == replicas.front().weights.numel() &&
+         std::ranges::all_of(replicas, [&](ReplicaState& replica) {
+           return find(replica, kCommonBuffer) != nullptr &&
+                  std::ranges::equal(replica.chunks, first, same_cut);
+         });
+}
+
+std::vector<Place> places_of(const ReplicaState& replica) {
+  std::vector<Place> places;
+  int64_t begin = 0;
+  for (size_t stage = 0; stage < replica.chunks.size(); ++stage) {
+    for (size_t chunk = 0; chunk < replica.chunks[stage].size(); ++chunk) {
+      const int64_t values = replica.chunks[stage][chunk].values;
+      places.push_back({stage, chunk, begin, values});
+      begin += values;
+    }
+  }
+  return places;
+}
+
+// What is exact has the weights' own type, which no lossy format has.
+at::Tensor decoded(const SentSteps& sent, const Place& place, WireFormat wire,
+                   at::ScalarType type) {
+  const bool exact = sent.payload.scalar_type() == type;
+  return decode(exact ? WireFormat::kF32 : wire, sent.payload, place.values, type);
+}
+
+// Own steps that are not in the newest model, beyond it.
+void catch_up(const ReplicaState& newest, const Place& place, WireFormat wire, ReplicaId id,
+              ReplicaState& replica) {
+  const at::Tensor common = place.of(*find(const_cast<ReplicaState&>(newest), kCommonBuffer));
+  at::Tensor own = place.of(replica.weights) - place.of(*find(replica, kCommonBuffer));
+  const CountedParts* const counted = place.position(newest).find(id);
+  for (const SentSteps& sent : replica.sent[place.stage]) {
+    const bool here = sent.chunk == static_cast<int64_t>(place.chunk);
+    if (!here || counted == nullptr) continue;
+    const bool in = counted->has(sent.number) || !counted->knows(sent.number);
+    if (in) own -= decoded(sent, place, wire, own.scalar_type());
+  }
+  place.of(replica.weights).copy_(common + own);
+  place.of(*find(replica, kCommonBuffer)).copy_(common);
+  for (const char* const name : {kMomentumBuffer, kPendingBuffer}) {
+    at::Tensor* const buffer = find(replica, name);
+    if (buffer == nullptr) continue;
+    const bool shared = name == kMomentumBuffer;
+    const at::Tensor values =
+        shared ? place.of(*find(const_cast<ReplicaState&>(newest), name)) : at::zeros_like(own);
+    place.of(*buffer).copy_(values);
+  }
+}
+
+// Another replica may have been the owner while this one was away.
+void give_residual_to_owner(const Place& place, std::vector<ReplicaState>& replicas) {
+  ReplicaState& owner = replicas[place.chunk % replicas.size()];
+  for (ReplicaState& replica : replicas) {
+    const at::Tensor residual = place.of(*find(replica, kResidualBuffer));
+    if (&replica == &owner || residual.count_nonzero().item<int64_t>() == 0) continue;
+    place.of(*find(owner, kResidualBuffer)).add_(residual);
+    residual.zero_();
+  }
+}
+
+// Returns how many chunks have lost what their owner had yet to say.
+int64_t settle_chunks(const Recipe& recipe, std::vector<ReplicaState>& replicas) {
+  int64_t lost = 0;
+  for (const Place& place : places_of(replicas.front())) {
+    const auto answer = [&](const ReplicaState& r) { return place.position(r).answer; };
+    const ReplicaState newest = *std::ranges::max_element(replicas, {}, answer);
+    for (size_t r = 0; r < replicas.size(); ++r) {
+      ReplicaState& replica = replicas[r];
+      const bool behind = answer(replica) < answer(newest);
+      if (behind) {
+        catch_up(newest, place, recipe.averaging.wire, {static_cast<int64_t>(r)}, replica);
+        const at::Tensor residual = place.of(*find(replica, kResidualBuffer));
+        lost += residual.count_nonzero().item<int64_t>() > 0 ? 1 : 0;
+        residual.zero_();
+      }
+      place.of(*find(replica, kFlightBuffer)).zero_();
+      replica.chunks[place.stage][place.chunk] = place.position(newest);
+    }
+    give_residual_to_owner(place, replicas);
+  }
+  for (ReplicaState& replica : replicas) replica.sent.clear();
+  return lost;
+}
+
+// One that was not saved begins as a copy, with tensors of its own, and with no steps of its own.
+void make_newcomer(ReplicaState& replica) {
+  WeightsAndBuffers state =
+      newcomer_from({replica.weights, replica.optimizer.buffers}, NewcomerStarts::kWithDonor);
+  replica.weights = state.weights.clone();
+  for (auto& [name, buffer] : state.buffers) buffer = buffer.clone();
+  replica.optimizer.buffers = std::move(state.buffers);
+  replica.sent.assign(replica.sent.size(), {});
+}
+
+// Nobody knows which answers each replica has: the common model is what their steps leave of the
+// weights, on average.
+void begin_anew(const Recipe& recipe, int64_t vocabulary, std::vector<ReplicaState>& replicas) {
+  std::vector<at::Tensor> models;
+  for (ReplicaState& replica : replicas) {
+    const at::Tensor* const common = find(replica, kCommonBuffer);
+    const at::Tensor* const unsent = find(replica, kUnsent);
+    models.push_back(common != nullptr   ? *common
+                     : unsent != nullptr ? replica.weights - *unsent
+                                         : replica.weights);
+    replica.chunks.clear();
+    replica.sent.clear();
+  }
+  const bool same = std::ranges::all_of(
+      models, [&](const at::Tensor& model) { return at::equal(model, models.front()); });
+  const at::Tensor model = same ? models.front() : mean_of(models);
+  const StageOptions stage = stage_options(recipe, vocabulary, StagesFor::kPlan).front();
+  const std::vector<std::string> names =
+      AveragingCompute::buffer_names(lane_options(recipe, stage, {0}));
+  for (ReplicaState& replica : replicas) {
+    replica.optimizer.buffers =
+        with_averaging_buffers({replica.weights, replica.optimizer.buffers}, names).buffers;
+    *find(replica, kCommonBuffer) = model.clone();
+    find(replica, kFlightBuffer)->zero_();
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> settle(SavedRun& saved, const Recipe& recipe) {
+  auto& replicas = saved.state.replicas;
+  if (recipe.averaging.method != AveragingMethod::kLowbit || replicas.size() < 2) return {};
+  for (const int64_t cloned : saved.cloned) make_newcomer(replicas[static_cast<size_t>(cloned)]);
+  if (!have_common(replicas)) {
+    begin_anew(recipe, saved.shape.vocabulary, replicas);
+    return {};
+  }
+  const int64_t lost = settle_chunks(recipe, replicas);
+  if (lost == 0) return {};
+  return {
+      fmt::format("{} of the common model had been answered after its owner had saved: what "
+                  "that owner had yet to say is written off",
+                  counted(lost, "chunk"))};
+}
+
+std::vector<ReplicaStart> starts_of(const SavedRun& saved) {
+  std::vector<ReplicaStart> starts;
+  for (const ReplicaState& replica : saved.state.replicas) {
+    starts.push_back(
+        {.update = replica.optimizer.updates, .rounds = replica.rounds, .chunks = replica.chunks});
+  }
+  return starts;
+}
+
+}  // namespace leeway
