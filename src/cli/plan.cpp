@@ -111,7 +111,7 @@ Status check_sets(const ScenarioArguments& arguments) {
                   "own"));
   return refuse_sets(arguments,
                      {"simulate.math=", "simulate.target_loss=", "simulate.stand_in=",
-                      "simulate.evaluation=", "simulate.placement="},
+                      "simulate.evaluation=", "simulate.placement=", "simulate.replicas="},
                      "only `leeway simulate` uses this key");
 }
 

@@ -19,6 +19,7 @@
 #include "simulate/math_run.h"
 #include "simulate/results_json.h"
 #include "simulate/results_text.h"
+#include "simulate/sweep.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
 
@@ -103,10 +104,10 @@ struct Prepared {
 
 // Prepares all before running any, so a mistake in the last does not waste the work of the others.
 Result<std::vector<Prepared>> prepare_methods(const Scenario& scenario, const Cluster& cluster) {
-  LEEWAY_ASSIGN(const LoadedRecipe base, scenario.recipe_with({}));
+  LEEWAY_ASSIGN(const std::vector<Method> methods, methods_to_run(scenario));
   std::vector<Prepared> all;
   std::set<std::string> folders;
-  for (const Method& method : scenario.methods.empty() ? default_methods(base) : scenario.methods) {
+  for (const Method& method : methods) {
     if (scenario.options.math && !folders.insert(folder_name(method.name)).second)
       return usage_error(
           fmt::format("method \"{}\" would share its folder {} with another: rename it",
@@ -163,7 +164,10 @@ Status run(const SimulateArguments& arguments) {
     LEEWAY_TRY(make_folder(arguments.folder()));
     LEEWAY_TRY(write_atomically(arguments.folder() / "results.json", json));
   }
-  fmt::print("{}", arguments.json ? json : simulation_report(scenario, cluster, results));
+  const bool sweeps = !scenario.options.replicas.empty();
+  fmt::print("{}", arguments.json ? json
+                   : sweeps       ? sweep_report(scenario, results)
+                                  : simulation_report(scenario, cluster, results));
   return {};
 }
 
@@ -176,6 +180,7 @@ void add_simulate(CLI::App& app, Action& chosen) {
       "Examples:\n"
       "  leeway simulate recipes/scenarios/eight-homes.toml\n"
       "  leeway simulate recipes/scenarios/two-sites.toml --set mesh.stages=8 --json\n"
+      "  leeway simulate recipes/scenarios/fleet.toml --set 'simulate.replicas=[2, 64]'\n"
       "  leeway simulate recipes/scenarios/one-machine.toml --set simulate.math=true");
   const auto arguments = std::make_shared<SimulateArguments>();
   add_scenario_arguments(*command, arguments->scenario);

@@ -205,7 +205,11 @@ Result<Placement> place(const Cluster& cluster, const std::vector<size_t>& order
 
 sim::StageCosts costs_on(const Machine& machine, const sim::StageCosts& unit) {
   sim::StageCosts costs = sim::at_speed(unit, machine.tflops);
-  costs.update = sim::at_speed(unit, machine.update_tflops).update;
+  // Averaging moves memory, as an update does.
+  const sim::StageCosts update = sim::at_speed(unit, machine.update_tflops);
+  costs.update = update.update;
+  costs.rounds = update.rounds;
+  costs.copies = update.copies;
   return costs;
 }
 

@@ -15,7 +15,7 @@ struct Machine {
   std::string name;
   size_t site = 0;
   double tflops = 0;
-  double update_tflops = 0;  // in an optimizer step
+  double update_tflops = 0;  // in an optimizer step and in averaging
   double memory_bytes = 0;
   double price_per_hour = 0;
   int64_t workers = 1;

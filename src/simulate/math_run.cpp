@@ -26,7 +26,10 @@ void keep_pace(const MethodRequest& request, const Recipe& trained, int64_t voca
     options.payloads.push_back({.hop = hops, .round = rounds, .evaluation = 0});
     result.stand_in_parameters += small[s].parameters;
   }
-  for (sim::StageCosts& costs : options.costs) costs.evaluate = {};
+  for (sim::StageCosts& costs : options.costs) {
+    costs.evaluate = {};
+    costs.copies = {};
+  }
 }
 
 }  // namespace

@@ -121,6 +121,19 @@ void measure_traffic(const Cluster& cluster, const Placement& placement,
   }
 }
 
+void measure_averaging(const Tally& tally, MethodResult& result) {
+  const auto updates = static_cast<double>(std::max<int64_t>(1, result.updates));
+  const auto workers = static_cast<double>(tally.averaging().size());
+  const auto add = [&](double amount, PerWorker& all) {
+    all.mean += amount / updates / workers;
+    all.most = std::max(all.most, amount / updates);
+  };
+  for (const Tally::Averaging& worker : tally.averaging()) {
+    add(static_cast<double>(worker.bytes_sent), result.averaging_bytes);
+    add(worker.computing.seconds(), result.averaging_seconds);
+  }
+}
+
 int64_t evaluation_batches_of(const Recipe& recipe, bool evaluates) {
   if (!evaluates) return 0;
   const int64_t microbatch = microbatch_sequences(recipe);
@@ -149,10 +162,10 @@ void note_memory(const Cluster& cluster, const Placement& placement, MethodResul
 void note_length(const Cluster& cluster, const MethodRequest& request, MethodResult& result) {
   const int64_t period = period_of(request);
   if (cluster.eventful_s == 0 && result.updates % period != 0)
-    result.notes.push_back(fmt::format(
-        "rounds, repairs or evaluations repeat every {} updates, but {} were simulated: "
-        "their share is off; set simulate.updates to a multiple",
-        period, result.updates));
+    result.notes.push_back(
+        fmt::format("rounds or evaluations repeat every {} updates, but {} were simulated: "
+                    "their share is off; set simulate.updates to a multiple",
+                    period, result.updates));
   if (result.together < cluster.eventful_s) {
     const std::string_view advice = request.updates > 0          ? "raise simulate.updates"
                                     : result.events > kEventsMax ? "more would take very long"
@@ -218,7 +231,6 @@ int64_t updates_period(const Recipe& recipe, int64_t evaluation) {
   with(evaluation);
   if (recipe.mesh.replicas == 1 || recipe.averaging.method == AveragingMethod::kNone) return period;
   with(round_interval(recipe));
-  with(recipe.averaging.repair_every);
   return period;
 }
 
@@ -250,10 +262,11 @@ Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest
       make_plan(recipe, request.vocabulary, evaluation_batches_of(recipe, request.evaluation));
   plan.last_update = result.updates;
   const Workers workers = make_workers_without_compute(plan);
-  sim::Simulation simulation(
-      simulation_options(cluster, request.placement, recipe, request.vocabulary));
+  const sim::SimulationOptions options =
+      simulation_options(cluster, request.placement, recipe, request.vocabulary);
+  sim::Simulation simulation(options);
   bool enough = false;
-  Tally tally(plan, [&](int64_t done) {
+  Tally tally(plan, options.costs, [&](int64_t done) {
     const double time = simulation.clock().now().seconds() / cluster.eventful_s;
     enough = timed && ((time >= 1 && done >= usual) || simulation.events() > kEventsMax);
     const double share = static_cast<double>(done) / static_cast<double>(result.updates);
@@ -276,6 +289,7 @@ Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest
   measure_speed(cluster, request, tally, simulation, result);
   measure_traffic(cluster, request.placement, simulation, result);
   if (enough) result.updates = tally.updates() / recipe.mesh.replicas;
+  measure_averaging(tally, result);
   note_length(cluster, request, result);
   note_stability(result);
   return result;

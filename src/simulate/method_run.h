@@ -33,6 +33,12 @@ struct BusiestLink {
   int64_t bytes = 0;
 };
 
+// What each worker has of something, per update.
+struct PerWorker {
+  double mean = 0;
+  double most = 0;  // of the worker that has most: an owner that does too much shows here
+};
+
 // A moment of a run that trains.
 struct LossPoint {
   double seconds = 0;  // simulated
@@ -53,7 +59,9 @@ struct MethodResult {
   std::vector<StageResult> stages;
   ValueCounts lags;  // updates between sending a part and merging the mean
   int64_t rounds = 0;
-  PurposeBytes bytes;  // over the simulated updates
+  PurposeBytes bytes;           // over the simulated updates
+  PerWorker averaging_bytes;    // sent
+  PerWorker averaging_seconds;  // of computing
   std::vector<SiteTraffic> traffic;
   BusiestLink busiest;
   double price_per_hour = 0;
@@ -83,7 +91,7 @@ struct MethodRequest {
 // a failure.
 Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest& request);
 
-// Updates after which the pattern of rounds, repairs and evaluations repeats. `evaluation`: updates
+// Updates after which the pattern of rounds and evaluations repeats. `evaluation`: updates
 // after which that of evaluations does; 0: they are not simulated.
 int64_t updates_period(const Recipe& recipe, int64_t evaluation);
 

@@ -35,6 +35,10 @@ Json points_json(const std::vector<LossPoint>& points) {
   return json;
 }
 
+Json per_worker_json(const PerWorker& amount) {
+  return {{"mean", amount.mean}, {"most", amount.most}};
+}
+
 Json method_json(const Cluster& cluster, const MethodResult& result) {
   const Recipe& recipe = result.recipe.recipe;
   Json json;
@@ -53,6 +57,8 @@ Json method_json(const Cluster& cluster, const MethodResult& result) {
   json["bytes_gradients"] = result.bytes.gradients;
   json["bytes_averaging"] = result.bytes.averaging;
   json["bytes_evaluation"] = result.bytes.evaluation;
+  json["averaging_bytes_per_worker_update"] = per_worker_json(result.averaging_bytes);
+  json["averaging_seconds_per_worker_update"] = per_worker_json(result.averaging_seconds);
   json["rounds"] = result.rounds;
   json["lag_mean"] = result.lags.empty() ? Json(nullptr) : Json(mean_value(result.lags));
   json["lags"] = histogram_json(result.lags);

@@ -153,7 +153,9 @@ std::string between_sites(const Cluster& cluster, const std::vector<MethodResult
   return text.empty() ? "" : fmt::format("\nbetween machines, per update:\n{}", text);
 }
 
-std::string notes(const std::vector<MethodResult>& results) {
+}  // namespace
+
+std::string notes_text(const std::vector<MethodResult>& results) {
   std::string text;
   for (const MethodResult& result : results) {
     if (!result.failure.empty()) text += fmt::format("{}: {}\n", result.name, result.failure);
@@ -161,8 +163,6 @@ std::string notes(const std::vector<MethodResult>& results) {
   }
   return text.empty() ? "" : fmt::format("\n{}", text);
 }
-
-}  // namespace
 
 std::string simulation_report(const Scenario& scenario, const Cluster& cluster,
                               const std::vector<MethodResult>& results) {
@@ -184,7 +184,7 @@ std::string simulation_report(const Scenario& scenario, const Cluster& cluster,
   });
   text += by_stage("memory, by stage", results,
                    [](const StageResult& stage) { return shown_bytes(stage.memory_bytes); });
-  return text + purposes(results) + between_sites(cluster, results) + notes(results);
+  return text + purposes(results) + between_sites(cluster, results) + notes_text(results);
 }
 
 }  // namespace leeway

@@ -22,6 +22,7 @@ struct ScenarioOptions {
   std::vector<std::string> stand_in;
   bool evaluation = false;         // without math: simulate the recipe's evaluations too
   std::string placement = "rows";  // rows: neighbouring machines make pipelines; columns: stages
+  std::vector<int64_t> replicas;   // every method with each of these; empty: the recipe's
   int64_t tokens_per_update = 524'288;  // for plan: the most, over all replicas
 };
 
@@ -31,7 +32,7 @@ struct MachineGroup {
   int64_t count = 1;
   std::string site;
   double tflops = 0;         // achieved by one worker
-  double update_tflops = 0;  // in an optimizer step; 0: same as tflops
+  double update_tflops = 0;  // in an optimizer step and in averaging; 0: same as tflops
   double memory_gb = 0;
   double price_per_hour = 0;
   int64_t workers = 1;  // per machine

@@ -236,6 +236,8 @@ Status read_traces(const Path& folder, Scenario& scenario) {
   return {};
 }
 
+namespace {
+
 // A stand-in must not change when workers work or what they send to whom.
 Status check_stand_in(const Scenario& scenario) {
   for (const std::string& set : scenario.options.stand_in) {
@@ -249,12 +251,41 @@ Status check_stand_in(const Scenario& scenario) {
   return {};
 }
 
+// Whatever else sets the number of replicas would have no effect on some of them.
+Status check_sweep(const Scenario& scenario) {
+  std::vector<int64_t> sizes = scenario.options.replicas;
+  if (sizes.empty()) return {};
+  std::ranges::sort(sizes);
+  if (const auto twice = std::ranges::adjacent_find(sizes); twice != sizes.end())
+    return usage_error(
+        fmt::format("{}: simulate.replicas has {} twice", shown(scenario.source_name), *twice));
+  if (scenario.options.math)
+    return usage_error(
+        fmt::format("{}: simulate.replicas compares sizes without training: leave out "
+                    "simulate.math or simulate.replicas",
+                    shown(scenario.source_name)));
+  const auto sets_it = [](const std::string& set) { return set.starts_with("mesh.replicas="); };
+  if (std::ranges::any_of(scenario.sets, sets_it))
+    return usage_error("--set mesh.replicas: the scenario has simulate.replicas: set that instead");
+  for (const Method& method : scenario.methods) {
+    if (std::ranges::any_of(method.set, sets_it))
+      return mistake(scenario, method.line,
+                     fmt::format("method {} sets mesh.replicas, and so does simulate.replicas: "
+                                 "leave out one of them",
+                                 toml_quoted(method.name)));
+  }
+  return {};
+}
+
+}  // namespace
+
 Status check_scenario(const Scenario& scenario) {
   LEEWAY_TRY(check_machines(scenario));
   LEEWAY_TRY(check_links(scenario));
   LEEWAY_TRY(check_reachable(scenario));
   LEEWAY_TRY(check_events(scenario));
   LEEWAY_TRY(check_stand_in(scenario));
+  LEEWAY_TRY(check_sweep(scenario));
   const std::string& placement = scenario.options.placement;
   if (placement != "rows" && placement != "columns")
     return usage_error(fmt::format("{}: simulate.placement is {}, allowed: \"rows\" or \"columns\"",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/replica_set.h"
 #include "config/nearest.h"
 
 namespace leeway {
@@ -20,6 +21,8 @@ std::string allowed(const ScenarioKey<T>& key) {
   if (std::holds_alternative<bool T::*>(key.member)) return "true or false";
   if (std::holds_alternative<std::string T::*>(key.member)) return "a non-empty string";
   if (std::holds_alternative<std::vector<std::string> T::*>(key.member)) return "a list of strings";
+  if (std::holds_alternative<std::vector<int64_t> T::*>(key.member))
+    return fmt::format("a list of whole numbers from {:g}, at most {:g}", key.min, key.max);
   const bool whole = std::holds_alternative<int64_t T::*>(key.member);
   return fmt::format("a {}number {} {:g}, at most {:.15g}", whole ? "whole " : "",
                      key.above ? "above" : "from", key.min, key.max);
@@ -58,6 +61,15 @@ bool set_member(const ScenarioKey<T>& key, const Value& value, T& object) {
     object.** member = *text;
     return true;
   }
+  if (const auto* member = std::get_if<std::vector<int64_t> T::*>(&key.member)) {
+    const auto* const numbers = std::get_if<std::vector<double>>(&value);
+    const auto fits = [&](double number) {
+      return in_range(key, number) && number == std::floor(number);
+    };
+    if (numbers == nullptr || !std::ranges::all_of(*numbers, fits)) return false;
+    (object.**member).assign(numbers->begin(), numbers->end());
+    return true;
+  }
   const auto member = std::get<std::vector<std::string> T::*>(key.member);
   const auto* const list = std::get_if<std::vector<std::string>>(&value);
   if (list != nullptr) object.*member = *list;
@@ -87,6 +99,7 @@ const std::vector<ScenarioKey<ScenarioOptions>>& scenario_keys() {
       {"stand_in", &ScenarioOptions::stand_in},
       {"evaluation", &ScenarioOptions::evaluation},
       {"placement", &ScenarioOptions::placement},
+      {"replicas", &ScenarioOptions::replicas, 1, ReplicaSet::kReplicasMax},
       {"tokens_per_update", &ScenarioOptions::tokens_per_update, 1, 1e12}};
   return keys;
 }

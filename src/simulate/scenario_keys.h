@@ -17,9 +17,9 @@ template <class T>
 struct ScenarioKey {
   std::string_view name;
   std::variant<double T::*, int64_t T::*, bool T::*, std::string T::*,
-               std::vector<std::string> T::*>
+               std::vector<std::string> T::*, std::vector<int64_t> T::*>
       member;
-  double min = 0;
+  double min = 0;  // of a number, or of each in a list
   double max = 0;
   bool above = false;  // `min` itself is not allowed
   bool required = false;

@@ -18,9 +18,11 @@ int64_t largest_of(const ValueCounts& histogram) {
   return histogram.empty() ? 0 : histogram.rbegin()->first;
 }
 
-Tally::Tally(const RunPlan& plan, Progress progress)
+Tally::Tally(const RunPlan& plan, const std::vector<sim::StageCosts>& costs, Progress progress)
     : plan_(plan),
       progress_(std::move(progress)),
+      costs_(costs),
+      averaging_(costs.size()),
       delays_(static_cast<size_t>(plan.shape.stages)),
       update_times_(static_cast<size_t>(plan.replicas)) {
   for (int64_t s = 0; s < plan.shape.stages; ++s) {
@@ -32,6 +34,13 @@ Tally::Tally(const RunPlan& plan, Progress progress)
 void Tally::worked(const WorkRecord& record) {
   bytes_.add(record);
   const Work& work = record.work;
+  if (purpose_of(work) == Purpose::kAveraging) {
+    const Mesh mesh = {.stages = plan_.shape.stages, .replicas = plan_.replicas};
+    const size_t worker = mesh.index(record.worker);
+    averaging_[worker].bytes_sent += record.bytes_sent;
+    // Without the pauses of its machine, which the record's times include.
+    averaging_[worker].computing = averaging_[worker].computing + costs_[worker].of(work);
+  }
   const auto stage = static_cast<size_t>(record.worker.stage.value);
   if (work.kind == WorkKind::kForward && work.index >= filled_at_[stage]) {
     ++delays_[stage][work.delay];

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "drivers/sim/cost.h"
 #include "events/traffic.h"
 #include "worker/outbox.h"
 #include "worker/run_plan.h"
@@ -23,7 +24,8 @@ class Tally final : public Recorder {
   // Called at every update of every replica with the mean number of updates per replica; false ends
   // the simulation.
   using Progress = std::function<bool(int64_t updates)>;
-  Tally(const RunPlan& plan, Progress progress);
+  // `costs`: by worker, as in the simulation.
+  Tally(const RunPlan& plan, const std::vector<sim::StageCosts>& costs, Progress progress);
 
   void worked(const WorkRecord& record) override;
   void begun(const AskRun& ask) override { ask_ = ask; }
@@ -33,6 +35,12 @@ class Tally final : public Recorder {
   bool abandoned() const { return abandoned_; }
 
   const PurposeBytes& bytes() const { return bytes_; }
+  // What averaging took from one worker.
+  struct Averaging {
+    int64_t bytes_sent = 0;
+    Nanos computing;
+  };
+  const std::vector<Averaging>& averaging() const { return averaging_; }  // by worker
   // Updates between the weights of a forward and those its gradient is applied to, by stage, once
   // pipelines are full.
   const std::vector<ValueCounts>& delays() const { return delays_; }
@@ -47,7 +55,9 @@ class Tally final : public Recorder {
  private:
   const RunPlan& plan_;
   Progress progress_;
+  const std::vector<sim::StageCosts>& costs_;
   PurposeBytes bytes_;
+  std::vector<Averaging> averaging_;
   std::vector<ValueCounts> delays_;
   std::vector<int64_t> filled_at_;  // by stage: first microbatch of a full pipeline
   ValueCounts lags_;

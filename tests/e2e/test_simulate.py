@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from places import REPOSITORY
 
 MACHINES = """
 [[site]]
@@ -26,7 +27,7 @@ def scenario(place, *extra, machines=MACHINES):
 METHODS = [
     dict(averaging__merge="fixed_lag", averaging__lag=2),
     dict(averaging__method="allreduce", pipeline__schedule="1f1b"),
-    dict(averaging__method="lowbit", averaging__merge="fixed_lag", averaging__repair_every=4),
+    dict(averaging__method="lowbit", averaging__merge="fixed_lag"),
     dict(averaging__method="diloco", averaging__interval=3),
     dict(averaging__wire="int8", averaging__merge="fixed_lag", averaging__fraction=0.3),
 ]
@@ -56,6 +57,36 @@ def test_report_names_every_method_and_results_are_kept(place):
     assert all(name in report for name in names)
     assert results["methods"][0]["speed_up"] == 1
     assert all(0 < method["busy"] <= 1 for method in results["methods"])
+
+
+def test_a_fleet_of_any_size_costs_a_worker_the_same(place):
+    fleet = REPOSITORY / "recipes/scenarios/fleet.toml"
+    words = ["--set", "simulate.replicas=[2, 64]", "--set", "simulate.updates=20"]
+    report = place.ok("simulate", fleet, "--out", "kept", *words).stdout
+    methods = json.loads((place.folder / "kept/results.json").read_text())["methods"]
+    by_size = {(method["averaging"], method["replicas"]): method for method in methods}
+    assert len(by_size) == 4 and all(method["method"] in report for method in methods)
+    for averaging in ("lowbit", "sparse"):
+        few, many = by_size[averaging, 2], by_size[averaging, 64]
+        sent = "averaging_bytes_per_worker_update"
+        # Two replicas send 2 * 1/2 of a contribution each, 64 send 2 * 63/64.
+        share = 2 * 63 / 64 * few[sent]["mean"]
+        assert many[sent]["most"] == pytest.approx(share, rel=0.03)
+        computing = "averaging_seconds_per_worker_update"
+        assert 0 < many[computing]["most"] < 1.05 * few[computing]["most"]
+
+
+@pytest.mark.parametrize("command, value, sets, words", [
+    ("simulate", "[2, 0]", {}, "allowed: a list of whole numbers from 1, at most 256"),
+    ("simulate", "[2, 2]", {}, "simulate.replicas has 2 twice"),
+    ("simulate", "[2, 9]", {}, 'method "m, 9 replicas": 1 stages of 9 replicas are 9 workers'),
+    ("simulate", "[2]", dict(mesh__replicas=2), "the scenario has simulate.replicas"),
+    ("plan", "[2]", {}, "only `leeway simulate` uses this key"),
+])  # fmt: skip
+def test_sizes_that_cannot_be_compared(place, command, value, sets, words):
+    text = scenario(place, "[[method]]", 'name = "m"', "set = []")
+    arguments = ["--set", f"simulate.replicas={value}", *place.sets(**sets)]
+    assert words in place.refused(2, command, text, *arguments)
 
 
 def test_loss_against_simulated_time(place):

@@ -9,13 +9,15 @@ namespace {
 struct Costs {
   double microbatch = 0;
   double update = 0;
-  double round = 0;
+  double round = 0;  // of four replicas: the part, its chunk's mean, all merges
 };
 Costs costs_of(const MethodResult& result, size_t stage) {
   const auto unit = unit_costs(result.recipe.recipe, 257)[stage];
   constexpr double kSpeed = 0.001;  // TFLOP/s
+  const sim::RoundCosts& rounds = unit.rounds;
+  const Nanos round = rounds.contribute + rounds.answer + (rounds.part + rounds.merge) * 4;
   return {(unit.forward.seconds() + unit.backward.seconds()) / kSpeed,
-          unit.update.seconds() / kSpeed, unit.round.seconds() / kSpeed};
+          unit.update.seconds() / kSpeed, round.seconds() / kSpeed};
 }
 
 double tokens_of(const Recipe& recipe) {
@@ -90,8 +92,8 @@ TEST(ClosedForm, AnAllreduceTakesTwoChunksAndTwoLatencies) {
   const Costs costs = costs_of(result, 0);
   const int64_t runs = (result.parameters + 511) / 512;  // chunks are whole runs of 512 weights
   const double chunk = static_cast<double>((runs + 3) / 4 * 512 * 4 + 64);
-  const double pieces = (1 + 1 + 4) * costs.round;  // the part, its chunk's mean, all merges
-  const double update = costs.microbatch + costs.update + pieces + 2 * (chunk * 8 / 0.05e6 + 0.5);
+  const double update =
+      costs.microbatch + costs.update + costs.round + 2 * (chunk * 8 / 0.05e6 + 0.5);
   const double expected = 4 * tokens_of(result.recipe.recipe) / update;
   EXPECT_NEAR(result.tokens_per_second / expected, 1, 0.01);
 }

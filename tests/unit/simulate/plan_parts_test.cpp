@@ -54,7 +54,10 @@ TEST(StageCosts, TheDriverAndTheScenarioAgree) {
 }
 
 TEST(StageCosts, AMachineHasItsOwnSpeedForUpdates) {
-  const sim::StageCosts unit = {.forward = {1000}, .backward = {2000}, .update = {900}};
+  const sim::StageCosts unit = {.forward = {1000},
+                                .backward = {2000},
+                                .update = {900},
+                                .rounds = sim::RoundCosts::each({100})};
   const auto on = [&](const std::string& keys) {
     const Scenario scenario = scenario_of(scenario_text("", keys));
     return costs_on(cluster_of(scenario).machines.front(), unit);
@@ -62,6 +65,29 @@ TEST(StageCosts, AMachineHasItsOwnSpeedForUpdates) {
   EXPECT_EQ(on("tflops = 0.5").update.count, 1800);
   EXPECT_EQ(on("tflops = 0.5\nupdate_tflops = 0.25").update.count, 3600);
   EXPECT_EQ(on("tflops = 0.5\nupdate_tflops = 0.25").backward.count, 4000);
+  EXPECT_EQ(on("tflops = 0.5\nupdate_tflops = 0.25").rounds.merge.count, 400);
+}
+
+// What a replica contributes, adds up as an owner and merges does not depend on how many there are.
+TEST(StageCosts, OfARoundAreInProportionToItsValues) {
+  const std::vector<std::string> large = {"model.width=1024", "model.heads=8"};
+  const auto rounds = [&](int64_t replicas, const std::string& set) {
+    std::vector<std::string> sets = large;
+    sets.insert(sets.end(), {"mesh.replicas=" + std::to_string(replicas), set});
+    return costs_with(sets).front().rounds;
+  };
+  for (const std::string method : {"averaging.method=lowbit", "averaging.method=sparse"}) {
+    const sim::RoundCosts two = rounds(2, method);
+    for (const int64_t replicas : {16, 64}) {
+      const sim::RoundCosts many = rounds(replicas, method);
+      EXPECT_EQ(many.contribute, two.contribute);
+      const auto all = static_cast<double>(replicas);
+      EXPECT_NEAR(many.part.seconds() * all / (2 * two.part.seconds()), 1, 0.01) << method;
+      EXPECT_NEAR(many.merge.seconds() * all / (2 * two.merge.seconds()), 1, 0.01) << method;
+    }
+  }
+  const double half = rounds(2, "averaging.fraction=0.025").contribute.seconds();
+  EXPECT_NEAR(half / rounds(2, "averaging.fraction=0.05").contribute.seconds(), 0.5, 0.01);
 }
 
 MeshPlan plan_of(const std::string& text) {
