@@ -20,8 +20,7 @@ AveragingCompute::AveragingCompute(const std::vector<LaneOptions>& lanes, Replic
                                    Stage& stage)
     : replica_(replica), stage_(stage) {
   for (const LaneOptions& options : lanes) {
-    LaneState lane = {
-        .options = options, .cut = Cut(options.cut), .merge = {}, .lowbit = {}, .flights = {}};
+    LaneState lane = {.options = options, .cut = Cut(options.cut), .merge = {}, .lowbit = {}};
     if (options.payload == RoundPayload::kWeights) {
       lane.merge = make_merge_buffers(options.merge, stage.weights());
     }

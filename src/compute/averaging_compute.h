@@ -113,8 +113,8 @@ class AveragingCompute {
     Cut cut;
     MergeBuffers merge;
     LowbitBuffers lowbit;
-    std::map<int64_t, Flight> flights;                       // by round
-    std::map<int64_t, std::map<int64_t, at::Tensor>> steps;  // by number and chunk, as sent
+    std::map<int64_t, Flight> flights = {};                       // by round
+    std::map<int64_t, std::map<int64_t, at::Tensor>> steps = {};  // by number and chunk, as sent
   };
   LaneState& at(Lane lane);
   const LaneState& at(Lane lane) const;

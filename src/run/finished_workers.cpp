@@ -47,8 +47,7 @@ std::optional<std::string> agreement(const RunRecorder& recorder) {
     same = same && found->second->model_hash == finished.model_hash;
   }
   if (!shared) return std::nullopt;
-  if (!comparable) return "unknown";
-  if (!same) return "different";
+  if (!same) return comparable ? "different" : "unknown";
   return round_counts(recorder).differed == 0 ? "identical" : "restored";
 }
 

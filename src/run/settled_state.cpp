@@ -74,16 +74,19 @@ at::Tensor decoded(const SentSteps& sent, const Place& place, WireFormat wire,
 }
 
 // Own steps that are not in the newest model, beyond it.
-void catch_up(const ReplicaState& newest, const Place& place, WireFormat wire, ReplicaId id,
-              ReplicaState& replica) {
+void catch_up(const ReplicaState& newest, const Place& place, const AveragingOptions& options,
+              ReplicaId id, ReplicaState& replica) {
   const at::Tensor common = place.of(*find(const_cast<ReplicaState&>(newest), kCommonBuffer));
   at::Tensor own = place.of(replica.weights) - place.of(*find(replica, kCommonBuffer));
+  if (const at::Tensor* const pending = find(replica, kPendingBuffer)) {
+    own.add_(place.of(*pending), options.smoothing);
+  }
   const CountedParts* const counted = place.position(newest).find(id);
   for (const SentSteps& sent : replica.sent[place.stage]) {
     const bool here = sent.chunk == static_cast<int64_t>(place.chunk);
     if (!here || counted == nullptr) continue;
     const bool in = counted->has(sent.number) || !counted->knows(sent.number);
-    if (in) own -= decoded(sent, place, wire, own.scalar_type());
+    if (in) own -= decoded(sent, place, options.wire, own.scalar_type());
   }
   place.of(replica.weights).copy_(common + own);
   place.of(*find(replica, kCommonBuffer)).copy_(common);
@@ -118,7 +121,7 @@ int64_t settle_chunks(const Recipe& recipe, std::vector<ReplicaState>& replicas)
       ReplicaState& replica = replicas[r];
       const bool behind = answer(replica) < answer(newest);
       if (behind) {
-        catch_up(newest, place, recipe.averaging.wire, {static_cast<int64_t>(r)}, replica);
+        catch_up(newest, place, recipe.averaging, {static_cast<int64_t>(r)}, replica);
         const at::Tensor residual = place.of(*find(replica, kResidualBuffer));
         lost += residual.count_nonzero().item<int64_t>() > 0 ? 1 : 0;
         residual.zero_();
@@ -187,11 +190,21 @@ std::vector<std::string> settle(SavedRun& saved, const Recipe& recipe) {
                   counted(lost, "chunk"))};
 }
 
+// A replica may have contributed after it had saved: its next contributions have other numbers.
 std::vector<ReplicaStart> starts_of(const SavedRun& saved) {
   std::vector<ReplicaStart> starts;
   for (const ReplicaState& replica : saved.state.replicas) {
+    const ReplicaId id = {std::ssize(starts)};
     starts.push_back(
         {.update = replica.optimizer.updates, .rounds = replica.rounds, .chunks = replica.chunks});
+    for (size_t stage = 0; stage < replica.chunks.size(); ++stage) {
+      for (const ChunkPosition& chunk : replica.chunks[stage]) {
+        const CountedParts* const own = chunk.find(id);
+        if (own == nullptr) continue;
+        int64_t& next = starts.back().rounds[stage].front();
+        next = std::max(next, own->newest);
+      }
+    }
   }
   return starts;
 }

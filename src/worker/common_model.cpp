@@ -54,6 +54,9 @@ std::string_view CommonModel::check(const Message& message) const {
       if (!message.ended.empty() && message.ended != ReplicaSet::of(from)) {
         return "the end of another replica";
       }
+      if (message.have >= numbers_max() || message.chained > message.have) {
+        return "answers that there are not";
+      }
       return "";
     case MessageKind::kAnswer: {
       // The owner before may have told others something else, or nothing: the new one knows.
@@ -267,10 +270,15 @@ void CommonModel::tell_positions(std::vector<Message>& sent) {
 void CommonModel::restart(const Membership& table, int64_t updates,
                           const std::vector<ChunkPosition>& chunks, std::vector<Message>& sent) {
   table_ = table;
+  int64_t newest = updates;  // that another incarnation of this replica may have used
+  for (const ChunkPosition& chunk : chunks) {
+    const CountedParts* const own = chunk.find(id_.replica);
+    if (own != nullptr) newest = std::max(newest, own->newest);
+  }
   member_ = CommonMember(
       lane_, id_,
       {.updates = updates,
-       .contributions = updates + kNumbersApart * (1 + table.epoch(id_.replica)),
+       .contributions = newest + kNumbersApart * (1 + table.epoch(id_.replica)),
        .chunks = std::ssize(chunks) == this->chunks() ? chunks : std::vector<ChunkPosition>()});
   owners_.clear();
   for (int64_t chunk = 0; chunk < this->chunks(); ++chunk) {
@@ -286,7 +294,15 @@ void CommonModel::restart(const Membership& table, int64_t updates,
 }
 
 int64_t CommonModel::numbers_max() const {
-  return plan_.replicas * (plan_.updates_max() + 2) + kNumbersApart * (2 + table_.number());
+  int64_t begun = 0;  // by earlier sessions
+  for (const ReplicaStart& start : plan_.starts) {
+    for (const auto& lanes : start.rounds) begun = std::max(begun, std::ranges::max(lanes));
+    for (const auto& stage : start.chunks) {
+      for (const ChunkPosition& chunk : stage) begun = std::max(begun, chunk.answer);
+    }
+  }
+  const int64_t restarts = kNumbersApart * (2 + table_.number()) * (2 + table_.number());
+  return begun + plan_.replicas * (plan_.updates_max() + 2) + restarts;
 }
 
 void CommonModel::begin_session() {

@@ -22,6 +22,7 @@ void CommonOwner::adopt(const Membership& table, bool moved) {
   for (const ReplicaId replica : table.members()) {
     if (table.epoch(replica) == table_.epoch(replica)) continue;
     positions_[static_cast<size_t>(replica.value)] = {};
+    newest_[static_cast<size_t>(replica.value)] = 0;
     std::erase_if(parts_, [&](const auto& part) { return part.first.replica == replica; });
   }
   table_ = table;
@@ -54,7 +55,7 @@ void CommonOwner::deliver(Message message) {
   heard_at_[from] = ++arrivals_;
   absent_.remove(id.replica);
   // One that was sent to the owner before, or has been overtaken, is known to be lost.
-  const bool counts = !message.replicas.empty();
+  const bool counts = !message.replicas.empty() && table_.has(id.replica);
   if (!counts || table < since_ || id.number <= newest_[from] || parts_.contains(id)) return;
   const auto waiting =
       std::ranges::count(parts_, id.replica, [](const auto& part) { return part.first.replica; });
@@ -177,7 +178,10 @@ int64_t CommonOwner::largest(const std::vector<PartId>& parts) const {
 
 void CommonOwner::closed(const std::vector<PartId>& parts) {
   ReplicaSet contributors = ended();
-  if (std::exchange(told_since_, since_) != since_) return;
+  if (std::exchange(told_since_, since_) != since_) {
+    awaited_ = expired_ = false;  // a deadline for the number that this answer took is void
+    return;
+  }
   end_is_told_ = parts.empty();
   for (const PartId& id : parts) {
     contributors.add(id.replica);

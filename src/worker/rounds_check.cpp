@@ -75,7 +75,12 @@ std::string_view Rounds::check_payload(const Message& message) const {
   const bool has_payload =
       (message.kind == MessageKind::kContribution || message.kind == MessageKind::kAnswer) &&
       !message.replicas.empty();
-  if (!has_payload) return "";
+  const bool common = is_common(message.lane) && message.kind == MessageKind::kAnswer;
+  if (!has_payload && !common) return "";
+  if (common && !message.whole && message.parts.empty() != !message.payload.defined()) {
+    return "an answer with something in it that it does not say";
+  }
+  if (common && !message.whole && !message.payload.defined()) return "";
   if (message.whole) {
     const bool fits =
         message.payload.defined() &&

@@ -68,7 +68,8 @@ void Rounds::compare_models(const Message& part) {
   for (const auto& [replica, hash] : hashes) {
     const bool newly = part.from == id_ || replica == part.from.replica;
     if (own == hashes.end() || hash == own->second || !newly) continue;
-    Message named = {.kind = part.kind, .from = {.replica = replica, .stage = id_.stage}};
+    Message named = {
+        .kind = part.kind, .from = {.replica = replica, .stage = id_.stage}, .to = id_};
     different_.push_back(std::move(named));
     ++differed_;
   }

@@ -24,7 +24,9 @@ Worker::Worker(WorkerId id, const RunPlan& plan, std::unique_ptr<StageCompute> c
                            : Membership(plan.replicas)),
       announce_due_(entry.joins()),
       tally_(id, plan) {
-  if (entry.joins()) receiver_.emplace(entry.own_state, plan.checkpoint_every);
+  // What it has on its disk may be a common model that the others have never seen.
+  const bool common = std::ranges::any_of(plan.lanes, &LanePlan::common);
+  if (entry.joins()) receiver_.emplace(common ? nullptr : entry.own_state, plan.checkpoint_every);
   counts_.updates = saved_update_;
   // A replica that is ahead of others takes part in their next checkpoint, with what it has.
   if (counts_.updates > plan.first_update) saved_update_ = -1;
