@@ -122,7 +122,7 @@ RoundNorms AveragingCompute::merge_steps(Lane which, int64_t chunk, const at::Te
 at::Tensor AveragingCompute::common_chunk(Lane which, int64_t chunk) const {
   const LaneState& lane = at(which);
   const Subset subset = chunk_of(lane, 0, chunk);
-  const at::Tensor common = gather(subset, lane.lowbit.common);
+  at::Tensor common = gather(subset, lane.lowbit.common);
   if (!lane.lowbit.momentum.defined()) return common;
   return at::cat({common, gather(subset, lane.lowbit.momentum)});
 }
