@@ -1,14 +1,10 @@
 #include "averaging/newcomer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace leeway {
 namespace {
-
-const at::Tensor* find_buffer(const NamedBuffers& buffers, const std::string& name) {
-  const auto found = std::ranges::find(buffers, name, &NamedBuffers::value_type::first);
-  return found == buffers.end() ? nullptr : &found->second;
-}
 
 at::Tensor fresh_buffer(const std::string& name, const at::Tensor& weights) {
   const bool begins_there = name == kAnchorBuffer || name == kCommonBuffer;
@@ -16,6 +12,15 @@ at::Tensor fresh_buffer(const std::string& name, const at::Tensor& weights) {
 }
 
 }  // namespace
+
+const at::Tensor* find_buffer(const NamedBuffers& buffers, const std::string& name) {
+  const auto found = std::ranges::find(buffers, name, &NamedBuffers::value_type::first);
+  return found == buffers.end() ? nullptr : &found->second;
+}
+
+at::Tensor* find_buffer(NamedBuffers& buffers, const std::string& name) {
+  return const_cast<at::Tensor*>(find_buffer(std::as_const(buffers), name));
+}
 
 bool is_averaging_buffer(const std::string& name) { return name.starts_with("averaging_"); }
 

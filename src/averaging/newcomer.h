@@ -25,6 +25,10 @@ bool is_averaging_buffer(const std::string& name);
 
 using NamedBuffers = std::vector<std::pair<std::string, at::Tensor>>;
 
+// Null: there is none of this name.
+const at::Tensor* find_buffer(const NamedBuffers& buffers, const std::string& name);
+at::Tensor* find_buffer(NamedBuffers& buffers, const std::string& name);
+
 // A stage's, or a whole replica's: flat, all of one size.
 struct WeightsAndBuffers {
   at::Tensor weights;

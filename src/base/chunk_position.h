@@ -60,6 +60,27 @@ struct ChunkPosition {
   bool operator==(const ChunkPosition&) const = default;
 };
 
+// How many values they have together, and whether two models are cut in the same way.
+inline int64_t values_of(const std::vector<ChunkPosition>& chunks) {
+  int64_t values = 0;
+  for (const ChunkPosition& chunk : chunks) values += chunk.values;
+  return values;
+}
+inline bool same_cut(const std::vector<ChunkPosition>& one,
+                     const std::vector<ChunkPosition>& other) {
+  return std::ranges::equal(one, other, {}, &ChunkPosition::values, &ChunkPosition::values);
+}
+
+// The newest contribution of this replica that is in any of them; 0: none.
+inline int64_t newest_counted(const std::vector<ChunkPosition>& chunks, ReplicaId replica) {
+  int64_t newest = 0;
+  for (const ChunkPosition& chunk : chunks) {
+    const CountedParts* const own = chunk.find(replica);
+    if (own != nullptr) newest = std::max(newest, own->newest);
+  }
+  return newest;
+}
+
 inline std::vector<int64_t> answers_of(const std::vector<ChunkPosition>& chunks) {
   std::vector<int64_t> answers;
   for (const ChunkPosition& chunk : chunks) answers.push_back(chunk.answer);

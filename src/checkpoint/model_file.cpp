@@ -45,13 +45,10 @@ at::Tensor common_of(const std::vector<ShardWeights>& shards) {
 // Whether all have a copy of the common model, cut in the same way.
 bool have_common(const std::vector<ShardWeights>& shards) {
   const std::vector<ChunkPosition>& first = shards.front().chunks;
-  int64_t values = 0;
-  for (const ChunkPosition& chunk : first) values += chunk.values;
-  return values == shards.front().weights.numel() &&
+  return values_of(first) == shards.front().weights.numel() &&
          std::ranges::all_of(shards, [&](const ShardWeights& shard) {
            return shard.common.defined() && shard.common.sizes() == shard.weights.sizes() &&
-                  std::ranges::equal(shard.chunks, first, {}, &ChunkPosition::values,
-                                     &ChunkPosition::values);
+                  same_cut(shard.chunks, first);
          });
 }
 

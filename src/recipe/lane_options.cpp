@@ -79,6 +79,11 @@ std::vector<LaneOptions> lane_options(const Recipe& recipe, const StageOptions& 
   return {main};
 }
 
+std::vector<std::string> averaging_buffer_names(const Recipe& recipe, int64_t vocabulary) {
+  const StageOptions stage = stage_options(recipe, vocabulary, StagesFor::kPlan).front();
+  return AveragingCompute::buffer_names(lane_options(recipe, stage, {0}));
+}
+
 std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
   const AveragingOptions& averaging = recipe.averaging;
   if (recipe.mesh.replicas == 1) return {};

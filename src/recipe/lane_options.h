@@ -1,6 +1,7 @@
 // Translates a recipe's data axis into plans and options for its rounds.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "averaging/stability.h"
@@ -12,6 +13,8 @@ namespace leeway {
 
 // In the order of Lane; empty for one replica.
 std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary);
+// Of the flat buffers that this recipe's averaging keeps.
+std::vector<std::string> averaging_buffer_names(const Recipe& recipe, int64_t vocabulary);
 // The lane of copies for validation, which every run has.
 LanePlan evaluation_lane(const Recipe& recipe, int64_t vocabulary);
 

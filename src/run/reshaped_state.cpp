@@ -79,22 +79,15 @@ void fit_last_update(const Recipe& recipe, ReplicaState& replica, int64_t vocabu
 }
 
 void fit_buffers(const Recipe& recipe, ReplicaState& replica, int64_t vocabulary) {
-  const StageOptions stage = stage_options(recipe, vocabulary, StagesFor::kPlan).front();
-  const std::vector<std::string> names =
-      AveragingCompute::buffer_names(lane_options(recipe, stage, {0}));
+  const std::vector<std::string> names = averaging_buffer_names(recipe, vocabulary);
   replica.optimizer.buffers =
       with_averaging_buffers({replica.weights, replica.optimizer.buffers}, names).buffers;
   fit_last_update(recipe, replica, vocabulary);
 }
 
-at::Tensor* buffer_of(ReplicaState& replica, const char* wanted) {
-  for (auto& [name, buffer] : replica.optimizer.buffers) {
-    if (name == wanted) return &buffer;
-  }
-  return nullptr;
+at::Tensor* residual_of(ReplicaState& replica) {
+  return find_buffer(replica.optimizer.buffers, kResidualBuffer);
 }
-
-at::Tensor* residual_of(ReplicaState& replica) { return buffer_of(replica, kResidualBuffer); }
 
 // `lowbit`: what owners have yet to say goes to the new owners of the same weights.
 void deal_residuals(const Recipe& recipe, const at::Tensor& residual, SavedRun& saved) {
@@ -235,7 +228,7 @@ Result<std::vector<std::string>> reshape(SavedRun& saved, const Recipe& recipe) 
   if (before.replicas == after.replicas) return said;
   std::vector<at::Tensor> weights;
   for (const ReplicaState& replica : replicas) weights.push_back(replica.weights);
-  const at::Tensor* const common = buffer_of(replicas.front(), kCommonBuffer);
+  const at::Tensor* const common = find_buffer(replicas.front().optimizer.buffers, kCommonBuffer);
   saved.state.weights = common != nullptr     ? *common
                         : weights.size() == 1 ? weights.front()
                                               : mean_of(weights);

@@ -9,18 +9,15 @@
 #include "averaging/wire.h"
 #include "base/human.h"
 #include "recipe/lane_options.h"
-#include "recipe/stage_options.h"
 
 namespace leeway {
 namespace {
 
 constexpr const char* kUnsent = "averaging_unsent";  // of an earlier version
 
-at::Tensor* find(ReplicaState& replica, const std::string& name) {
-  for (auto& [own, buffer] : replica.optimizer.buffers) {
-    if (own == name) return &buffer;
-  }
-  return nullptr;
+// Null: it has none.
+const at::Tensor* find(const ReplicaState& replica, const std::string& name) {
+  return find_buffer(replica.optimizer.buffers, name);
 }
 
 // A chunk of a stage, in the whole model's weights.
@@ -37,17 +34,12 @@ struct Place {
 };
 
 // Whether all replicas have the common model, cut in the same way.
-bool have_common(std::vector<ReplicaState>& replicas) {
-  const auto same_cut = [](const auto& one, const auto& other) {
-    return std::ranges::equal(one, other, {}, &ChunkPosition::values, &ChunkPosition::values);
-  };
+bool have_common(const std::vector<ReplicaState>& replicas) {
   const auto& first = replicas.front().chunks;
   int64_t values = 0;
-  for (const auto& stage : first) {
-    for (const ChunkPosition& chunk : stage) values += chunk.values;
-  }
+  for (const std::vector<ChunkPosition>& stage : first) values += values_of(stage);
   return values == replicas.front().weights.numel() &&
-         std::ranges::all_of(replicas, [&](ReplicaState& replica) {
+         std::ranges::all_of(replicas, [&](const ReplicaState& replica) {
            return find(replica, kCommonBuffer) != nullptr &&
                   std::ranges::equal(replica.chunks, first, same_cut);
          });
@@ -76,7 +68,7 @@ at::Tensor decoded(const SentSteps& sent, const Place& place, WireFormat wire,
 // Own steps that are not in the newest model, beyond it.
 void catch_up(const ReplicaState& newest, const Place& place, const AveragingOptions& options,
               ReplicaId id, ReplicaState& replica) {
-  const at::Tensor common = place.of(*find(const_cast<ReplicaState&>(newest), kCommonBuffer));
+  const at::Tensor common = place.of(*find(newest, kCommonBuffer));
   at::Tensor own = place.of(replica.weights) - place.of(*find(replica, kCommonBuffer));
   if (const at::Tensor* const pending = find(replica, kPendingBuffer)) {
     own.add_(place.of(*pending), options.smoothing);
@@ -90,14 +82,10 @@ void catch_up(const ReplicaState& newest, const Place& place, const AveragingOpt
   }
   place.of(replica.weights).copy_(common + own);
   place.of(*find(replica, kCommonBuffer)).copy_(common);
-  for (const char* const name : {kMomentumBuffer, kPendingBuffer}) {
-    at::Tensor* const buffer = find(replica, name);
-    if (buffer == nullptr) continue;
-    const bool shared = name == kMomentumBuffer;
-    const at::Tensor values =
-        shared ? place.of(*find(const_cast<ReplicaState&>(newest), name)) : at::zeros_like(own);
-    place.of(*buffer).copy_(values);
+  if (const at::Tensor* const momentum = find(replica, kMomentumBuffer)) {
+    place.of(*momentum).copy_(place.of(*find(newest, kMomentumBuffer)));
   }
+  if (const at::Tensor* const pending = find(replica, kPendingBuffer)) place.of(*pending).zero_();
 }
 
 // Another replica may have been the owner while this one was away.
@@ -116,7 +104,7 @@ int64_t settle_chunks(const Recipe& recipe, std::vector<ReplicaState>& replicas)
   int64_t lost = 0;
   for (const Place& place : places_of(replicas.front())) {
     const auto answer = [&](const ReplicaState& r) { return place.position(r).answer; };
-    const ReplicaState newest = *std::ranges::max_element(replicas, {}, answer);
+    const ReplicaState& newest = *std::ranges::max_element(replicas, {}, answer);
     for (size_t r = 0; r < replicas.size(); ++r) {
       ReplicaState& replica = replicas[r];
       const bool behind = answer(replica) < answer(newest);
@@ -161,13 +149,11 @@ void begin_anew(const Recipe& recipe, int64_t vocabulary, std::vector<ReplicaSta
   const bool same = std::ranges::all_of(
       models, [&](const at::Tensor& model) { return at::equal(model, models.front()); });
   const at::Tensor model = same ? models.front() : mean_of(models);
-  const StageOptions stage = stage_options(recipe, vocabulary, StagesFor::kPlan).front();
-  const std::vector<std::string> names =
-      AveragingCompute::buffer_names(lane_options(recipe, stage, {0}));
+  const std::vector<std::string> names = averaging_buffer_names(recipe, vocabulary);
   for (ReplicaState& replica : replicas) {
     replica.optimizer.buffers =
         with_averaging_buffers({replica.weights, replica.optimizer.buffers}, names).buffers;
-    *find(replica, kCommonBuffer) = model.clone();
+    *find_buffer(replica.optimizer.buffers, kCommonBuffer) = model.clone();
     find(replica, kFlightBuffer)->zero_();
   }
 }
@@ -198,12 +184,9 @@ std::vector<ReplicaStart> starts_of(const SavedRun& saved) {
     starts.push_back(
         {.update = replica.optimizer.updates, .rounds = replica.rounds, .chunks = replica.chunks});
     for (size_t stage = 0; stage < replica.chunks.size(); ++stage) {
-      for (const ChunkPosition& chunk : replica.chunks[stage]) {
-        const CountedParts* const own = chunk.find(id);
-        if (own == nullptr) continue;
-        int64_t& next = starts.back().rounds[stage].front();
-        next = std::max(next, own->newest);
-      }
+      if (replica.chunks[stage].empty()) continue;
+      int64_t& next = starts.back().rounds[stage].front();
+      next = std::max(next, newest_counted(replica.chunks[stage], id));
     }
   }
   return starts;

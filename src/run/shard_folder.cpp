@@ -58,8 +58,7 @@ std::shared_ptr<const StageState> ShardFolder::newest_of(WorkerId worker) {
                                                      .update = shard->update,
                                                      .weights = shard->weights,
                                                      .optimizer = shard->optimizer,
-                                                     .rounds = shard->rounds,
-                                                     .chunks = shard->chunks});
+                                                     .rounds = shard->rounds});
   }
   return newest;
 }

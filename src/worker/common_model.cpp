@@ -24,6 +24,18 @@ CommonMember::Start start_of(const RunPlan& plan, WorkerId worker, size_t lane) 
   return start;
 }
 
+// The largest number of a contribution or an answer by then.
+int64_t begun_by(const RunPlan& plan) {
+  int64_t begun = 0;
+  for (const ReplicaStart& start : plan.starts) {
+    for (const auto& lanes : start.rounds) begun = std::max(begun, std::ranges::max(lanes));
+    for (const auto& stage : start.chunks) {
+      for (const ChunkPosition& chunk : stage) begun = std::max(begun, chunk.answer);
+    }
+  }
+  return begun;
+}
+
 }  // namespace
 
 CommonModel::CommonModel(WorkerId id, const RunPlan& plan, size_t lane, StageCompute* compute)
@@ -31,6 +43,7 @@ CommonModel::CommonModel(WorkerId id, const RunPlan& plan, size_t lane, StageCom
       plan_(plan),
       lane_(plan.lanes[lane]),
       compute_(compute),
+      begun_(begun_by(plan)),
       table_(plan.replicas),
       member_(lane_, id, start_of(plan, id, lane)),
       asked_(static_cast<size_t>(lane_.chunks(id.stage))) {
@@ -187,12 +200,8 @@ void CommonModel::run(const Work& work, Outcome& outcome) {
     outcome.parts = averaging.sent_steps(lane_.lane, member_.newest_under_way());
   }
   if (work.kind == WorkKind::kContribute && !work.replicas.empty()) {
-    std::vector<bool> sends;
-    for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-      sends.push_back(member_.may_send(chunk));
-    }
-    outcome.parts =
-        averaging.contribute_steps(lane_.lane, work.index, sends, /*exact=*/is_last(work.update));
+    outcome.parts = averaging.contribute_steps(lane_.lane, work.index, may_send(),
+                                               /*exact=*/is_last(work.update));
   }
   if (work.kind == WorkKind::kReduce && !work.parts.empty()) {
     const CommonOwner& owner = owners_[static_cast<size_t>(work.chunk)];
@@ -205,6 +214,12 @@ void CommonModel::run(const Work& work, Outcome& outcome) {
     outcome.payload = averaging.common_chunk(lane_.lane, work.chunk);
   }
   if (work.kind == WorkKind::kMerge) run_merge(work, outcome);
+}
+
+std::vector<bool> CommonModel::may_send() const {
+  std::vector<bool> sends;
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) sends.push_back(member_.may_send(chunk));
+  return sends;
 }
 
 void CommonModel::run_merge(const Work& work, Outcome& outcome) {
@@ -266,15 +281,12 @@ void CommonModel::tell_positions(std::vector<Message>& sent) {
   }
 }
 
-// It has the model of another one, or its own as it was saved, and no steps beyond it.
+// It has the model of another one, and no steps beyond it.
 void CommonModel::restart(const Membership& table, int64_t updates,
                           const std::vector<ChunkPosition>& chunks, std::vector<Message>& sent) {
   table_ = table;
-  int64_t newest = updates;  // that another incarnation of this replica may have used
-  for (const ChunkPosition& chunk : chunks) {
-    const CountedParts* const own = chunk.find(id_.replica);
-    if (own != nullptr) newest = std::max(newest, own->newest);
-  }
+  // That another incarnation of this replica may have used.
+  const int64_t newest = std::max(updates, newest_counted(chunks, id_.replica));
   member_ = CommonMember(
       lane_, id_,
       {.updates = updates,
@@ -294,15 +306,8 @@ void CommonModel::restart(const Membership& table, int64_t updates,
 }
 
 int64_t CommonModel::numbers_max() const {
-  int64_t begun = 0;  // by earlier sessions
-  for (const ReplicaStart& start : plan_.starts) {
-    for (const auto& lanes : start.rounds) begun = std::max(begun, std::ranges::max(lanes));
-    for (const auto& stage : start.chunks) {
-      for (const ChunkPosition& chunk : stage) begun = std::max(begun, chunk.answer);
-    }
-  }
   const int64_t restarts = kNumbersApart * (2 + table_.number()) * (2 + table_.number());
-  return begun + plan_.replicas * (plan_.updates_max() + 2) + restarts;
+  return begun_ + plan_.replicas * (plan_.updates_max() + 2) + restarts;
 }
 
 void CommonModel::begin_session() {

@@ -72,6 +72,7 @@ class CommonModel {
     int64_t number = 0;
   };
   void compare(const Message& contribution);
+  std::vector<bool> may_send() const;  // by chunk
   void run_merge(const Work& work, Outcome& outcome);
   void tell_positions(std::vector<Message>& sent);
   ReplicaId owner(int64_t chunk, const Membership& table) const;
@@ -112,6 +113,7 @@ class CommonModel {
   const RunPlan& plan_;
   LanePlan lane_;
   StageCompute* compute_;
+  int64_t begun_;  // numbers that earlier sessions have used
   Membership table_;
   CommonMember member_;
   std::vector<CommonOwner> owners_;  // by chunk

@@ -29,19 +29,9 @@ void CommonModel::finish(const Work& work, const Outcome& outcome, const FleetPa
   }
 }
 
-// Counts the size even without a payload: the simulator sends only sizes.
 Message CommonModel::message(MessageKind kind, const Work& work, ReplicaId to,
                              const at::Tensor& payload) const {
-  return {.kind = kind,
-          .from = id_,
-          .to = {.replica = to, .stage = id_.stage},
-          .index = work.index,
-          .update = work.update,
-          .payload = payload,
-          .payload_bytes = payload.defined() ? static_cast<int64_t>(payload.nbytes()) : 0,
-          .lane = lane_.lane,
-          .chunk = work.chunk,
-          .replicas = work.replicas};
+  return round_message(kind, id_, to, work, payload);
 }
 
 // Without a payload: where this worker is.
@@ -107,10 +97,9 @@ void CommonModel::finish_contribution(const Work& work, const Outcome& outcome,
   const bool steps = !work.replicas.empty();
   const bool is_end = !steps && (member_.is_settled() || member_.ends());
   const bool ends = !steps || is_last(work.update);
-  std::vector<bool> sends;
-  for (int64_t chunk = 0; !is_end && chunk < chunks(); ++chunk) {
-    sends.push_back(steps && member_.may_send(chunk));
-  }
+  const std::vector<bool> sends = steps    ? may_send()
+                                  : is_end ? std::vector<bool>()
+                                           : std::vector<bool>(owners_.size(), false);
   member_.contributed(work.index, work.update, table_.number(), sends, ends);
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
     const auto at = static_cast<size_t>(chunk);

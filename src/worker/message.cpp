@@ -91,6 +91,20 @@ bool is_of_driver(MessageKind kind) {
   return is_reminder(kind) || kind == MessageKind::kStored || kind == MessageKind::kLost;
 }
 
+Message round_message(MessageKind kind, WorkerId from, ReplicaId to, const Work& work,
+                      const at::Tensor& payload) {
+  return {.kind = kind,
+          .from = from,
+          .to = {.replica = to, .stage = from.stage},
+          .index = work.index,
+          .update = work.update,
+          .payload = payload,
+          .payload_bytes = payload.defined() ? static_cast<int64_t>(payload.nbytes()) : 0,
+          .lane = work.lane,
+          .chunk = work.chunk,
+          .replicas = work.replicas};
+}
+
 Message ask_message(const RunPlan& plan, Ask wish) {
   Message message = {.kind = MessageKind::kAsk,
                      .from = kCoordinator,

@@ -119,6 +119,10 @@ struct Message {
   std::shared_ptr<const Membership> table = {};  // kTable
 };
 
+// About a piece of a round, to another worker of the same stage.
+Message round_message(MessageKind kind, WorkerId from, ReplicaId to, const Work& work,
+                      const at::Tensor& payload);
+
 // For the coordinator: what the user of a run wants of it, and that a worker is gone.
 Message ask_message(const RunPlan& plan, Ask wish);
 Message lost_message(WorkerId worker, int64_t incarnation = 0);

@@ -241,22 +241,11 @@ Message Rounds::message(MessageKind kind, const Work& work, ReplicaId to,
                         const at::Tensor& payload) const {
   const bool carries = kind == MessageKind::kContribution || kind == MessageKind::kAnswer;
   const LanePlan& plan = seat(work.lane).plan;
-  int64_t payload_bytes = 0;
-  if (payload.defined()) {
-    payload_bytes = static_cast<int64_t>(payload.nbytes());
-  } else if (carries && !plan.sizes.empty()) {
-    payload_bytes = plan.bytes(id_.stage, work.index, work.chunk);
+  Message message = round_message(kind, id_, to, work, payload);
+  if (!payload.defined() && carries && !plan.sizes.empty()) {
+    message.payload_bytes = plan.bytes(id_.stage, work.index, work.chunk);
   }
-  return {.kind = kind,
-          .from = id_,
-          .to = {.replica = to, .stage = id_.stage},
-          .index = work.index,
-          .update = work.update,
-          .payload = payload,
-          .payload_bytes = payload_bytes,
-          .lane = work.lane,
-          .chunk = work.chunk,
-          .replicas = work.replicas};
+  return message;
 }
 
 void Rounds::post(Message message, std::vector<Message>& sent) {

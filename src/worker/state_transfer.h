@@ -101,7 +101,7 @@ class StateReceiver {
   // Another worker's state, or this one's own; an error is the donor's.
   Result<StageState> take_state();
   const std::vector<int64_t>& rounds() const { return uses_own_ ? own_->rounds : rounds_; }
-  const std::vector<ChunkPosition>& chunks() const { return uses_own_ ? own_->chunks : chunks_; }
+  const std::vector<ChunkPosition>& chunks() const { return chunks_; }
   void set_loaded(bool well);
 
  private:
