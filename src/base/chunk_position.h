@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/ids.h"
@@ -59,6 +60,22 @@ struct ChunkPosition {
   }
   bool operator==(const ChunkPosition&) const = default;
 };
+
+// Whether counting can have reached what a file or a message says: then no sum overflows.
+inline bool is_count(int64_t number) { return number >= 0 && number < int64_t{1} << 56; }
+inline bool is_sound(const std::vector<CountedParts>& counted) {
+  const auto ascends = [](const CountedParts& a, const CountedParts& b) {
+    return a.replica < b.replica;
+  };
+  return std::ranges::all_of(counted,
+                             [](const CountedParts& parts) {
+                               return is_count(parts.replica.value) && is_count(parts.newest);
+                             }) &&
+         std::ranges::adjacent_find(counted, std::not_fn(ascends)) == counted.end();
+}
+inline bool is_sound(const ChunkPosition& chunk) {
+  return is_count(chunk.values) && is_count(chunk.answer) && is_sound(chunk.counted);
+}
 
 // How many values they have together, and whether two models are cut in the same way.
 inline int64_t values_of(const std::vector<ChunkPosition>& chunks) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -50,6 +51,14 @@ ChunkPosition parse_chunk(const Json& json) {
                              .before = bits(parts.at(2))});
   }
   return chunk;
+}
+
+// Whether a worker that has this many weights can have cut them like this.
+bool is_cut_of(const std::vector<ChunkPosition>& chunks, int64_t weights) {
+  const bool sound = std::ranges::all_of(chunks, [&](const ChunkPosition& chunk) {
+    return is_sound(chunk) && chunk.values <= weights;
+  });
+  return sound && (chunks.empty() || values_of(chunks) == weights);
 }
 
 // What its own name says, in a shard.
@@ -128,6 +137,11 @@ Result<Shard> read_shard(const Path& path) {
     }
   }
   if (!shard.weights.defined() || shard.weights.dim() != 1) return no_shard(path);
+  const bool sound = is_cut_of(shard.chunks, shard.weights.numel()) &&
+                     std::ranges::all_of(shard.sent, [&](const SentSteps& sent) {
+                       return sent.chunk < std::ssize(shard.chunks);
+                     });
+  if (!sound) return no_shard(path);
   for (const auto& [name, buffer] : shard.optimizer.buffers) {
     if (buffer.sizes() == shard.weights.sizes()) continue;
     return Error{
@@ -148,6 +162,7 @@ Result<ShardWeights> map_shard_weights(const Path& path) {
   if (metadata == mapped.tensors.metadata().end() || !read_place(metadata->second, place)) {
     return no_shard(path);
   }
+  if (!is_cut_of(place.chunks, mapped.weights.numel())) return no_shard(path);
   mapped.chunks = std::move(place.chunks);
   mapped.common = mapped.tensors.find(kCommonBuffer);
   return mapped;

@@ -175,7 +175,7 @@ Result<ReshapedRun> reshape_run(const ReshapeRequest& request) {
   LEEWAY_ASSIGN(LoadedRecipe after, new_recipe(before.recipe, request, source.run));
   LEEWAY_ASSIGN(std::vector<std::string> changes, check_changes(before.recipe, after.recipe));
   LEEWAY_TRY(load_newest_of(source));
-  std::vector<std::string> settled = settle(source.saved, before.recipe);
+  LEEWAY_ASSIGN(const std::vector<std::string> settled, settle(source.saved, before.recipe));
   Result<std::vector<std::string>> moves = reshape(source.saved, after.recipe);
   if (!moves) return Error{source.checkpoint.string() + ": " + moves.error().message};
   changes.insert(changes.begin(), "the run goes on from " + source.checkpoint.string());

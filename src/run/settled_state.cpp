@@ -8,6 +8,7 @@
 #include "averaging/newcomer.h"
 #include "averaging/wire.h"
 #include "base/human.h"
+#include "config/words.h"
 #include "recipe/lane_options.h"
 
 namespace leeway {
@@ -123,6 +124,27 @@ int64_t settle_chunks(const Recipe& recipe, std::vector<ReplicaState>& replicas)
   return lost;
 }
 
+// What is under way has a size, by the format that it was sent in.
+Status check_sent(const std::vector<ReplicaState>& replicas, WireFormat wire) {
+  const at::ScalarType type = replicas.front().weights.scalar_type();
+  for (const Place& place : places_of(replicas.front())) {
+    for (const ReplicaState& replica : replicas) {
+      for (const SentSteps& sent : replica.sent[place.stage]) {
+        const bool here = sent.chunk == static_cast<int64_t>(place.chunk);
+        if (!here || is_encoding(WireFormat::kF32, sent.payload, place.values, type) ||
+            is_encoding(wire, sent.payload, place.values, type)) {
+          continue;
+        }
+        return Error{fmt::format(
+            "the checkpoint has a contribution under way (number {} of stage {}, chunk {}) that is "
+            "not {} values as {}; use another checkpoint",
+            sent.number, place.stage, place.chunk, place.values, word_of(wire))};
+      }
+    }
+  }
+  return {};
+}
+
 // One that was not saved begins as a copy, with tensors of its own, and with no steps of its own.
 void make_newcomer(ReplicaState& replica) {
   WeightsAndBuffers state =
@@ -160,20 +182,23 @@ void begin_anew(const Recipe& recipe, int64_t vocabulary, std::vector<ReplicaSta
 
 }  // namespace
 
-std::vector<std::string> settle(SavedRun& saved, const Recipe& recipe) {
+Result<std::vector<std::string>> settle(SavedRun& saved, const Recipe& recipe) {
   auto& replicas = saved.state.replicas;
-  if (recipe.averaging.method != AveragingMethod::kLowbit || replicas.size() < 2) return {};
+  std::vector<std::string> said;
+  if (recipe.averaging.method != AveragingMethod::kLowbit || replicas.size() < 2) return said;
   for (const int64_t cloned : saved.cloned) make_newcomer(replicas[static_cast<size_t>(cloned)]);
   if (!have_common(replicas)) {
     begin_anew(recipe, saved.shape.vocabulary, replicas);
-    return {};
+    return said;
   }
-  const int64_t lost = settle_chunks(recipe, replicas);
-  if (lost == 0) return {};
-  return {
-      fmt::format("{} of the common model had been answered after its owner had saved: what "
-                  "that owner had yet to say is written off",
-                  counted(lost, "chunk"))};
+  LEEWAY_TRY(check_sent(replicas, recipe.averaging.wire));
+  if (const int64_t lost = settle_chunks(recipe, replicas); lost > 0) {
+    said.push_back(
+        fmt::format("{} of the common model had been answered after its owner had saved: what "
+                    "that owner had yet to say is written off",
+                    counted(lost, "chunk")));
+  }
+  return said;
 }
 
 // A replica may have contributed after it had saved: its next contributions have other numbers.

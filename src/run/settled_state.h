@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "checkpoint/saved_run.h"
 #include "config/recipe.h"
 #include "worker/run_plan.h"
@@ -15,8 +16,9 @@ namespace leeway {
 // one counts: replicas that were behind take it, without those of their contributions under way
 // that are in it. Nothing counts twice. Lost is only what the owner of a chunk had yet to say, if
 // it saved before that answer; returns what it did, for the user. A state of an earlier version has
-// its own steps beside the weights: the common model is what they leave.
-std::vector<std::string> settle(SavedRun& saved, const Recipe& recipe);
+// its own steps beside the weights: the common model is what they leave. Fails if what is said to
+// be under way cannot have been sent.
+Result<std::vector<std::string>> settle(SavedRun& saved, const Recipe& recipe);
 
 // Where the replicas of a checkpoint resume.
 std::vector<ReplicaStart> starts_of(const SavedRun& saved);

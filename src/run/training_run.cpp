@@ -315,9 +315,8 @@ Result<Start> start_of(const TrainingRequest& request, const TrainingObserver& o
     std::ranges::for_each(start.damaged, observer.warned);
     if (!start.saved.cloned.empty()) observer.warned(clones_of(start));
   }
-  for (const std::string& said : settle(start.saved, request.recipe)) {
-    if (observer.warned) observer.warned(said);
-  }
+  LEEWAY_ASSIGN(const std::vector<std::string> settled, settle(start.saved, request.recipe));
+  if (observer.warned) std::ranges::for_each(settled, observer.warned);
   LEEWAY_TRY(fit_to_mesh(start, request.recipe));
   return start;
 }

@@ -303,9 +303,9 @@ Result<std::vector<ChunkPosition>> read_positions(ByteReader& from) {
     chunk.values = from.take<int64_t>();
     chunk.answer = from.take<int64_t>();
     chunk.chain = from.take<uint64_t>();
-    if (chunk.values < 0 || chunk.answer < 0) return Error{"a state has a chunk that cannot be"};
     const auto counted = from.take<ptrdiff_t>();
     LEEWAY_ASSIGN(chunk.counted, read_counted(from, counted));
+    if (!is_sound(chunk)) return Error{"a state has a chunk that cannot be"};
   }
   return chunks;
 }
@@ -316,7 +316,7 @@ Result<std::vector<CountedParts>> read_counted(ByteReader& from, int64_t count) 
     const auto parts = from.take<CountedParts>();
     const bool ascends = counted.empty() || counted.back().replica < parts.replica;
     const bool sound = parts.replica.value >= 0 && parts.replica.value < ReplicaSet::kReplicasMax &&
-                       parts.newest >= 0;
+                       is_count(parts.newest);
     if (!from.ok() || !ascends || !sound) {
       return Error{"a message has contributions that cannot be"};
     }

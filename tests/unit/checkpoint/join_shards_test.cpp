@@ -162,6 +162,39 @@ TEST_F(JoinShardsTest, AShardOfAnotherWorkerOrUpdateIsRefused) {
   }
 }
 
+// What a file says of a common model is checked before anything is cut by it.
+TEST_F(JoinShardsTest, AShardWhoseChunksCannotBeIsNone) {
+  Shard sound = shard(0, 0, 20);
+  const int64_t count = sound.weights.numel();
+  sound.chunks = {{.values = count, .answer = 3, .counted = {{.replica = {0}, .newest = 2}}}};
+  sound.sent = {{.chunk = 0, .number = 3, .payload = at::zeros({4}, at::kByte)}};
+  const Path path = folder_ / "a.safetensors";
+  const auto is_read = [&](const Shard& shard) {
+    EXPECT_TRUE(write_shard(path, shard).ok());
+    const bool read = read_shard(path).ok();
+    EXPECT_TRUE(read == map_shard_weights(path).ok() || !shard.sent.empty());
+    return read;
+  };
+  EXPECT_TRUE(is_read(sound));
+  Shard wrong = sound;
+  wrong.sent.front().chunk = 1;
+  EXPECT_FALSE(is_read(wrong)) << "a chunk that there is not";
+  sound.sent.clear();
+  const auto without = [&](ChunkPosition chunk) {
+    wrong = sound;
+    wrong.chunks = {std::move(chunk)};
+    return !is_read(wrong);
+  };
+  EXPECT_TRUE(without({.values = -1})) << "less than nothing";
+  EXPECT_TRUE(without({.values = count - 1})) << "not all of the weights";
+  EXPECT_TRUE(without({.values = count, .answer = -1}));
+  EXPECT_TRUE(without({.values = count, .answer = INT64_MAX}));
+  EXPECT_TRUE(without({.values = count, .counted = {{.replica = {0}, .newest = INT64_MIN}}}));
+  EXPECT_TRUE(without({.values = count, .counted = {{.replica = {1}}, {.replica = {1}}}}));
+  wrong.chunks = {{.values = INT64_MAX}, {.values = INT64_MAX}, {.values = count + 2}};
+  EXPECT_FALSE(is_read(wrong)) << "a sum that overflows";
+}
+
 TEST_F(JoinShardsTest, AManifestWithPartsOfReplicasIsNone) {
   const auto joined = join(run_with({{0, 20}, {1, 20}}));
   const auto text = nlohmann::json::parse(*read_text(joined->path / kManifestName));

@@ -67,7 +67,7 @@ TEST(Settle, LeavesReplicasWithTheSameAnswersAlone) {
   buffer(replicas[1], kCommonBuffer).copy_(buffer(replicas[0], kCommonBuffer));
   const at::Tensor weights = replicas[1].weights.clone();
   const at::Tensor residual = buffer(replicas[1], kResidualBuffer).clone();
-  EXPECT_THAT(settle(saved, recipe_of(2)), IsEmpty());
+  EXPECT_THAT(settle(saved, recipe_of(2)).value(), IsEmpty());
   EXPECT_TRUE(at::equal(replicas[1].weights, weights));
   EXPECT_TRUE(at::equal(buffer(replicas[1], kResidualBuffer), residual));
   EXPECT_EQ(buffer(replicas[1], kFlightBuffer).count_nonzero().item<int64_t>(), 0);
@@ -98,7 +98,8 @@ TEST(Settle, OneThatWasBehindCatchesUpAndNothingCountsTwice) {
   const at::Tensor untouched = rest(replicas[1].weights);
   const at::Tensor ahead = replicas[0].weights.clone();
 
-  EXPECT_THAT(settle(saved, recipe_of(2)), IsEmpty()) << "the owner of the chunk was not behind";
+  EXPECT_THAT(settle(saved, recipe_of(2)).value(), IsEmpty())
+      << "the owner of the chunk was not behind";
   EXPECT_TRUE(at::equal(chunk(buffer(replicas[1], kCommonBuffer)), newest));
   EXPECT_TRUE(at::allclose(chunk(replicas[1].weights), newest + own, 0, 1e-14));
   EXPECT_TRUE(at::equal(rest(replicas[1].weights), untouched));
@@ -110,11 +111,22 @@ TEST(Settle, OneThatWasBehindCatchesUpAndNothingCountsTwice) {
 TEST(Settle, AnOwnerThatSavedTooEarlyHasLostWhatItHadLeftOver) {
   SavedRun saved = saved_after({{5, 4}, {9, 4}});  // replica 0 owns the first chunk
   auto& replicas = saved.state.replicas;
-  EXPECT_THAT(settle(saved, recipe_of(2)), ElementsAre(HasSubstr("1 chunk of the common model")));
+  EXPECT_THAT(settle(saved, recipe_of(2)).value(),
+              ElementsAre(HasSubstr("1 chunk of the common model")));
   const int64_t half = replicas[0].chunks[0][0].values;
   EXPECT_EQ(buffer(replicas[0], kResidualBuffer).narrow(0, 0, half).abs().sum().item<double>(), 0);
   EXPECT_NE(buffer(replicas[1], kResidualBuffer).narrow(0, half, half).abs().sum().item<double>(),
             0);
+}
+
+TEST(Settle, WhatCannotHaveBeenSentIsNamed) {
+  for (const at::Tensor& payload : {at::zeros({3}, at::kByte), at::zeros({3}, at::kDouble)}) {
+    SavedRun saved = saved_after({{9, 4}, {5, 4}});
+    saved.state.replicas[1].sent[0].push_back({.chunk = 0, .number = 6, .payload = payload});
+    const auto settled = settle(saved, recipe_of(2));
+    ASSERT_FALSE(settled.ok());
+    EXPECT_THAT(settled.error().message, HasSubstr("number 6 of stage 0, chunk 0"));
+  }
 }
 
 TEST(Settle, AClonedReplicaHasNoStepsOfItsOwn) {
@@ -122,7 +134,7 @@ TEST(Settle, AClonedReplicaHasNoStepsOfItsOwn) {
   auto& replicas = saved.state.replicas;
   replicas[1] = replicas[0];
   saved.cloned = {1};
-  settle(saved, recipe_of(2));
+  ASSERT_TRUE(settle(saved, recipe_of(2)).ok());
   EXPECT_TRUE(at::equal(replicas[1].weights, buffer(replicas[0], kCommonBuffer)));
   EXPECT_NE(replicas[1].weights.data_ptr(), replicas[0].weights.data_ptr());
   EXPECT_FALSE(at::equal(replicas[0].weights, replicas[1].weights));
@@ -140,7 +152,7 @@ TEST(Settle, AnEarlierVersionsReplicasGetOneModel) {
     models.push_back(replica.weights - buffer(replica, "averaging_unsent"));
   }
   const at::Tensor weights = saved.state.replicas[1].weights.clone();
-  settle(saved, recipe_of(2));
+  ASSERT_TRUE(settle(saved, recipe_of(2)).ok());
   for (ReplicaState& replica : saved.state.replicas) {
     ASSERT_EQ(replica.optimizer.buffers.size(), 3U);
     EXPECT_TRUE(at::allclose(buffer(replica, kCommonBuffer), (models[0] + models[1]) / 2));
