@@ -57,8 +57,8 @@ class AveragingCompute {
   // `exact`: nothing is left unsent. Undefined for chunks that `sends` leaves out.
   std::vector<at::Tensor> contribute_steps(Lane lane, int64_t number,
                                            const std::vector<bool>& sends, bool exact);
-  // What was sent as contribution `number` and is still under way, by chunk.
-  std::vector<at::Tensor> sent_steps(Lane lane, int64_t number) const;
+  // By chunk: what was sent as this contribution, and is still under way. 0: undefined.
+  std::vector<at::Tensor> sent_steps(Lane lane, const std::vector<int64_t>& numbers) const;
   // `parts`: which these are, in the same order. Values that are not finite are left out: their
   // sender finds that its own are not.
   Reduced reduce_steps(Lane lane, const std::vector<PartId>& parts, int64_t chunk,

@@ -57,12 +57,14 @@ std::vector<at::Tensor> AveragingCompute::contribute_steps(Lane which, int64_t n
   return encoded;
 }
 
-std::vector<at::Tensor> AveragingCompute::sent_steps(Lane which, int64_t number) const {
+std::vector<at::Tensor> AveragingCompute::sent_steps(Lane which,
+                                                     const std::vector<int64_t>& numbers) const {
   const LaneState& lane = at(which);
-  std::vector<at::Tensor> parts(static_cast<size_t>(lane.options.chunks));
-  const auto sent = lane.steps.find(number);
-  if (sent == lane.steps.end()) return parts;
-  for (const auto& [chunk, part] : sent->second) parts[static_cast<size_t>(chunk)] = part;
+  std::vector<at::Tensor> parts(numbers.size());
+  for (size_t chunk = 0; chunk < numbers.size(); ++chunk) {
+    if (numbers[chunk] == 0) continue;
+    parts[chunk] = lane.steps.at(numbers[chunk]).at(static_cast<int64_t>(chunk));
+  }
   return parts;
 }
 
@@ -79,9 +81,9 @@ AveragingCompute::Reduced AveragingCompute::reduce_steps(Lane which,
     if (part.scalar_type() == stage_.weights().scalar_type()) options.wire = WireFormat::kF32;
     values.push_back(decode_steps(lane, part, subset.count()));
   }
-  leave_out_infinite(values);
-  if (values.empty()) values.push_back(at::zeros_like(gather(subset, lane.lowbit.residual)));
   Reduced reduced;
+  reduced.refused = leave_out_infinite(values);
+  if (values.empty()) values.push_back(at::zeros_like(gather(subset, lane.lowbit.residual)));
   const at::Tensor mean = mean_of(values);
   reduced.norms = {.count = subset.count(),
                    .spread = spread_of(values, mean),

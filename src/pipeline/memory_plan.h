@@ -27,7 +27,7 @@ struct MemoryLoad {
   int64_t microbatch_tokens = 0;
   int64_t run_microbatches = 0;     // a short run never fills a deep pipeline
   int64_t evaluations_pending = 0;  // evaluations whose weights are held at the same time
-  int64_t replicas = 1;
+  int64_t replicas = 1;             // whose weights are collected to evaluate their mean
   std::vector<AveragingMemory> averaging = {};  // by stage; empty: none
   int64_t guesses = 0;  // made per update by `tentative`; 0: another look-ahead
 };

@@ -10,6 +10,7 @@ std::vector<StageMemory> planned_memory(const Recipe& recipe, int64_t vocabulary
   const RunOptions& run = recipe.run;
   const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
   const bool often = run.evaluate_every > 0 && run.evaluate_every < run.updates;
+  const bool common = recipe.averaging.method == AveragingMethod::kLowbit;
   const std::vector<StageOptions> stages = stage_options(recipe, vocabulary, StagesFor::kPlan);
   std::vector<AveragingMemory> averaging;
   for (const StageOptions& stage : stages)
@@ -18,7 +19,7 @@ std::vector<StageMemory> planned_memory(const Recipe& recipe, int64_t vocabulary
                      {.microbatch_tokens = microbatch_tokens(recipe),
                       .run_microbatches = run.updates * update_every,
                       .evaluations_pending = often ? 2 : 1,
-                      .replicas = recipe.mesh.replicas,
+                      .replicas = common ? 1 : recipe.mesh.replicas,
                       .averaging = averaging,
                       .guesses = tentative ? recipe.pipeline.refresh : 0});
 }

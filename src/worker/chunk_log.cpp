@@ -20,9 +20,19 @@ uint64_t link(uint64_t chain, const Message& answer, uint64_t hash) {
   return hash_bytes(bytes, chain);
 }
 
+int64_t bytes_of(const auto& answers) {
+  int64_t bytes = 0;
+  for (const auto& [number, answer] : answers) bytes += answer.payload_bytes;
+  return bytes;
+}
+
 }  // namespace
 
-ChunkLog::ChunkLog(ChunkPosition begin) : position_(std::move(begin)), received_(position_.answer) {
+ChunkLog::ChunkLog(ChunkPosition begin, int64_t bytes_max)
+    : position_(std::move(begin)),
+      bytes_max_(bytes_max),
+      received_(position_.answer),
+      heard_of_(received_) {
   chains_[position_.answer] = position_.chain;
 }
 
@@ -41,12 +51,29 @@ void ChunkLog::deliver(Message answer) {
     return;
   }
   if (number <= received_) return;
-  if (number > applied() + kWaitingMax) {
-    far_behind_ = true;
-    return;
+  heard_of_ = std::max(heard_of_, number);
+  // The next one is worth more than those after it.
+  while (number == received_ + 1 && !has_room() && !beyond_.empty()) {
+    beyond_.erase(std::prev(beyond_.end()));
   }
+  if (!has_room() || number > applied() + kWaitingMax) return;
   beyond_.try_emplace(number, std::move(answer));
   close_gap();
+  forget_old();
+}
+
+bool ChunkLog::has_room() const {
+  if (waiting() == 0) return true;
+  const auto next = std::ranges::subrange(answers_.upper_bound(applied()), answers_.end());
+  return received_ < applied() + kWaitingMax && bytes_of(next) + bytes_of(beyond_) < bytes_max_;
+}
+
+void ChunkLog::forget_old() {
+  answers_.erase(answers_.begin(), answers_.lower_bound(applied() - kKept + 1));
+  while (!answers_.empty() && answers_.begin()->first <= applied() &&
+         bytes_of(answers_) + bytes_of(beyond_) > bytes_max_) {
+    answers_.erase(answers_.begin());
+  }
 }
 
 void ChunkLog::close_gap() {
@@ -67,9 +94,9 @@ void ChunkLog::cut(int64_t received) {
   LEEWAY_CHECK(received >= applied(), "what was applied had come");
   beyond_.clear();
   whole_.reset();
-  far_behind_ = false;
   answers_.erase(answers_.upper_bound(received), answers_.end());
   received_ = std::min(received_, received);
+  heard_of_ = received_;
 }
 
 void ChunkLog::apply(uint64_t hash) {
@@ -86,7 +113,7 @@ void ChunkLog::apply(uint64_t hash) {
   }
   if (whole_ && !whole_->mends && whole_->index <= applied()) whole_.reset();
   chains_[applied()] = position_.chain;
-  answers_.erase(answers_.begin(), answers_.lower_bound(applied() - kKept + 1));
+  forget_old();
   chains_.erase(chains_.begin(), chains_.lower_bound(applied() - kKept + 1));
 }
 
@@ -98,7 +125,7 @@ void ChunkLog::apply_whole() {
   whole_.reset();
   if (applied() <= received_) return;
   received_ = applied();
-  far_behind_ = false;
+  heard_of_ = std::max(heard_of_, received_);
   beyond_.erase(beyond_.begin(), beyond_.upper_bound(applied()));
   close_gap();
 }

@@ -19,15 +19,19 @@ class ChunkLog {
   // Answers that wait, for a worker that stands still.
   static constexpr int64_t kWaitingMax = 256;
 
-  // Numbers begin at 1.
-  explicit ChunkLog(ChunkPosition begin = {});
+  // Numbers begin at 1. `bytes_max`: of payloads; whoever lacks more than that gets the chunk.
+  explicit ChunkLog(ChunkPosition begin = {}, int64_t bytes_max = INT64_MAX);
 
   int64_t applied() const { return position_.answer; }
   int64_t received() const { return received_; }  // without gaps
   // A later answer has come, so the one after received() was lost.
-  bool has_gap() const { return !beyond_.empty() || far_behind_; }
+  bool has_gap() const { return heard_of_ > received_; }
+  // The last number that the gap has, if one after it has come; otherwise 0.
+  int64_t gap_end() const { return beyond_.empty() ? 0 : beyond_.begin()->first - 1; }
 
-  // Files an answer; one that is there already, or too far ahead, is dropped.
+  // Whether one more answer can wait here; one always can.
+  bool has_room() const;
+  // Files an answer; one that is there already, or that there is no room for, is dropped.
   void deliver(Message answer);
   // The chunk has another owner: what came after a gap is void, and so is, in a replay, what came
   // before it had come in the run.
@@ -55,13 +59,15 @@ class ChunkLog {
   bool takes(const Message& whole) const;
   void apply_whole();
   void close_gap();
+  void forget_old();
 
   ChunkPosition position_;
+  int64_t bytes_max_;
   int64_t received_;
+  int64_t heard_of_;  // the newest that has come, if there was no room for it either
   std::map<int64_t, Message> answers_;  // up to received_
   std::map<int64_t, Message> beyond_;   // after a gap
   std::optional<Message> whole_;
-  bool far_behind_ = false;  // answers have come that there was no room for
   std::map<int64_t, uint64_t> chains_;
   int64_t since_ = 0;
   ReplicaSet ended_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <utility>
 
 #include "base/check.h"
@@ -12,11 +13,18 @@ CommonMember::CommonMember(const LanePlan& plan, WorkerId worker, const Start& s
     : plan_(plan),
       replica_(worker.replica),
       last_update_(start.updates),
-      last_number_(start.contributions),
-      logs_(static_cast<size_t>(plan.chunks(worker.stage))) {
-  LEEWAY_CHECK(start.chunks.empty() || start.chunks.size() == logs_.size(), "a place per chunk");
-  for (size_t chunk = 0; chunk < start.chunks.size(); ++chunk) {
-    logs_[chunk] = ChunkLog(start.chunks[chunk]);
+      last_number_(start.contributions) {
+  const int64_t chunks = plan.chunks(worker.stage);
+  LEEWAY_CHECK(start.chunks.empty() || std::ssize(start.chunks) == chunks, "a place per chunk");
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    // As many bytes as the answers that are kept usually have: those at the end of a run are exact.
+    // Where members wait for each other, none drops anything, and little can come.
+    const bool bounded = !plan.lag && !plan.sizes.empty();
+    const int64_t bytes_max =
+        bounded ? ChunkLog::kKept * plan.bytes(worker.stage, 0, chunk) : INT64_MAX;
+    logs_.emplace_back(
+        start.chunks.empty() ? ChunkPosition() : start.chunks[static_cast<size_t>(chunk)],
+        bytes_max);
   }
 }
 
@@ -129,7 +137,8 @@ void CommonMember::contributed(int64_t number, int64_t update, int64_t table,
   last_update_ = update;
   ended_ = sent.empty();
   ends_ = ends;
-  lost_at_end_ = false;
+  // What could not be sent is left, as if it had been lost.
+  lost_at_end_ = ends && std::ranges::find(sent, false) != sent.end();
   if (std::ranges::find(sent, true) == sent.end()) return;
   flights_[number] = {.update = update, .table = table, .open = sent};
   LEEWAY_CHECK(plan_.lag || std::ssize(flights_) <= kUnderWayMax * std::ssize(logs_),
@@ -171,10 +180,11 @@ void CommonMember::adopt(const std::vector<int64_t>& moved, const std::vector<in
   }
 }
 
-bool CommonMember::awaits(int64_t chunk, int64_t since) const {
-  if (flights_.empty()) return false;
-  const Flight& newest = flights_.rbegin()->second;
-  return newest.open[static_cast<size_t>(chunk)] && newest.table >= since;
+int64_t CommonMember::newest_awaited(int64_t chunk, int64_t since) const {
+  for (const auto& [number, flight] : std::views::reverse(flights_)) {
+    if (flight.open[static_cast<size_t>(chunk)]) return flight.table >= since ? number : 0;
+  }
+  return 0;
 }
 
 void CommonMember::add_to(Held& held) const {

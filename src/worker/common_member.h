@@ -73,10 +73,9 @@ class CommonMember {
   void begin_session();
   bool ends() const { return ends_; }
   bool has_ended() const { return ended_; }
-  // The newest contribution that is under way, and whether an answer to this chunk of it may still
-  // come: its owner has been that since this table.
-  int64_t newest_under_way() const { return flights_.empty() ? 0 : flights_.rbegin()->first; }
-  bool awaits(int64_t chunk, int64_t since) const;
+  // The newest contribution of which this chunk is under way, if its answer may still come: its
+  // owner has been that since this table. 0: none.
+  int64_t newest_awaited(int64_t chunk, int64_t since) const;
 
   int64_t stretch_wanted() const { return stretch_wanted_; }
   int64_t stretch() const { return stretch_; }

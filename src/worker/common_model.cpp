@@ -86,6 +86,12 @@ std::string_view CommonModel::check(const Message& message) const {
 }
 
 void CommonModel::deliver(Message message) {
+  const bool waits = message.kind == MessageKind::kAnswer && message.chunk == busy_;
+  if (waits) return meanwhile_.push_back(std::move(message));
+  file(std::move(message));
+}
+
+void CommonModel::file(Message message) {
   const auto chunk = static_cast<size_t>(message.chunk);
   switch (message.kind) {
     case MessageKind::kAnswer:
@@ -93,6 +99,7 @@ void CommonModel::deliver(Message message) {
     case MessageKind::kDeadline:
       if (message.index == kNudge) {
         nudged_ = true;
+        reminded_ = false;
         return;
       }
       // Another answer may have been made meanwhile.
@@ -100,10 +107,12 @@ void CommonModel::deliver(Message message) {
       return owners_[chunk].deliver(std::move(message));
     case MessageKind::kAskAgain: {
       const ReplicaId from = message.from.replica;
-      std::erase_if(
-          asks_, [&](const Ask& ask) { return ask.replica == from && ask.chunk == message.chunk; });
+      std::erase_if(asks_, [&](const Ask& ask) {
+        return ask.replica == from && ask.chunk == message.chunk && ask.number != kMends;
+      });
       const bool has = message.index > 0 && message.index <= member_.log(message.chunk).received();
-      if (has) asks_.push_back({from, message.chunk, message.index});
+      const int64_t last = message.have > 0 ? message.have : INT64_MAX;
+      if (has) asks_.push_back({from, message.chunk, message.index, last});
       return;
     }
     default:
@@ -150,7 +159,7 @@ std::optional<Work> CommonModel::duty(int64_t updates) const {
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
     const CommonOwner& owner = owners_[static_cast<size_t>(chunk)];
     const int64_t received = member_.log(chunk).received();
-    if (owner.closable(received)) {
+    if (owner.closable(received) && member_.log(chunk).has_room()) {
       Work reduce = work(WorkKind::kReduce, updates, received + 1, chunk);
       reduce.parts = owner.next_parts();
       for (const PartId& part : reduce.parts) reduce.replicas.add(part.replica);
@@ -194,14 +203,21 @@ Turn CommonModel::turn(const Boundary& boundary) const {
 }
 
 void CommonModel::run(const Work& work, Outcome& outcome) {
+  const bool of_chunk = work.kind == WorkKind::kReduce || work.kind == WorkKind::kMerge ||
+                        work.kind == WorkKind::kRepeat;
+  if (of_chunk) busy_ = work.chunk;
   if (compute_ == nullptr) return;
   AveragingCompute& averaging = compute_->averaging();
   if (work.kind == WorkKind::kAwait && work.index == kNudge) {
-    outcome.parts = averaging.sent_steps(lane_.lane, member_.newest_under_way());
+    outcome.parts = averaging.sent_steps(lane_.lane, awaited());
   }
   if (work.kind == WorkKind::kContribute && !work.replicas.empty()) {
     outcome.parts = averaging.contribute_steps(lane_.lane, work.index, may_send(),
                                                /*exact=*/is_last(work.update));
+    const auto again = averaging.sent_steps(lane_.lane, sends_again(work.index));
+    for (size_t chunk = 0; chunk < again.size(); ++chunk) {
+      if (again[chunk].defined()) outcome.parts[chunk] = again[chunk];
+    }
   }
   if (work.kind == WorkKind::kReduce && !work.parts.empty()) {
     const CommonOwner& owner = owners_[static_cast<size_t>(work.chunk)];
@@ -209,6 +225,7 @@ void CommonModel::run(const Work& work, Outcome& outcome) {
                                           owner.payloads(work.parts), owner.members());
     outcome.payload = std::move(reduced.answer);
     outcome.round_norms = reduced.norms;
+    for (const size_t part : reduced.refused) outcome.refused.add(work.parts[part].replica);
   }
   if (work.kind == WorkKind::kRepeat && gives_whole(work)) {
     outcome.payload = averaging.common_chunk(lane_.lane, work.chunk);
@@ -220,6 +237,25 @@ std::vector<bool> CommonModel::may_send() const {
   std::vector<bool> sends;
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) sends.push_back(member_.may_send(chunk));
   return sends;
+}
+
+std::vector<int64_t> CommonModel::awaited() const {
+  std::vector<int64_t> numbers;
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    numbers.push_back(member_.newest_awaited(chunk, owners_[static_cast<size_t>(chunk)].since()));
+  }
+  return numbers;
+}
+
+// Where so much is under way that nothing is sent, all of it may have been lost: an answer to the
+// newest one settles the others too.
+std::vector<int64_t> CommonModel::sends_again(int64_t number) const {
+  std::vector<int64_t> again = awaited();
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    const bool due = number % kAskAfter == 0 && !member_.may_send(chunk);
+    if (!due) again[static_cast<size_t>(chunk)] = 0;
+  }
+  return again;
 }
 
 void CommonModel::run_merge(const Work& work, Outcome& outcome) {
@@ -287,11 +323,10 @@ void CommonModel::restart(const Membership& table, int64_t updates,
   table_ = table;
   // That another incarnation of this replica may have used.
   const int64_t newest = std::max(updates, newest_counted(chunks, id_.replica));
-  member_ = CommonMember(
-      lane_, id_,
-      {.updates = updates,
-       .contributions = newest + kNumbersApart * (1 + table.epoch(id_.replica)),
-       .chunks = std::ssize(chunks) == this->chunks() ? chunks : std::vector<ChunkPosition>()});
+  member_ = CommonMember(lane_, id_,
+                         {.updates = updates,
+                          .contributions = newest + kNumbersApart * (1 + table.epoch(id_.replica)),
+                          .chunks = chunks});
   owners_.clear();
   for (int64_t chunk = 0; chunk < this->chunks(); ++chunk) {
     owners_.emplace_back(lane_, id_.replica, chunk, table_);
@@ -300,7 +335,9 @@ void CommonModel::restart(const Membership& table, int64_t updates,
   asks_.clear();
   asked_.assign(asked_.size(), {});
   mended_.clear();
-  nudged_ = false;
+  busy_.reset();
+  meanwhile_.clear();
+  nudged_ = reminded_ = false;
   nudges_ = 0;
   tell_positions(sent);
 }
@@ -324,6 +361,13 @@ std::vector<ChunkPosition> CommonModel::positions() const {
     positions.back().values = compute_->averaging().chunk_values(lane_.lane, chunk);
   }
   return positions;
+}
+
+bool CommonModel::can_be(const std::vector<ChunkPosition>& positions) const {
+  return std::ssize(positions) == chunks() &&
+         std::ranges::all_of(positions, [&](const ChunkPosition& chunk) {
+           return is_sound(chunk) && chunk.answer < numbers_max();
+         });
 }
 
 std::vector<int64_t> CommonModel::have() const {

@@ -57,6 +57,7 @@ class CommonModel {
   int64_t contributions() const { return member_.next_number() - 1; }
   int64_t numbers_max() const;                   // no contribution or answer has a larger number
   std::vector<ChunkPosition> positions() const;  // of what was applied, by chunk
+  bool can_be(const std::vector<ChunkPosition>& positions) const;
   // Contributions of replicas whose chunk was found to be different, once.
   std::vector<Message> take_different() { return std::exchange(different_, {}); }
   const LanePlan& plan() const { return lane_; }
@@ -65,14 +66,20 @@ class CommonModel {
   void add_to(Held& held) const;
 
  private:
-  // Somebody lacks answers from this number on.
+  // Somebody lacks answers from this number on, up to the other one.
   struct Ask {
     ReplicaId replica;
     int64_t chunk = 0;
     int64_t number = 0;
+    int64_t last = INT64_MAX;
   };
   void compare(const Message& contribution);
-  std::vector<bool> may_send() const;  // by chunk
+  void file(Message message);
+  // By chunk: whether its part of the next contribution is sent; and which one, not answered yet,
+  // is sent again. 0: none.
+  std::vector<bool> may_send() const;
+  std::vector<int64_t> sends_again(int64_t number) const;
+  std::vector<int64_t> awaited() const;
   void run_merge(const Work& work, Outcome& outcome);
   void tell_positions(std::vector<Message>& sent);
   ReplicaId owner(int64_t chunk, const Membership& table) const;
@@ -94,7 +101,7 @@ class CommonModel {
                            Outbox& outbox, std::vector<Message>& sent);
   void finish_nudge(const Work& work, const Outcome& outcome, const FleetPace& pace, Outbox& outbox,
                     std::vector<Message>& sent);
-  void remind_of_the_end(Outbox& outbox) const;
+  void remind_of_the_end(Outbox& outbox);
   void finish_reduction(const Work& work, const Outcome& outcome, std::vector<Message>& sent);
   bool gives_whole(const Work& repeat) const;
   Message whole_chunk(const Work& repeat, const at::Tensor& payload) const;
@@ -107,7 +114,7 @@ class CommonModel {
   static constexpr int64_t kNudge = 0;
   static constexpr int64_t kMends = 0;
   static constexpr int64_t kNudgesMax = 10;  // seconds
-  static constexpr int64_t kAskAfter = 16;   // contributions
+  static constexpr int64_t kAskAfter = 16;   // contributions, at most
 
   WorkerId id_;
   const RunPlan& plan_;
@@ -118,12 +125,17 @@ class CommonModel {
   CommonMember member_;
   std::vector<CommonOwner> owners_;  // by chunk
   std::deque<Ask> asks_;             // of others
-  // By chunk: the answer that it has asked for, and its contributions by then.
+  // By chunk: the answer that it has asked for, its contributions by then, and after how many more
+  // it asks again.
   struct Asked {
     int64_t number = 0;
     int64_t at = 0;
+    int64_t wait = 2;
   };
   std::vector<Asked> asked_;
+  // The chunk that is worked on, between run() and finish(): answers about it wait.
+  std::optional<int64_t> busy_;
+  std::vector<Message> meanwhile_;
   bool reminded_ = false;  // at the end of the session: it will be nudged
   bool nudged_ = false;    // something may have been lost
   int64_t nudges_ = 0;

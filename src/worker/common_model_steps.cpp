@@ -14,19 +14,28 @@ constexpr Nanos kNudgeAfter = {1'000'000'000};
 
 void CommonModel::finish(const Work& work, const Outcome& outcome, const FleetPace& pace,
                          Outbox& outbox, std::vector<Message>& sent) {
+  busy_.reset();
   switch (work.kind) {
     case WorkKind::kContribute:
-      return finish_contribution(work, outcome, pace, outbox, sent);
+      finish_contribution(work, outcome, pace, outbox, sent);
+      break;
     case WorkKind::kReduce:
-      return finish_reduction(work, outcome, sent);
+      finish_reduction(work, outcome, sent);
+      break;
     case WorkKind::kMerge:
-      return member_.merged(work.chunk, work.delay, outcome.hash);
+      member_.merged(work.chunk, work.delay, outcome.hash);
+      break;
     case WorkKind::kRepeat:
-      return finish_repetition(work, outcome, sent);
+      finish_repetition(work, outcome, sent);
+      break;
     default:
-      if (work.index == kNudge) return finish_nudge(work, outcome, pace, outbox, sent);
-      return finish_wait(work, pace, outbox, sent);
+      if (work.index == kNudge) {
+        finish_nudge(work, outcome, pace, outbox, sent);
+      } else {
+        finish_wait(work, pace, outbox, sent);
+      }
   }
+  for (Message& message : std::exchange(meanwhile_, {})) file(std::move(message));
 }
 
 Message CommonModel::message(MessageKind kind, const Work& work, ReplicaId to,
@@ -85,10 +94,13 @@ void CommonModel::ask_for_missing(int64_t chunk, int64_t now, std::vector<Messag
   if (!whom) return;
   const int64_t lacks = member_.log(chunk).received() + 1;
   Asked& asked = asked_[static_cast<size_t>(chunk)];
-  if (asked.number == lacks && now < asked.at + kAskAfter) return;
-  asked = {.number = lacks, .at = now};
-  const Work question = work(WorkKind::kRepeat, 0, lacks, chunk);
-  post(message(MessageKind::kAskAgain, question, *whom, {}), sent);
+  const bool again = asked.number == lacks;
+  if (again && now < asked.at + asked.wait) return;
+  asked = {.number = lacks, .at = now, .wait = again ? std::min(2 * asked.wait, kAskAfter) : 2};
+  Message question =
+      message(MessageKind::kAskAgain, work(WorkKind::kRepeat, 0, lacks, chunk), *whom, {});
+  question.have = member_.log(chunk).gap_end();
+  post(std::move(question), sent);
 }
 
 void CommonModel::finish_contribution(const Work& work, const Outcome& outcome,
@@ -100,18 +112,23 @@ void CommonModel::finish_contribution(const Work& work, const Outcome& outcome,
   const std::vector<bool> sends = steps    ? may_send()
                                   : is_end ? std::vector<bool>()
                                            : std::vector<bool>(owners_.size(), false);
+  const std::vector<int64_t> again =
+      steps ? sends_again(work.index) : std::vector<int64_t>(owners_.size(), 0);
   member_.contributed(work.index, work.update, table_.number(), sends, ends);
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
     const auto at = static_cast<size_t>(chunk);
     const at::Tensor payload = outcome.parts.empty() ? at::Tensor() : outcome.parts[at];
-    send_part(work, chunk, payload, steps && sends[at], pace, sent);
+    Work part = work;
+    if (again[at] > 0) part.index = again[at];
+    send_part(part, chunk, payload, steps && (sends[at] || again[at] > 0), pace, sent);
     const bool mine = owner(chunk, table_) == id_.replica;
     if (mine || member_.log(chunk).has_gap()) ask_for_missing(chunk, work.index, sent);
   }
-  if (ends && !std::exchange(reminded_, true)) remind_of_the_end(outbox);
+  if (ends) remind_of_the_end(outbox);
 }
 
-void CommonModel::remind_of_the_end(Outbox& outbox) const {
+void CommonModel::remind_of_the_end(Outbox& outbox) {
+  if (std::exchange(reminded_, true)) return;
   const Work nudge = work(WorkKind::kAwait, 0, kNudge, 0);
   outbox.remind(message(MessageKind::kDeadline, nudge, id_.replica, {}), kNudgeAfter);
 }
@@ -121,15 +138,16 @@ void CommonModel::finish_nudge(const Work& work, const Outcome& outcome, const F
                                Outbox& outbox, std::vector<Message>& sent) {
   nudged_ = false;
   if (!member_.ends() || member_.drained(table_.members())) return;
-  ++nudges_;
+  if (!reminded_) ++nudges_;  // not by a table
+  const std::vector<int64_t> awaited = this->awaited();
   Work newest = work;
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-    const bool again = member_.awaits(chunk, owners_[static_cast<size_t>(chunk)].since());
-    newest.index = again ? member_.newest_under_way() : contributions();
-    const at::Tensor payload =
-        again && !outcome.parts.empty() ? outcome.parts[static_cast<size_t>(chunk)] : at::Tensor();
+    const auto at = static_cast<size_t>(chunk);
+    const bool again = awaited[at] > 0;
+    newest.index = again ? awaited[at] : contributions();
+    const at::Tensor payload = outcome.parts.empty() ? at::Tensor() : outcome.parts[at];
     send_part(newest, chunk, payload, again, pace, sent);
-    asked_[static_cast<size_t>(chunk)] = {};
+    asked_[at] = {};
     ask_for_missing(chunk, contributions(), sent);
   }
   remind_of_the_end(outbox);
@@ -184,11 +202,14 @@ void CommonModel::finish_repetition(const Work& work, const Outcome& outcome,
     again.again = true;
     post(std::move(again), sent);
     for (Ask& ask : asks_) {
-      if (ask.replica == replica && ask.chunk == work.chunk) ask.number = answer.index + 1;
+      const bool this_one =
+          ask.replica == replica && ask.chunk == work.chunk && ask.number == work.index;
+      if (this_one) ask.number = answer.index + 1;
     }
   }
-  std::erase_if(asks_,
-                [&](const Ask& ask) { return ask.number > member_.log(ask.chunk).received(); });
+  std::erase_if(asks_, [&](const Ask& ask) {
+    return ask.number > std::min(ask.last, member_.log(ask.chunk).received());
+  });
 }
 
 void CommonModel::finish_wait(const Work& work, const FleetPace& pace, Outbox& outbox,

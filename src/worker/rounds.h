@@ -97,6 +97,10 @@ class Rounds {
   std::vector<ChunkPosition> positions() const {
     return common_ ? common_->positions() : std::vector<ChunkPosition>();
   }
+  // Whether another worker of this stage can have these.
+  bool can_be(const std::vector<ChunkPosition>& positions) const {
+    return common_ ? common_->can_be(positions) : positions.empty();
+  }
   // Contributions of replicas that have another model than this one, once.
   std::vector<Message> take_different();
 

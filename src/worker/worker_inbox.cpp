@@ -182,6 +182,7 @@ std::string_view Worker::check_transfer(const Message& message) const {
       what->rounds.size() != plan_.lanes.size()) {
     return "a state that does not say what it is";
   }
+  if (!rounds_.can_be(what->chunks)) return "a state of another common model";
   if (compute_ == nullptr) return "";
   const int64_t size = compute_->state_bytes();
   if (message.index > state_parts(size) + 1) return "a state that is too large";

@@ -133,7 +133,9 @@ void Worker::restart(const Membership::Restart& restart) {
   const std::optional<int64_t> ends = end_.named();
   end_ = SessionEnd(std::max(plan_.last_update_of(id_.replica), updates));
   if (ends) end_.hear_of_stop(*ends);
-  rounds_.restart(table_, updates, state_rounds_, state_chunks_, outgoing_);
+  // One that was there all the time has the common model as it is.
+  const std::vector<ChunkPosition> chunks = receiver_ ? state_chunks_ : rounds_.positions();
+  rounds_.restart(table_, updates, state_rounds_, chunks, outgoing_);
   donor_.forget();
   receiver_.reset();
   announce_due_ = diverged_ = has_said_done_ = told_done_ = false;

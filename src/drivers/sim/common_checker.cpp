@@ -34,7 +34,8 @@ std::string CommonChecker::applies(WorkerId worker, const Message& answer,
   };
   const auto [last, first_time] = chunk.applied.try_emplace(worker.replica, answer.index);
   const bool next = first_time || answer.index == last->second + 1;
-  if (!next && !(answer.whole && answer.index > last->second)) return where("not the next one");
+  const bool replaces = answer.whole && (answer.index > last->second || answer.mends);
+  if (!next && !replaces) return where("not the next one");
   last->second = answer.index;
   if (answer.whole) return chunk.answers.contains(answer.index) ? "" : where("nobody has made it");
   const Answer given = {.parts = answer.parts,

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "averaging/gather.h"
+#include "averaging/wire.h"
+#include "base/hash.h"
+#include "base/rng.h"
 
 namespace leeway {
 namespace {
@@ -158,6 +161,37 @@ TEST(MergeSteps, GivesTheBitsOfPlainArithmetic) {
     ASSERT_EQ(buffers.common[i].item<float>(), common) << i;
     ASSERT_EQ(buffers.momentum[i].item<float>(), momentum) << i;
   }
+}
+
+// Three hundred answers, exact ones and ternary ones: a machine of any vector width gets this model.
+TEST(MergeSteps, TheSameAnswersMakeTheSameModelOnEveryMachine) {
+  const LowbitOptions options = {.smoothing = 0.95, .gain = 1.1, .gain_smoothing = 0.95};
+  const int64_t parameters = 2 * kTernaryBlock + 77;
+  uint64_t drawn = 0;
+  const auto draw = [&](double scale) {
+    return static_cast<float>(scale * (random_uniform({.seed = 5}, drawn++) - 0.5));
+  };
+  const auto values = [&](double scale) {
+    const at::Tensor tensor = at::empty({parameters});
+    for (int64_t i = 0; i < parameters; ++i) tensor.mutable_data_ptr<float>()[i] = draw(scale);
+    return tensor;
+  };
+  const at::Tensor weights = values(1);
+  LowbitBuffers buffers = make_lowbit_buffers(options, weights.clone());
+  for (int answer = 0; answer < 300; ++answer) {
+    const WireFormat wire = answer % 3 == 0 ? WireFormat::kF32 : WireFormat::kTernary;
+    const at::Tensor encoded = encode(wire, values(1e-3), {});
+    merge_steps(options,
+                {.subset = whole(parameters),
+                 .answer = decode(wire, encoded, parameters, at::kFloat),
+                 .weights = weights},
+                buffers);
+  }
+  const auto hash = [](const at::Tensor& tensor) {
+    return hash_bytes({static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()});
+  };
+  EXPECT_EQ(hash(buffers.common), 12163066594952197671U);
+  EXPECT_EQ(hash(buffers.momentum), 8567214780037271571U);
 }
 
 TEST(MergeSteps, SameBitsForEveryNumberOfThreads) {

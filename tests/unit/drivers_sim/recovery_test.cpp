@@ -270,6 +270,30 @@ TEST(Recovery, OneThatIsBackTakesTheCommonModel) {
   }
 }
 
+// It has so much under way by then that it sends no more, and none of that ever arrived.
+TEST(Recovery, OneWhoseLinkToAnOwnerWasDownCountsAgain) {
+  Trio trio(400, Method::kLowbit);
+  const Window down = {200 * kMillisecond, 600 * kMillisecond};
+  for (int64_t s = 0; s < 2; ++s) {
+    const WorkerId owner = {{0}, {s}};
+    const WorkerId cut = {{1}, {s}};
+    trio.options.outages.push_back({owner, cut, down});
+    trio.options.outages.push_back({cut, owner, down});
+  }
+  const Witness witness = trio.run();
+  for (int64_t s = 0; s < 2; ++s) {
+    int64_t during = 0, after = 0;
+    for (const WorkRecord& record : witness.of({{0}, {s}}, WorkKind::kReduce)) {
+      const bool counts = record.work.lane == Lane::kMain && record.work.replicas.contains({1});
+      const Nanos at = record.times.begin;
+      during += counts && at > down.begin + 10 * kMillisecond && at < down.end;
+      after += counts && at > down.end + 100 * kMillisecond && record.work.update < 400;
+    }
+    EXPECT_EQ(during, 0) << "stage " << s;
+    EXPECT_GT(after, 50) << "stage " << s << ": but for a wait of a few updates";
+  }
+}
+
 // Replicas that wait for each other must be the same: they begin a new session together.
 TEST(Recovery, WithAFixedLagTheSessionEndsForOneThatIsBack) {
   for (const Method method : {Method::kSparse, Method::kLowbit, Method::kAllreduce}) {

@@ -65,6 +65,30 @@ TEST(ChunkLog, KeepsTheLast64AndIsBounded) {
   EXPECT_NE(log.find(37), nullptr);
 }
 
+// Answers at the end of a run are exact, and so larger than the others.
+TEST(ChunkLog, IsBoundedInBytes) {
+  const auto of_bytes = [](int64_t number, int64_t bytes) {
+    Message message = answer(number, {});
+    message.payload_bytes = bytes;
+    return message;
+  };
+  ChunkLog log({}, /*bytes_max=*/100);
+  for (int64_t number = 1; number <= 9; ++number) {
+    if (number != 4) log.deliver(of_bytes(number, 20));
+  }
+  EXPECT_FALSE(log.has_room()) << "three wait, and two after a gap";
+  EXPECT_TRUE(log.has_gap());
+  log.deliver(of_bytes(4, 20));
+  EXPECT_EQ(log.received(), 5) << "the next one takes the place of a later one";
+  EXPECT_TRUE(log.has_gap()) << "it has heard of more";
+  while (log.next() != nullptr) log.apply();
+  EXPECT_TRUE(log.has_room());
+  EXPECT_EQ(log.kept(), 5);
+  log.deliver(of_bytes(6, 60));
+  EXPECT_EQ(log.find(3), nullptr) << "old ones make room";
+  EXPECT_NE(log.find(4), nullptr);
+}
+
 // Of two owners that gave the same number, the new one's counts.
 TEST(ChunkLog, IsCutWhereTheNewOwnerGoesOn) {
   ChunkLog log;
@@ -141,6 +165,26 @@ TEST(CommonMember, EndsWhenNothingIsLeft) {
   member.deliver(last);
   member.merged(0, 0, 0);
   EXPECT_TRUE(member.drained(ReplicaSet::first(1)));
+}
+
+// The owner of a chunk has been away for long: what could not be sent to it is left at the end.
+TEST(CommonMember, AtTheEndSendsWhatItCouldNotSend) {
+  CommonMember member(plan_of(1), {.replica = {0}, .stage = {0}}, {});
+  for (int64_t n = 1; n <= 64; ++n) {
+    ASSERT_TRUE(member.may_send(0));
+    member.contributed(n, n, /*table=*/0, {true}, /*ends=*/false);
+  }
+  EXPECT_FALSE(member.may_send(0));
+  EXPECT_EQ(member.newest_awaited(0, /*since=*/0), 64);
+  EXPECT_EQ(member.newest_awaited(0, /*since=*/1), 0) << "its owner is no more";
+  member.contributed(65, 65, 0, {false}, /*ends=*/true);
+  std::vector<PartId> all;
+  for (int64_t n = 1; n <= 64; ++n) all.push_back({{0}, n});
+  member.deliver(answer(1, all));
+  member.merged(0, 0, 0);
+  EXPECT_EQ(member.lost(), 0);
+  const Boundary end = {.update = 65, .updates = 65, .flushes = true, .ends = true};
+  EXPECT_EQ(member.contribution_due(end, /*last=*/true), Contribution::kSteps);
 }
 
 // Where a session ends early, steps stay where they are: only what is under way is waited for.

@@ -1,0 +1,194 @@
+// One common model with real compute: whatever happens to links, workers and replicas, all that are
+// left at the end have the same bits of it, in real time and in virtual time.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "../support/memory_store.h"
+#include "../support/worker_testing.h"
+#include "config/averaging_rules.h"
+#include "drivers/sim/simulation.h"
+#include "drivers/threads/threads.h"
+#include "run/mesh_model.h"
+
+namespace leeway {
+namespace {
+
+constexpr int64_t kStages = 2;
+constexpr int64_t kReplicas = 3;
+constexpr int64_t kUpdates = 60;
+constexpr Mesh kMesh = {.stages = kStages, .replicas = kReplicas};
+// Of the simulator, where an update takes about a microsecond.
+constexpr sim::Window kFault = {{20'000}, {30'000}};
+
+// Who is in each place now, in mesh order.
+using Places = std::vector<const Worker*>;
+
+// What workers say when they have finished, and who was there at the end.
+class Watcher final : public Recorder {
+ public:
+  explicit Watcher(std::function<void(const StageUpdate&)> on_update)
+      : on_update_(std::move(on_update)) {}
+  void worked(const WorkRecord& record) override {
+    repeats += record.work.kind == WorkKind::kRepeat ? 1 : 0;
+  }
+  void updated(const StageUpdate& update) override {
+    if (on_update_) on_update_(update);
+  }
+  void members(const Membership& table) override { left = table.members(); }
+  void finished(WorkerId worker, const Finished& finished) override { ends[worker] = finished; }
+  void predicted(const Prediction&) override {}
+  void evaluated(const StageEvaluation&) override {}
+
+  ReplicaSet left = ReplicaSet::first(kReplicas);
+  std::map<WorkerId, Finished> ends;
+  std::atomic<int64_t> repeats = 0;
+
+ private:
+  std::function<void(const StageUpdate&)> on_update_;
+};
+
+// Large enough that each replica owns a chunk.
+Recipe common_recipe() {
+  Recipe recipe = tiny_recipe();
+  recipe.run.updates = kUpdates;
+  recipe.run.evaluate_every = 5;
+  recipe.run.evaluate_windows = 2;
+  recipe.run.join_mbit = 1e6;
+  recipe.model.width = 64;
+  recipe.model.hidden = 64;
+  recipe.data.batch = 1;
+  recipe.pipeline.lookahead = Lookahead::kNone;
+  recipe.mesh.stages = kStages;
+  recipe.mesh.replicas = kReplicas;
+  recipe.averaging = averaging_defaults(AveragingMethod::kLowbit);
+  recipe.averaging.merge = MergePolicy::kOnArrival;
+  recipe.averaging.deadline_ms = 0.004;
+  return recipe;
+}
+
+struct Ended {
+  int64_t differed = 0;
+  int64_t repeats = 0;
+  ReplicaSet left;
+};
+
+class CommonModels : public testing::Test {
+ protected:
+  // `disturb`: called with each update.
+  Ended run(Driver& driver, const std::function<void(const StageUpdate&)>& disturb = {}) {
+    const RunPlan plan = make_plan(recipe, data_);
+    EXPECT_EQ(plan.lanes.front().chunks({0}), kReplicas);
+    const Workers workers = make_workers(recipe, data_, plan);
+    places.clear();
+    for (const auto& worker : workers) places.push_back(worker.get());
+    driver.fill_places([&](WorkerId id, const Entry& entry) {
+      auto worker = make_worker(recipe, data_, plan, id, entry);
+      places[kMesh.index(id)] = worker.get();
+      return worker;
+    });
+    MemoryStore disk;
+    Watcher watcher(disturb);
+    EXPECT_TRUE(driver.run(workers, watcher, &disk).ok());
+    Ended ended = {.repeats = watcher.repeats, .left = watcher.left};
+    for (const auto& [worker, end] : watcher.ends) ended.differed += end.rounds.differed;
+    const ReplicaId first = ended.left.members().front();
+    for (const ReplicaId replica : ended.left) {
+      for (int64_t s = 0; s < kStages; ++s) {
+        SCOPED_TRACE(fmt::format("replica {} stage {}", replica.value, s));
+        const Finished& end = watcher.ends[{replica, {s}}];
+        EXPECT_EQ(end.updates, kUpdates);
+        EXPECT_NE(end.model_hash, 0U);
+        EXPECT_EQ(end.model_hash, (watcher.ends[{first, {s}}].model_hash));
+      }
+    }
+    return ended;
+  }
+
+  static sim::SimulationOptions options() {
+    return {.costs = std::vector<sim::StageCosts>(
+                kMesh.count(), {{300}, {600}, {100}, {10}, {90}, sim::RoundCosts::each({5})}),
+            .links = {.seed = 1, .all = {.latency = {200}, .jitter = {400}}, .exceptions = {}}};
+  }
+
+  Recipe recipe = common_recipe();
+  Places places;
+
+ private:
+  Tokens tokens_{4001};
+  MeshData data_ = {.train = tokens_.file(), .valid = &tokens_.file(), .vocabulary = kVocabulary};
+};
+
+TEST_F(CommonModels, AreTheSameOnThreads) {
+  threads::Threads driver(1);
+  EXPECT_EQ(run(driver).differed, 0);
+}
+
+TEST_F(CommonModels, AreTheSameWhereMessagesAreLostDoubledAndLate) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    SCOPED_TRACE(seed);
+    sim::SimulationOptions faulty = options();
+    faulty.messages = {.seed = seed, .twice = 0.1, .lost = 0.05, .class_jitter = {2000}};
+    sim::Simulation driver(faulty);
+    const Ended ended = run(driver);
+    EXPECT_EQ(ended.differed, 0);
+    EXPECT_GT(ended.repeats, 0) << "lost answers are asked for";
+  }
+}
+
+TEST_F(CommonModels, AreTheSameWhereOneIsSlow) {
+  sim::SimulationOptions uneven = options();
+  for (int64_t s = 0; s < kStages; ++s) {
+    sim::StageCosts& costs = uneven.costs[kMesh.index({{1}, {s}})];
+    costs = sim::at_speed(costs, 0.5);
+  }
+  sim::Simulation driver(uneven);
+  EXPECT_EQ(run(driver).differed, 0);
+}
+
+// An owner that is lost has answered some and not others; it owns a chunk again when it is back.
+TEST_F(CommonModels, AreTheSameWhereAReplicaIsLostAndBack) {
+  const std::vector<PlannedFault> planned = {
+      {.kind = PlannedFault::Kind::kLose, .replica = {1}, .update = 15},
+      {.kind = PlannedFault::Kind::kReturn, .replica = {1}, .update = 30}};
+  threads::Threads threads(1, planned);
+  EXPECT_EQ(run(threads).differed, 0);
+  sim::SimulationOptions story = options();
+  story.planned = planned;
+  sim::Simulation simulation(story);
+  const Ended ended = run(simulation);
+  EXPECT_EQ(ended.differed, 0);
+  EXPECT_EQ(ended.left, ReplicaSet::first(kReplicas));
+}
+
+// The other stage of its replica stays: it has the model as it was, and applies nothing twice.
+TEST_F(CommonModels, AreTheSameWhereOneStageIsReplaced) {
+  for (int64_t stage = 0; stage < kStages; ++stage) {
+    SCOPED_TRACE(stage);
+    sim::SimulationOptions story = options();
+    story.departures = {{.worker = {{1}, {stage}}, .at = kFault.begin}};
+    story.returns = {{.worker = {{1}, {stage}}, .at = kFault.end}};
+    sim::Simulation driver(story);
+    const Ended ended = run(driver);
+    EXPECT_EQ(ended.differed, 0);
+    EXPECT_EQ(ended.left, ReplicaSet::first(kReplicas));
+  }
+}
+
+// A bit of one copy flips, as it may in memory: it is found, and that copy is taken anew.
+TEST_F(CommonModels, AreMendedWhereOneHasChanged) {
+  sim::Simulation driver(options());
+  const Ended ended = run(driver, [&](const StageUpdate& update) {
+    const bool now = update.worker == WorkerId{{1}, {0}} && update.update == 20;
+    if (now)
+      places[kMesh.index(update.worker)]->compute()->averaging().common_model()[7].add_(1e-3);
+  });
+  EXPECT_GT(ended.differed, 0);
+}
+
+}  // namespace
+}  // namespace leeway
