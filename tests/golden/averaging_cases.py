@@ -34,7 +34,8 @@ class Replicas(Case):
     outer_rate: float = 1.0
     outer_momentum: float = 0.0
     merge: str = "fixed_lag"
-    lag: int = 0
+    lag: int | str = 0
+    deadline_ms: float = 1000.0
     granularity: int = 64
     wire: str = "f32"
     smoothing: float = 0.0
@@ -56,6 +57,7 @@ class Replicas(Case):
             return super().tables
         keys = [key for key in KEYS[self.method] if key != "granularity" or self.fraction < 1]
         keys = [key for key in keys if not key.startswith("ema_") or self.correction == "ema"]
+        keys += ["deadline_ms"] if self.merge == "on_arrival" else []
         return super().tables | {
             "mesh": self.parts("stages", "replicas"),
             "averaging": self.parts("method", *keys),

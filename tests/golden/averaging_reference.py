@@ -160,7 +160,7 @@ class Steps:
             self.merge(*self.sent.pop(n))
 
     def contribute(self, n, exact):
-        code = (lambda values: values.clone()) if exact else (lambda v: compressed(self.case, v))
+        code = code_of(self.case, exact)
         parts = [code(own - flight) for own, flight in zip(self.own, self.flight)]
         for flight, part in zip(self.flight, parts):
             flight += part
@@ -171,15 +171,133 @@ class Steps:
 
     def merge(self, parts, answer):
         case = self.case
-        y = case.gain_smoothing
-        self.momentum = y * self.momentum + (1 - y) * answer
-        self.common = self.common + answer + case.gain * self.momentum
+        step, self.momentum = stepped(case, answer, self.momentum)
+        self.common = self.common + step
         for r, stage in enumerate(self.stages):
             self.own[r] = self.own[r] - parts[r]
             self.flight[r] = self.flight[r] - parts[r]
             self.pending[r] = case.smoothing * self.pending[r] + answer - parts[r]
             kept = case.smoothing * self.pending[r]
             merged(stage, slice(None), self.common + self.own[r] - kept)
+
+
+def code_of(case, exact):
+    return torch.clone if exact else (lambda values: compressed(case, values))
+
+
+class Member:
+    """One replica's side of `lowbit` where answers come as they come: w = X + p - l s."""
+
+    def __init__(self, case, pipeline, chunks):
+        """`chunks`: where each of them is in its one stage."""
+        self.case, self.pipeline, self.stage = case, pipeline, pipeline.stages[0]
+        self.chunks = chunks
+        start = self.stage.past[0].weights
+        self.common, self.momentum = start.clone(), torch.zeros_like(start)  # X, ub
+        self.own, self.pending = torch.zeros_like(start), torch.zeros_like(start)  # p, s
+        self.under_way = [{} for _ in chunks]  # own contributions, by number
+        self.applied = [0 for _ in chunks]
+
+    def train_until(self, update):
+        while len(self.stage.past) <= update:
+            self.pipeline.update(self.pipeline.gradients())
+            self.own += self.stage.past[-1].last_update
+
+    def contribute(self, number, exact):
+        for chunk, under_way in zip(self.chunks, self.under_way):
+            unsent = self.own[chunk] - sum(under_way.values())
+            under_way[number] = code_of(self.case, exact)(unsent)
+        return [under_way[number] for under_way in self.under_way]
+
+    def settle(self, c, counted):
+        """What of its own the model has in it now. Parts of one sender are taken in order: what was
+        overtaken is lost, and stays in p."""
+        under_way = self.under_way[c]
+        inside = sum(under_way.pop(number) for number in counted if number in under_way)
+        for older in [n for n in under_way if n < max(counted, default=0)]:
+            del under_way[older]
+        self.own[self.chunks[c]] -= inside
+        return inside
+
+    def apply(self, c, answer, inside):
+        """The next answer; None: it only says that somebody has ended."""
+        self.applied[c] += 1
+        if answer is None:
+            return
+        chunk, smoothing = self.chunks[c], self.case.smoothing
+        step, self.momentum[chunk] = stepped(self.case, answer, self.momentum[chunk])
+        self.common[chunk] += step
+        own = self.settle(c, inside)
+        self.pending[chunk] = smoothing * self.pending[chunk] + answer - own
+        kept = smoothing * self.pending[chunk]
+        merged(self.stage, chunk, self.common[chunk] + self.own[chunk] - kept)
+
+    def take(self, c, number, common, momentum, counted):
+        """The whole chunk, as this answer made it."""
+        chunk, self.applied[c] = self.chunks[c], number
+        self.settle(c, counted)
+        self.common[chunk], self.momentum[chunk], self.pending[chunk] = common, momentum, 0.0
+        merged(self.stage, chunk, common + self.own[chunk])
+
+
+def stepped(case, answer, momentum):
+    """What an answer adds to X, and ub after it."""
+    y = case.gain_smoothing
+    momentum = y * momentum + (1 - y) * answer
+    return answer + case.gain * momentum, momentum
+
+
+class Owner:
+    """Numbers the answers of one chunk, and keeps what they have made of it."""
+
+    def __init__(self, case, start):
+        self.case = case
+        self.residual, self.momentum = torch.zeros_like(start), torch.zeros_like(start)
+        self.answers, self.inside = [None], [[]]  # numbers begin at 1
+        self.models = [(start.clone(), self.momentum)]
+
+    def reduce(self, number, inside, sent):
+        """`inside`: which contributions are in it, of all that were sent."""
+        assert number == len(self.answers)
+        (common, momentum), answer = self.models[-1], None
+        if inside:
+            exact = any(is_exact for _, is_exact in (sent[part] for part in inside))
+            wanted = sum(sent[part][0] for part in inside) / self.case.replicas + self.residual
+            answer = code_of(self.case, exact)(wanted)
+            self.residual = wanted - answer
+            step, momentum = stepped(self.case, answer, momentum)
+            common = common + step
+        self.answers.append(answer)
+        self.inside.append(inside)
+        self.models.append((common, momentum))
+
+    def own_of(self, replica, numbers):
+        return [n for number in numbers for r, n in self.inside[number] if r == replica]
+
+
+def train_on_arrival(case, constants, start, rows, parts, chunks):
+    """`lowbit` on arrival with one stage. Only who did what, in which order, is given: rows of kind,
+    replica, update, chunk and number, and what each answer, by chunk and number, has in it."""
+    data = zip(start.ids, start.targets)
+    pipelines = [delayed.Pipeline(case, constants, start.slices, *read) for read in data]
+    members = [Member(case, pipeline, chunks) for pipeline in pipelines]
+    owners = [Owner(case, members[0].common[chunk]) for chunk in chunks]
+    sent = [{} for _ in chunks]  # and whether exactly
+    for kind, replica, update, c, number in rows:
+        member, owner = members[replica], owners[c]
+        member.train_until(update)
+        if kind == "contribute":
+            last = update == case.updates
+            for of_chunk, part in zip(sent, member.contribute(number, last)):
+                of_chunk[replica, number] = part, last
+        elif kind == "reduce":
+            owner.reduce(number, parts[c, number], sent[c])
+        elif number == member.applied[c] + 1:
+            member.apply(c, owner.answers[number], owner.own_of(replica, [number]))
+        else:
+            missed = range(member.applied[c] + 1, number + 1)
+            member.take(c, number, *owner.models[number], owner.own_of(replica, missed))
+    return pipelines, members
 
 
 def averagers_of(case, stages, subsets):

@@ -27,9 +27,10 @@ FLOOR = 1e-12
 class Ours:
     """What our pipeline did with a case."""
 
-    def __init__(self, folder, case):
+    def __init__(self, folder, case, **faults):
         job, out = folder / "job.json", folder / "out.safetensors"
         told = {"recipe": case.recipe, "vocabulary": case.shape.vocabulary, "tokens": TOKENS}
+        told |= faults
         job.write_text(json.dumps({**told, "out": str(out)}))
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         done = subprocess.run([PROBE, job], capture_output=True, text=True, env=environment)

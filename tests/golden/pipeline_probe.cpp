@@ -1,6 +1,7 @@
 // Runs a whole pipeline as the golden tests ask: `pipeline_probe JOB.json`. The job has a recipe as
-// TOML and as --set, a vocabulary, a number of tokens and a file name; what the run started from,
-// read and ended with goes to that safetensors file, so that an emulation can be compared with it:
+// TOML and as --set, a vocabulary, a number of tokens and a file name, and for the simulator the
+// shares of messages that are lost or come twice; what the run started from, read and ended with
+// goes to that safetensors file, so that an emulation can be compared with it:
 //
 //   initial/S/NAME, final/S/NAME    weights of stage S, under our names
 //   momentum/S/NAME, variance/S/... what the optimizer ends with
@@ -16,6 +17,13 @@
 // also the coordinates of stage S that round K exchanges:
 //
 //   subset/S/K                      for sparse
+//
+// and what a common model's workers did, in the order that they did it:
+//
+//   rounds      a row of kind (0 contribute, 1 reduce, 2 merge), replica, update, chunk and number
+//               for each, of stage 0
+//   parts       a row of chunk, answer, replica and number for each contribution in an answer
+//   chunks      how many values each has
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -75,6 +83,7 @@ class Notebook final : public Recorder {
   void worked(const WorkRecord& record) override {
     if (record.work.kind == WorkKind::kSave)
       keep(*workers_[workers_.front()->plan().mesh().index(record.worker)]);
+    note_round(record);
     if (record.work.kind != WorkKind::kForward) return;
     for (const int64_t number :
          {record.worker.stage.value, record.work.index, record.work.version, record.work.delay}) {
@@ -107,6 +116,15 @@ class Notebook final : public Recorder {
         out.tensors.push_back({prefix + saved.name, saved.tensor});
       }
     }
+    if (recipe.mesh.replicas == 1 || recipe.averaging.method != AveragingMethod::kLowbit) return;
+    out.tensors.push_back({"rounds", at::tensor(rounds_, at::kLong).view({-1, 5})});
+    out.tensors.push_back({"parts", at::tensor(parts_, at::kLong).view({-1, 4})});
+    std::vector<int64_t> chunks;
+    const AveragingCompute& averaging = workers_.front()->compute()->averaging();
+    for (int64_t c = 0; c < workers_.front()->plan().lanes.front().chunks({0}); ++c) {
+      chunks.push_back(averaging.chunk_values(Lane::kMain, c));
+    }
+    out.tensors.push_back({"chunks", at::tensor(chunks, at::kLong)});
   }
 
  private:
@@ -127,8 +145,25 @@ class Notebook final : public Recorder {
     }
   }
 
+  void note_round(const WorkRecord& record) {
+    const Work& work = record.work;
+    const auto kind = work.kind == WorkKind::kContribute && !work.replicas.empty() ? 0
+                      : work.kind == WorkKind::kReduce                             ? 1
+                      : work.kind == WorkKind::kMerge                              ? 2
+                                                                                   : -1;
+    if (kind < 0 || work.lane != Lane::kMain) return;
+    if (record.worker.stage.value != 0) return;
+    const int64_t replica = record.worker.replica.value;
+    rounds_.insert(rounds_.end(), {kind, replica, work.update, work.chunk, work.index});
+    for (const PartId& part : work.parts) {
+      parts_.insert(parts_.end(), {work.chunk, work.index, part.replica.value, part.number});
+    }
+  }
+
   const Workers& workers_;
   bool applied_ = true;
+  std::vector<int64_t> rounds_;
+  std::vector<int64_t> parts_;
   std::map<ReplicaId, Page> pages_;
 };
 
@@ -240,8 +275,9 @@ void put_data(const Recipe& recipe, const TokenFile& tokens, TensorFile& out) {
 
 // Workers of different speeds behind links that jitter: the order of arrival keeps changing, and
 // must not matter.
-sim::SimulationOptions uneven_machines(const Recipe& recipe) {
+sim::SimulationOptions uneven_machines(const Recipe& recipe, const Json& job) {
   sim::SimulationOptions options;
+  options.messages = {.seed = 3, .twice = job.value("twice", 0.0), .lost = job.value("lost", 0.0)};
   for (int64_t w = 0; w < recipe.mesh.replicas * recipe.mesh.stages; ++w) {
     const int64_t slower = 1 + (w % recipe.mesh.stages + w / recipe.mesh.stages) % 2;
     options.costs.push_back({.forward = {1000 * slower},
@@ -255,9 +291,9 @@ sim::SimulationOptions uneven_machines(const Recipe& recipe) {
   return options;
 }
 
-std::unique_ptr<Driver> make_driver(const Recipe& recipe) {
+std::unique_ptr<Driver> make_driver(const Recipe& recipe, const Json& job) {
   if (recipe.run.driver == DriverName::kThreads) return std::make_unique<threads::Threads>(1);
-  return std::make_unique<sim::Simulation>(uneven_machines(recipe));
+  return std::make_unique<sim::Simulation>(uneven_machines(recipe, job));
 }
 
 Status run_job(const Path& path) {
@@ -281,7 +317,7 @@ Status run_job(const Path& path) {
   put_subsets(recipe, workers, out);
   put_weights(recipe, "initial", workers, out);
   Notebook recorder(workers);
-  LEEWAY_TRY(make_driver(recipe)->run(workers, recorder));
+  LEEWAY_TRY(make_driver(recipe, job)->run(workers, recorder));
   if (recorder.diverged()) return Error{"the run diverged: nothing to compare"};
   put_weights(recipe, "final", workers, out);
   put_moments(recipe, workers, out);
