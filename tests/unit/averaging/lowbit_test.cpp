@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <vector>
 
 #include "averaging/gather.h"
@@ -163,10 +164,12 @@ TEST(MergeSteps, GivesTheBitsOfPlainArithmetic) {
   }
 }
 
-// Three hundred answers, exact ones and ternary ones: a machine of any vector width gets this model.
+// Three hundred answers, exact ones and ternary ones: a machine of any vector width gets this
+// model, and so does a GPU (LEEWAY_TEST_DEVICE=cuda).
 TEST(MergeSteps, TheSameAnswersMakeTheSameModelOnEveryMachine) {
   const LowbitOptions options = {.smoothing = 0.95, .gain = 1.1, .gain_smoothing = 0.95};
   const int64_t parameters = 2 * kTernaryBlock + 77;
+  const char* const device = std::getenv("LEEWAY_TEST_DEVICE");
   uint64_t drawn = 0;
   const auto draw = [&](double scale) {
     return static_cast<float>(scale * (random_uniform({.seed = 5}, drawn++) - 0.5));
@@ -174,7 +177,7 @@ TEST(MergeSteps, TheSameAnswersMakeTheSameModelOnEveryMachine) {
   const auto values = [&](double scale) {
     const at::Tensor tensor = at::empty({parameters});
     for (int64_t i = 0; i < parameters; ++i) tensor.mutable_data_ptr<float>()[i] = draw(scale);
-    return tensor;
+    return tensor.to(device == nullptr ? "cpu" : device);
   };
   const at::Tensor weights = values(1);
   LowbitBuffers buffers = make_lowbit_buffers(options, weights.clone());
@@ -187,7 +190,8 @@ TEST(MergeSteps, TheSameAnswersMakeTheSameModelOnEveryMachine) {
                  .weights = weights},
                 buffers);
   }
-  const auto hash = [](const at::Tensor& tensor) {
+  const auto hash = [](const at::Tensor& on_device) {
+    const at::Tensor tensor = on_device.cpu();
     return hash_bytes({static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()});
   };
   EXPECT_EQ(hash(buffers.common), 12163066594952197671U);
