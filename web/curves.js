@@ -169,10 +169,11 @@ const lossCard = () => curveCard({id: 'loss', title: 'Loss',
   names: ['valid_loss', 'train_loss', 'valid_loss_own'],
   words: ['validation', 'training', 'validation of one replica’s own weights'], wide: true,
   tools: curveTools(), unit: 'loss, nats per token', sayValue: sayLoss,
-  about: 'Validation: of the mean of all replicas, unless it says otherwise. Training: the loss ' +
-    'of single updates. The axis leaves out the first steep updates and single spikes; “all ' +
-    'values” shows them. A click on a name in the legend hides its curve. All curves on this ' +
-    'page follow the axis, the part and the smoothing chosen here.'});
+  about: 'Validation: of the mean of all replicas, or of the model that they have in common, ' +
+    'unless it says otherwise. Training: the loss of single updates. The axis leaves out the ' +
+    'first steep updates and single spikes; “all values” shows them. A click on a name in the ' +
+    'legend hides its curve. All curves on this page follow the axis, the part and the ' +
+    'smoothing chosen here.'});
 
 const curveCards = () => ({
   speed: curveCard({id: 'speed', title: 'Speed', names: ['tokens_per_second'], words: ['speed'],

@@ -69,7 +69,8 @@ std::optional<SentSteps> sent_of(const NamedTensor& named) {
   const auto [dot, bad_chunk] = std::from_chars(place.data(), end, sent.chunk);
   if (bad_chunk != std::errc() || dot == end || *dot != '.') return std::nullopt;
   const auto [last, bad_number] = std::from_chars(dot + 1, end, sent.number);
-  const bool sound = bad_number == std::errc() && last == end && sent.chunk >= 0;
+  const bool sound =
+      bad_number == std::errc() && last == end && sent.chunk >= 0 && is_count(sent.number);
   return sound ? std::optional(sent) : std::nullopt;
 }
 
@@ -95,6 +96,7 @@ bool read_place(const std::string& text, Shard& shard) {
     shard.optimizer.updates = json.at("updates").get<int64_t>();
     shard.optimizer.momentum_product = json.at("momentum_product").get<double>();
     shard.rounds = json.at("rounds").get<std::vector<int64_t>>();
+    if (!std::ranges::all_of(shard.rounds, is_count)) return false;
     if (!json.contains("chunks")) return true;  // of an earlier version
     for (const Json& chunk : json.at("chunks")) shard.chunks.push_back(parse_chunk(chunk));
   } catch (const std::exception&) {  // a missing or malformed member

@@ -105,7 +105,8 @@ class WaitForSpace {
 std::string measured_text(const Evaluated& at) {
   if (at.own) return fmt::format(" of replica {}'s own weights", at.replicas.member(0).value);
   if (at.replicas.size() < 2) return "";
-  return fmt::format(" of the mean of {} replicas", at.replicas.size());
+  return fmt::format(" of the {} of {} replicas", at.common ? "common model" : "mean",
+                     at.replicas.size());
 }
 
 TrainingObserver observer_for(Display& display, std::optional<SignalWatch>& signals) {

@@ -137,6 +137,7 @@ Event to_event(const WorkRecord& record) {
   if (has_replicas(work.kind)) event.add("replicas", text_of(work.replicas));
   if (!work.parts.empty()) event.add("parts", text_of(work.parts));
   if (!work.have.empty()) event.add("have", fmt::format("{}", fmt::join(work.have, " ")));
+  if (work.whole) event.add("whole", true);
   event.add("update", work.update)
       .add("version", work.version)
       .add("delay", work.delay)
@@ -206,6 +207,8 @@ Result<WorkRecord> work_of(const Event& event) {
     if (!have) return Error{"a piece of work has no valid \"have\""};
     record.work.have = *have;
   }
+  const Event::Value* const whole = event.find("whole");
+  record.work.whole = whole != nullptr && *whole == Event::Value(true);
   if (!missing.empty()) return Error{"a piece of work has no \"" + std::string(missing) + "\""};
   return record;
 }

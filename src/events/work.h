@@ -62,6 +62,7 @@ struct Work {
   // Only for a common model:
   std::vector<PartId> parts = {};  // reduce: what is in the answer, ascending
   std::vector<int64_t> have = {};  // adopt: answers of each chunk that the worker has by then
+  bool whole = false;              // merge: the chunk as this answer made it
   bool operator==(const Work&) const = default;
 };
 
@@ -99,7 +100,8 @@ struct WorkRecord {
 // Times are in nanoseconds since the run started. Updates and saves have no microbatch; evaluations
 // have "batch" instead; pieces of a round have "round", "lane", "chunk", "replicas":"0 2 3" and,
 // with arithmetic, "drift", "correction", "spread" and "scale" as root mean squares; with a common
-// model "parts":"0:12 1:11", and "have":"41 40" where a table is adopted.
+// model "parts":"0:12 1:11", "have":"41 40" where a table is adopted, and "whole":true where one
+// takes the chunk as it is.
 inline constexpr std::string_view kWorkEvent = "work";
 // Replicas as a log names them: "0 2 3".
 std::string text_of(const ReplicaSet& replicas);

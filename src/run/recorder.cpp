@@ -268,8 +268,9 @@ void RunRecorder::evaluated(const StageEvaluation& evaluation) {
                     evaluation.update, evaluation.worker.stage.value));
   }
   // The common model is that of all members, whoever evaluates it.
-  const ReplicaSet whose = options_.plan.evaluation.of_common ? members_ : evaluation.replicas;
-  newest = Evaluated{evaluation.update, evaluation.loss, whose, own};
+  const bool common = options_.plan.evaluation.of_common;
+  const ReplicaSet whose = common ? members_ : evaluation.replicas;
+  newest = Evaluated{evaluation.update, evaluation.loss, whose, own, common};
   log(Event(own ? "evaluated_own" : "evaluated")
           .add("update", evaluation.update)
           .add(own ? "valid_loss_own" : "valid_loss", evaluation.loss)

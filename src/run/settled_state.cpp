@@ -124,6 +124,20 @@ int64_t settle_chunks(const Recipe& recipe, std::vector<ReplicaState>& replicas)
   return lost;
 }
 
+// A file may lack what its method needs.
+Status check_buffers(const std::vector<ReplicaState>& replicas,
+                     const std::vector<std::string>& names) {
+  for (size_t r = 0; r < replicas.size(); ++r) {
+    for (const std::string& name : names) {
+      if (find(replicas[r], name) != nullptr) continue;
+      return Error{fmt::format(
+          "the checkpoint has a common model, but replica {} has no {}; use another checkpoint", r,
+          name)};
+    }
+  }
+  return {};
+}
+
 // What is under way has a size, by the format that it was sent in.
 Status check_sent(const std::vector<ReplicaState>& replicas, WireFormat wire) {
   const at::ScalarType type = replicas.front().weights.scalar_type();
@@ -191,6 +205,7 @@ Result<std::vector<std::string>> settle(SavedRun& saved, const Recipe& recipe) {
     begin_anew(recipe, saved.shape.vocabulary, replicas);
     return said;
   }
+  LEEWAY_TRY(check_buffers(replicas, averaging_buffer_names(recipe, saved.shape.vocabulary)));
   LEEWAY_TRY(check_sent(replicas, recipe.averaging.wire));
   if (const int64_t lost = settle_chunks(recipe, replicas); lost > 0) {
     said.push_back(

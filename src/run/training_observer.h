@@ -24,8 +24,9 @@ struct UpdateReport {
 struct Evaluated {
   int64_t update = 0;
   double loss = 0;
-  ReplicaSet replicas = {};  // whose mean was measured
-  bool own = false;          // not the mean of all: one replica's own weights
+  ReplicaSet replicas = {};  // whose model was measured: the mean of their weights, or
+  bool own = false;          // one replica's own weights, or
+  bool common = false;       // the model that they have in common
 };
 
 struct NewestEvaluations {

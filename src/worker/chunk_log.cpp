@@ -1,7 +1,6 @@
 #include "worker/chunk_log.h"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -20,17 +19,11 @@ uint64_t link(uint64_t chain, const Message& answer, uint64_t hash) {
   return hash_bytes(bytes, chain);
 }
 
-int64_t bytes_of(const auto& answers) {
-  int64_t bytes = 0;
-  for (const auto& [number, answer] : answers) bytes += answer.payload_bytes;
-  return bytes;
-}
-
 }  // namespace
 
-ChunkLog::ChunkLog(ChunkPosition begin, int64_t bytes_max)
+ChunkLog::ChunkLog(ChunkPosition begin, const Limits& limits)
     : position_(std::move(begin)),
-      bytes_max_(bytes_max),
+      limits_(limits),
       received_(position_.answer),
       heard_of_(received_) {
   chains_[position_.answer] = position_.chain;
@@ -38,7 +31,10 @@ ChunkLog::ChunkLog(ChunkPosition begin, int64_t bytes_max)
 
 // One that mends a chunk may be older than what was applied since: that is kept, and applied again.
 bool ChunkLog::takes(const Message& whole) const {
-  if (whole_ && whole_->index >= whole.index && whole_->mends >= whole.mends) return false;
+  if (!limits_.keeps_all && !wholes_.empty()) {
+    const Message& there = wholes_.begin()->second;
+    if (there.index >= whole.index && there.mends >= whole.mends) return false;
+  }
   if (whole.index > applied()) return true;
   const std::optional<uint64_t> own = chain_at(whole.index);
   return whole.mends && own && *own != whole.chain;
@@ -46,34 +42,51 @@ bool ChunkLog::takes(const Message& whole) const {
 
 void ChunkLog::deliver(Message answer) {
   const int64_t number = answer.index;
-  if (answer.whole) {
-    if (takes(answer)) whole_ = std::move(answer);
-    return;
-  }
+  if (answer.whole) return deliver_whole(std::move(answer));
   if (number <= received_) return;
   heard_of_ = std::max(heard_of_, number);
   // The next one is worth more than those after it.
   while (number == received_ + 1 && !has_room() && !beyond_.empty()) {
-    beyond_.erase(std::prev(beyond_.end()));
+    const auto last = std::prev(beyond_.end());
+    waiting_bytes_ -= last->second.payload_bytes;
+    beyond_.erase(last);
   }
-  if (!has_room() || number > applied() + kWaitingMax) return;
-  beyond_.try_emplace(number, std::move(answer));
+  const bool far = number > applied() + limits_.waiting;
+  if (!has_room() || (far && !limits_.keeps_all)) return;
+  const int64_t bytes = answer.payload_bytes;
+  if (!beyond_.try_emplace(number, std::move(answer)).second) return;
+  waiting_bytes_ += bytes;
   close_gap();
   forget_old();
 }
 
+void ChunkLog::deliver_whole(Message whole) {
+  if (!takes(whole)) return;
+  if (!limits_.keeps_all) wholes_.clear();
+  const int64_t number = whole.index;
+  wholes_.insert_or_assign(number, std::move(whole));
+}
+
 bool ChunkLog::has_room() const {
-  if (waiting() == 0) return true;
-  const auto next = std::ranges::subrange(answers_.upper_bound(applied()), answers_.end());
-  return received_ < applied() + kWaitingMax && bytes_of(next) + bytes_of(beyond_) < bytes_max_;
+  if (waiting() == 0 || limits_.keeps_all) return true;
+  return received_ < applied() + limits_.waiting && waiting_bytes_ < limits_.bytes;
 }
 
 void ChunkLog::forget_old() {
-  answers_.erase(answers_.begin(), answers_.lower_bound(applied() - kKept + 1));
-  while (!answers_.empty() && answers_.begin()->first <= applied() &&
-         bytes_of(answers_) + bytes_of(beyond_) > bytes_max_) {
+  while (!answers_.empty() && answers_.begin()->first <= applied()) {
+    const bool old = answers_.begin()->first <= applied() - kKept;
+    if (!old && kept_bytes_ + waiting_bytes_ <= limits_.bytes) return;
+    kept_bytes_ -= answers_.begin()->second.payload_bytes;
     answers_.erase(answers_.begin());
   }
+}
+
+void ChunkLog::count_bytes() {
+  kept_bytes_ = waiting_bytes_ = 0;
+  for (const auto& [number, answer] : answers_) {
+    (number <= applied() ? kept_bytes_ : waiting_bytes_) += answer.payload_bytes;
+  }
+  for (const auto& [number, answer] : beyond_) waiting_bytes_ += answer.payload_bytes;
 }
 
 void ChunkLog::close_gap() {
@@ -85,49 +98,66 @@ void ChunkLog::close_gap() {
 }
 
 const Message* ChunkLog::next() const {
-  if (whole_ && whole_->mends) return &*whole_;
+  const Message* const whole = wholes_.empty() ? nullptr : &wholes_.begin()->second;
+  if (whole != nullptr && whole->mends) return whole;
   if (applied() < received_) return find(applied() + 1);
-  return whole_ && whole_->index > applied() ? &*whole_ : nullptr;
+  return whole != nullptr && whole->index > applied() ? whole : nullptr;
+}
+
+const Message* ChunkLog::next(int64_t number, bool whole) const {
+  if (!whole) return number == applied() + 1 && number <= received_ ? find(number) : nullptr;
+  const auto found = wholes_.find(number);
+  return found == wholes_.end() ? nullptr : &found->second;
 }
 
 void ChunkLog::cut(int64_t received) {
   LEEWAY_CHECK(received >= applied(), "what was applied had come");
   beyond_.clear();
-  whole_.reset();
+  if (!limits_.keeps_all) wholes_.clear();
   answers_.erase(answers_.upper_bound(received), answers_.end());
   received_ = std::min(received_, received);
   heard_of_ = received_;
+  count_bytes();
 }
 
-void ChunkLog::apply(uint64_t hash) {
-  const Message* const answer = next();
-  LEEWAY_CHECK(answer != nullptr, "an answer is applied when it has come");
-  since_ = answer->since;
-  ended_ = answer->ended;
-  if (answer->whole) {
-    apply_whole();
+void ChunkLog::apply(const Message& answer, uint64_t hash) {
+  since_ = answer.since;
+  ended_ = answer.ended;
+  if (answer.whole) {
+    apply_whole(answer.index);
   } else {
-    position_.answer = answer->index;
-    position_.chain = link(position_.chain, *answer, hash);
-    for (const PartId& part : answer->parts) position_.count(part);
+    LEEWAY_CHECK(answer.index == applied() + 1, "answers are applied in order");
+    position_.answer = answer.index;
+    position_.chain = link(position_.chain, answer, hash);
+    for (const PartId& part : answer.parts) position_.count(part);
+    kept_bytes_ += answer.payload_bytes;
+    waiting_bytes_ -= answer.payload_bytes;
   }
-  if (whole_ && !whole_->mends && whole_->index <= applied()) whole_.reset();
+  std::erase_if(wholes_,
+                [&](const auto& whole) { return !whole.second.mends && whole.first <= applied(); });
   chains_[applied()] = position_.chain;
-  forget_old();
   chains_.erase(chains_.begin(), chains_.lower_bound(applied() - kKept + 1));
+  forget_old();
 }
 
-void ChunkLog::apply_whole() {
-  position_.answer = whole_->index;
-  position_.chain = whole_->chain;
-  position_.counted = whole_->counted;
+void ChunkLog::apply_whole(int64_t number) {
+  const Message whole = std::move(wholes_.extract(number).mapped());
+  position_.answer = whole.index;
+  position_.chain = whole.chain;
+  position_.counted = whole.counted;
   chains_.erase(chains_.upper_bound(applied()), chains_.end());
-  whole_.reset();
-  if (applied() <= received_) return;
-  received_ = applied();
-  heard_of_ = std::max(heard_of_, received_);
-  beyond_.erase(beyond_.begin(), beyond_.upper_bound(applied()));
-  close_gap();
+  const bool lacks_next = applied() < received_ && find(applied() + 1) == nullptr;
+  if (lacks_next) {  // it went back to before what is kept: those are asked for
+    answers_.clear();
+    received_ = applied();
+  }
+  if (applied() > received_) {
+    received_ = applied();
+    heard_of_ = std::max(heard_of_, received_);
+    beyond_.erase(beyond_.begin(), beyond_.upper_bound(applied()));
+    close_gap();
+  }
+  count_bytes();
 }
 
 const Message* ChunkLog::find(int64_t number) const {

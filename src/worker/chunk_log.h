@@ -16,11 +16,15 @@ class ChunkLog {
  public:
   // Answers that every member keeps, applied or not, for those that lack them.
   static constexpr int64_t kKept = CountedParts::kKept;
-  // Answers that wait, for a worker that stands still.
-  static constexpr int64_t kWaitingMax = 256;
 
-  // Numbers begin at 1. `bytes_max`: of payloads; whoever lacks more than that gets the chunk.
-  explicit ChunkLog(ChunkPosition begin = {}, int64_t bytes_max = INT64_MAX);
+  struct Limits {
+    int64_t waiting = 256;      // answers, for a worker that stands still
+    int64_t bytes = INT64_MAX;  // of payloads; whoever lacks more than that gets the chunk
+    bool keeps_all = false;     // a replay: it was the run that could not take every message
+  };
+  // Numbers begin at 1.
+  ChunkLog() : ChunkLog(ChunkPosition(), Limits()) {}
+  ChunkLog(ChunkPosition begin, const Limits& limits);
 
   int64_t applied() const { return position_.answer; }
   int64_t received() const { return received_; }  // without gaps
@@ -38,8 +42,10 @@ class ChunkLog {
   void cut(int64_t received);
   // The answer to apply next, or the whole chunk as a later one made it; null: it has not come.
   const Message* next() const;
-  // `hash`: of its payload, and of the chunk where that is checked.
-  void apply(uint64_t hash = 0);
+  // The same by its name: the answer of this number, or the whole chunk after it.
+  const Message* next(int64_t number, bool whole) const;
+  // `answer`: from next(). `hash`: of its payload, and of the chunk where that is checked.
+  void apply(const Message& answer, uint64_t hash = 0);
   // Null: it is not kept any more, or has not come.
   const Message* find(int64_t number) const;
 
@@ -57,17 +63,21 @@ class ChunkLog {
 
  private:
   bool takes(const Message& whole) const;
-  void apply_whole();
+  void deliver_whole(Message whole);
+  void apply_whole(int64_t number);
   void close_gap();
   void forget_old();
+  void count_bytes();
 
   ChunkPosition position_;
-  int64_t bytes_max_;
+  Limits limits_;
   int64_t received_;
   int64_t heard_of_;  // the newest that has come, if there was no room for it either
   std::map<int64_t, Message> answers_;  // up to received_
   std::map<int64_t, Message> beyond_;   // after a gap
-  std::optional<Message> whole_;
+  std::map<int64_t, Message> wholes_;   // one, but for a replay
+  int64_t kept_bytes_ = 0;              // of answers that were applied, and
+  int64_t waiting_bytes_ = 0;           // of those that were not
   std::map<int64_t, uint64_t> chains_;
   int64_t since_ = 0;
   ReplicaSet ended_;

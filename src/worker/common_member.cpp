@@ -17,14 +17,13 @@ CommonMember::CommonMember(const LanePlan& plan, WorkerId worker, const Start& s
   const int64_t chunks = plan.chunks(worker.stage);
   LEEWAY_CHECK(start.chunks.empty() || std::ssize(start.chunks) == chunks, "a place per chunk");
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    ChunkLog::Limits limits = {.keeps_all = plan.replays};
     // As many bytes as the answers that are kept usually have: those at the end of a run are exact.
     // Where members wait for each other, none drops anything, and little can come.
-    const bool bounded = !plan.lag && !plan.sizes.empty();
-    const int64_t bytes_max =
-        bounded ? ChunkLog::kKept * plan.bytes(worker.stage, 0, chunk) : INT64_MAX;
+    const int64_t usual = plan.sizes.empty() ? 0 : plan.bytes(worker.stage, 0, chunk);
+    if (!plan.lag && usual > 0) limits.bytes = ChunkLog::kKept * usual;
     logs_.emplace_back(
-        start.chunks.empty() ? ChunkPosition() : start.chunks[static_cast<size_t>(chunk)],
-        bytes_max);
+        start.chunks.empty() ? ChunkPosition() : start.chunks[static_cast<size_t>(chunk)], limits);
   }
 }
 
@@ -68,6 +67,7 @@ CommonMember::Due CommonMember::due(int64_t chunk, int64_t updates_done) const {
              .arrived = answer != nullptr};
   if (answer == nullptr) return due;
   const auto flight = flights_.find(newest_part(*answer, replica_));
+  due.whole = answer->whole;
   due.counts = flight != flights_.end();
   if (due.counts) due.lag = updates_done - flight->second.update;
   return due;
@@ -145,10 +145,9 @@ void CommonMember::contributed(int64_t number, int64_t update, int64_t table,
                "no chunk has more under way than it may");
 }
 
-void CommonMember::merged(int64_t chunk, int64_t lag, uint64_t hash) {
+void CommonMember::merged(const Message& answer, int64_t lag, uint64_t hash) {
   constexpr double kFading = 0.9;
-  ChunkLog& log = logs_[static_cast<size_t>(chunk)];
-  const Message& answer = *log.next();
+  const auto chunk = static_cast<size_t>(answer.chunk);
   const Settled settled = settles(answer);
   lost_ += std::ssize(settled.lost);
   unknown_ += settled.unknown;
@@ -156,7 +155,7 @@ void CommonMember::merged(int64_t chunk, int64_t lag, uint64_t hash) {
   for (const std::vector<int64_t>* numbers : {&settled.in, &settled.lost}) {
     for (const int64_t number : *numbers) {
       Flight& flight = flights_.at(number);
-      flight.open[static_cast<size_t>(chunk)] = false;
+      flight.open[chunk] = false;
       if (std::ranges::find(flight.open, true) == flight.open.end()) flights_.erase(number);
     }
   }
@@ -165,7 +164,7 @@ void CommonMember::merged(int64_t chunk, int64_t lag, uint64_t hash) {
     stretch_wanted_ = std::max<int64_t>(1, std::llround(std::ceil(recent_lag_ / plan_.lag_limit)));
     stretch_ = std::clamp<int64_t>(answer.stretch, 1, kStretchMax);
   }
-  log.apply(hash);
+  logs_[chunk].apply(answer, hash);
 }
 
 void CommonMember::begin_session() {
@@ -180,9 +179,9 @@ void CommonMember::adopt(const std::vector<int64_t>& moved, const std::vector<in
   }
 }
 
-int64_t CommonMember::newest_awaited(int64_t chunk, int64_t since) const {
+int64_t CommonMember::newest_under_way(int64_t chunk) const {
   for (const auto& [number, flight] : std::views::reverse(flights_)) {
-    if (flight.open[static_cast<size_t>(chunk)]) return flight.table >= since ? number : 0;
+    if (flight.open[static_cast<size_t>(chunk)]) return number;
   }
   return 0;
 }

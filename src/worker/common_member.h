@@ -43,6 +43,7 @@ class CommonMember {
     int64_t chunk = 0;
     int64_t lag = 0;      // updates since the newest own part in it was sent; 0: there is none
     bool counts = false;  // something of this worker is in it
+    bool whole = false;   // it is the chunk as that answer made it
     bool arrived = false;
   };
   // The next merge at the boundary of an update. With a fixed lag an own part's answer is due that
@@ -62,8 +63,8 @@ class CommonMember {
   // `sent`: by chunk; none: that this was the end. `ends`: nothing but what is left comes after it.
   void contributed(int64_t number, int64_t update, int64_t table, const std::vector<bool>& sent,
                    bool ends);
-  // `hash`: as in ChunkLog.
-  void merged(int64_t chunk, int64_t lag, uint64_t hash);
+  // `answer`: of this chunk's log. `hash`: as there.
+  void merged(const Message& answer, int64_t lag, uint64_t hash);
   // A new table: nobody waits for an answer to what was sent before. `moved`: chunks that have
   // another owner; `have`: by chunk, the answers that count.
   void adopt(const std::vector<int64_t>& moved, const std::vector<int64_t>& have);
@@ -73,9 +74,10 @@ class CommonMember {
   void begin_session();
   bool ends() const { return ends_; }
   bool has_ended() const { return ended_; }
-  // The newest contribution of which this chunk is under way, if its answer may still come: its
-  // owner has been that since this table. 0: none.
-  int64_t newest_awaited(int64_t chunk, int64_t since) const;
+  // The newest contribution of which this chunk is under way, 0: none; and by which table it was
+  // sent.
+  int64_t newest_under_way(int64_t chunk) const;
+  int64_t table_of(int64_t number) const { return flights_.at(number).table; }
 
   int64_t stretch_wanted() const { return stretch_wanted_; }
   int64_t stretch() const { return stretch_; }

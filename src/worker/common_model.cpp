@@ -8,9 +8,6 @@
 namespace leeway {
 namespace {
 
-// Each incarnation of a replica has numbers of its own: more than it can make at the end of a run.
-constexpr int64_t kNumbersApart = 1024;
-
 // By the checkpoint that the session begins with.
 CommonMember::Start start_of(const RunPlan& plan, WorkerId worker, size_t lane) {
   CommonMember::Start start = {.updates = plan.first_update_of(worker.replica)};
@@ -70,7 +67,7 @@ std::string_view CommonModel::check(const Message& message) const {
       if (message.have >= numbers_max() || message.chained > message.have) {
         return "answers that there are not";
       }
-      return "";
+      return message.since <= message.envelope.table ? "" : "by a table that its sender has not";
     case MessageKind::kAnswer: {
       // The owner before may have told others something else, or nothing: the new one knows.
       const bool brought_up = message.again && owner == id_.replica;
@@ -78,11 +75,23 @@ std::string_view CommonModel::check(const Message& message) const {
       if (!ReplicaSet::first(plan_.replicas).has_all(message.ended)) {
         return "a replica that there is not";
       }
-      return "";
+      if (message.since > message.envelope.table) return "by a table that its sender has not";
+      return are_counts(message) ? "" : "contributions that there are not";
     }
     default:
       return "";
   }
+}
+
+bool CommonModel::are_counts(const Message& answer) const {
+  const auto is_one = [&](ReplicaId replica, int64_t number) {
+    return replica.value < plan_.replicas && number < numbers_max();
+  };
+  return std::ranges::all_of(
+             answer.parts, [&](const PartId& part) { return is_one(part.replica, part.number); }) &&
+         std::ranges::all_of(answer.counted, [&](const CountedParts& parts) {
+           return is_one(parts.replica, parts.newest);
+         });
 }
 
 void CommonModel::deliver(Message message) {
@@ -95,6 +104,11 @@ void CommonModel::file(Message message) {
   const auto chunk = static_cast<size_t>(message.chunk);
   switch (message.kind) {
     case MessageKind::kAnswer:
+      // What counts is what is there.
+      if (compute_ != nullptr) {
+        message.payload_bytes =
+            message.payload.defined() ? static_cast<int64_t>(message.payload.nbytes()) : 0;
+      }
       return member_.deliver(std::move(message));
     case MessageKind::kDeadline:
       if (message.index == kNudge) {
@@ -107,6 +121,10 @@ void CommonModel::file(Message message) {
       return owners_[chunk].deliver(std::move(message));
     case MessageKind::kAskAgain: {
       const ReplicaId from = message.from.replica;
+      if (message.index == kWhere) {
+        tells_ = true;
+        return;
+      }
       std::erase_if(asks_, [&](const Ask& ask) {
         return ask.replica == from && ask.chunk == message.chunk && ask.number != kMends;
       });
@@ -155,7 +173,7 @@ bool CommonModel::asks(int64_t chunk) const {
 }
 
 std::optional<Work> CommonModel::duty(int64_t updates) const {
-  if (nudged_) return work(WorkKind::kAwait, updates, kNudge, 0);
+  if (nudged_ || tells_) return work(WorkKind::kAwait, updates, kNudge, 0);
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
     const CommonOwner& owner = owners_[static_cast<size_t>(chunk)];
     const int64_t received = member_.log(chunk).received();
@@ -184,6 +202,7 @@ Turn CommonModel::turn(const Boundary& boundary) const {
     if (!due->arrived) return {.due = true};
     Work merge = work(WorkKind::kMerge, boundary.updates, due->number, due->chunk);
     merge.delay = due->lag;
+    merge.whole = due->whole;
     if (due->counts) merge.replicas = ReplicaSet::of(id_.replica);
     return {.due = true, .work = merge};
   }
@@ -202,14 +221,16 @@ Turn CommonModel::turn(const Boundary& boundary) const {
   return {.due = waits && !member_.drained(table_.members())};
 }
 
-void CommonModel::run(const Work& work, Outcome& outcome) {
+void CommonModel::began(const Work& work) {
   const bool of_chunk = work.kind == WorkKind::kReduce || work.kind == WorkKind::kMerge ||
                         work.kind == WorkKind::kRepeat;
   if (of_chunk) busy_ = work.chunk;
-  if (compute_ == nullptr) return;
+}
+
+void CommonModel::run(const Work& work, Outcome& outcome) {
   AveragingCompute& averaging = compute_->averaging();
   if (work.kind == WorkKind::kAwait && work.index == kNudge) {
-    outcome.parts = averaging.sent_steps(lane_.lane, awaited());
+    outcome.parts = averaging.sent_steps(lane_.lane, under_way());
   }
   if (work.kind == WorkKind::kContribute && !work.replicas.empty()) {
     outcome.parts = averaging.contribute_steps(lane_.lane, work.index, may_send(),
@@ -239,10 +260,10 @@ std::vector<bool> CommonModel::may_send() const {
   return sends;
 }
 
-std::vector<int64_t> CommonModel::awaited() const {
+std::vector<int64_t> CommonModel::under_way() const {
   std::vector<int64_t> numbers;
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-    numbers.push_back(member_.newest_awaited(chunk, owners_[static_cast<size_t>(chunk)].since()));
+    numbers.push_back(member_.newest_under_way(chunk));
   }
   return numbers;
 }
@@ -250,7 +271,7 @@ std::vector<int64_t> CommonModel::awaited() const {
 // Where so much is under way that nothing is sent, all of it may have been lost: an answer to the
 // newest one settles the others too.
 std::vector<int64_t> CommonModel::sends_again(int64_t number) const {
-  std::vector<int64_t> again = awaited();
+  std::vector<int64_t> again = under_way();
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
     const bool due = number % kAskAfter == 0 && !member_.may_send(chunk);
     if (!due) again[static_cast<size_t>(chunk)] = 0;
@@ -260,7 +281,7 @@ std::vector<int64_t> CommonModel::sends_again(int64_t number) const {
 
 void CommonModel::run_merge(const Work& work, Outcome& outcome) {
   AveragingCompute& averaging = compute_->averaging();
-  const Message& answer = *member_.log(work.chunk).next();
+  const Message& answer = *answer_of(work);
   const CommonMember::Settled settled = member_.settles(answer);
   if (answer.whole) {
     return averaging.replace_common(lane_.lane, work.chunk, answer.payload, settled.in,
@@ -273,73 +294,6 @@ void CommonModel::run_merge(const Work& work, Outcome& outcome) {
   if (answer.index % lane_.check_every == 0) {
     outcome.hash ^= averaging.chunk_hash(lane_.lane, work.chunk);
   }
-}
-
-std::vector<int64_t> CommonModel::moved(const Membership& after) const {
-  std::vector<int64_t> found;
-  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-    const ReplicaId now = owner(chunk, after);
-    const bool another = now != owner(chunk, table_) || after.epoch(now) != table_.epoch(now);
-    if (another) found.push_back(chunk);
-  }
-  return found;
-}
-
-// A residual belongs to the answers of one owner: another one begins without.
-void CommonModel::run_adoption(const Membership& table) {
-  if (compute_ == nullptr) return;
-  for (const int64_t chunk : moved(table)) {
-    compute_->averaging().write_off_residual(lane_.lane, chunk);
-  }
-}
-
-// Whoever owns a chunk hears how far this worker is, by every table.
-void CommonModel::finish_adoption(const Membership& table, const std::vector<int64_t>& have,
-                                  std::vector<Message>& sent) {
-  const std::vector<int64_t> elsewhere = moved(table);
-  member_.adopt(elsewhere, have);
-  table_ = table;
-  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-    const bool another = std::ranges::find(elsewhere, chunk) != elsewhere.end();
-    owners_[static_cast<size_t>(chunk)].adopt(table, another);
-    if (another && owners_[static_cast<size_t>(chunk)].owns()) ++taken_over_;
-    asked_[static_cast<size_t>(chunk)] = {};
-  }
-  tell_positions(sent);
-  std::erase_if(asks_, [&](const Ask& ask) { return !table.has(ask.replica); });
-  nudged_ = member_.ends();
-}
-
-void CommonModel::tell_positions(std::vector<Message>& sent) {
-  if (!table_.has(id_.replica)) return;
-  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-    post(contribution(work(WorkKind::kContribute, 0, contributions(), chunk)), sent);
-  }
-}
-
-// It has the model of another one, and no steps beyond it.
-void CommonModel::restart(const Membership& table, int64_t updates,
-                          const std::vector<ChunkPosition>& chunks, std::vector<Message>& sent) {
-  table_ = table;
-  // That another incarnation of this replica may have used.
-  const int64_t newest = std::max(updates, newest_counted(chunks, id_.replica));
-  member_ = CommonMember(lane_, id_,
-                         {.updates = updates,
-                          .contributions = newest + kNumbersApart * (1 + table.epoch(id_.replica)),
-                          .chunks = chunks});
-  owners_.clear();
-  for (int64_t chunk = 0; chunk < this->chunks(); ++chunk) {
-    owners_.emplace_back(lane_, id_.replica, chunk, table_);
-    if (owners_.back().owns()) ++taken_over_;
-  }
-  asks_.clear();
-  asked_.assign(asked_.size(), {});
-  mended_.clear();
-  busy_.reset();
-  meanwhile_.clear();
-  nudged_ = reminded_ = false;
-  nudges_ = 0;
-  tell_positions(sent);
 }
 
 int64_t CommonModel::numbers_max() const {
@@ -388,7 +342,7 @@ bool CommonModel::can_repeat(const Work& work, bool at_boundary) const {
       return work.index == log.received() + 1 &&
              owners_[static_cast<size_t>(work.chunk)].has(work.parts);
     case WorkKind::kMerge:
-      return at_boundary && log.next() != nullptr && work.index == log.next()->index;
+      return at_boundary && answer_of(work) != nullptr;
     case WorkKind::kRepeat:
       return work.index <= log.received();
     default:

@@ -37,6 +37,7 @@ class CommonModel {
   // of all members are merged.
   Turn turn(const Boundary& boundary) const;
 
+  void began(const Work& work);
   void run(const Work& work, Outcome& outcome);
   void finish(const Work& work, const Outcome& outcome, const FleetPace& pace, Outbox& outbox,
               std::vector<Message>& sent);
@@ -61,7 +62,9 @@ class CommonModel {
   // Contributions of replicas whose chunk was found to be different, once.
   std::vector<Message> take_different() { return std::exchange(different_, {}); }
   const LanePlan& plan() const { return lane_; }
-  const Message* next_answer(int64_t chunk) const { return member_.log(chunk).next(); }
+  const Message* answer_of(const Work& merge) const {
+    return member_.log(merge.chunk).next(merge.index, merge.whole);
+  }
   void add_to(RoundCounts& counts) const;
   void add_to(Held& held) const;
 
@@ -73,13 +76,14 @@ class CommonModel {
     int64_t number = 0;
     int64_t last = INT64_MAX;
   };
+  bool are_counts(const Message& answer) const;
   void compare(const Message& contribution);
   void file(Message message);
   // By chunk: whether its part of the next contribution is sent; and which one, not answered yet,
   // is sent again. 0: none.
   std::vector<bool> may_send() const;
   std::vector<int64_t> sends_again(int64_t number) const;
-  std::vector<int64_t> awaited() const;
+  std::vector<int64_t> under_way() const;
   void run_merge(const Work& work, Outcome& outcome);
   void tell_positions(std::vector<Message>& sent);
   ReplicaId owner(int64_t chunk, const Membership& table) const;
@@ -112,9 +116,12 @@ class CommonModel {
   // Numbers of answers begin at 1. These are none: time to send again what has not been answered,
   // and the chunk as it is, for one that has another.
   static constexpr int64_t kNudge = 0;
+  static constexpr int64_t kWhere = 0;  // asks how far a member is
   static constexpr int64_t kMends = 0;
   static constexpr int64_t kNudgesMax = 10;  // seconds
-  static constexpr int64_t kAskAfter = 16;   // contributions, at most
+  // Each incarnation of a replica has numbers of its own: more than it makes at the end of a run.
+  static constexpr int64_t kNumbersApart = 1024;
+  static constexpr int64_t kAskAfter = 16;  // contributions, at most
 
   WorkerId id_;
   const RunPlan& plan_;
@@ -133,11 +140,12 @@ class CommonModel {
     int64_t wait = 2;
   };
   std::vector<Asked> asked_;
-  // The chunk that is worked on, between run() and finish(): answers about it wait.
+  // The chunk that is worked on, until finish(): answers about it wait.
   std::optional<int64_t> busy_;
   std::vector<Message> meanwhile_;
   bool reminded_ = false;  // at the end of the session: it will be nudged
   bool nudged_ = false;    // something may have been lost
+  bool tells_ = false;     // an owner asks where this worker is
   int64_t nudges_ = 0;
   std::map<std::pair<int64_t, ReplicaId>, int64_t> mended_;  // chunk, replica: up to which answer
   std::vector<Message> different_;

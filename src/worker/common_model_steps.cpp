@@ -23,7 +23,7 @@ void CommonModel::finish(const Work& work, const Outcome& outcome, const FleetPa
       finish_reduction(work, outcome, sent);
       break;
     case WorkKind::kMerge:
-      member_.merged(work.chunk, work.delay, outcome.hash);
+      member_.merged(*answer_of(work), work.delay, outcome.hash);
       break;
     case WorkKind::kRepeat:
       finish_repetition(work, outcome, sent);
@@ -74,6 +74,7 @@ void CommonModel::send_part(const Work& work, int64_t chunk, const at::Tensor& p
     part.payload_bytes = is_last(work.update) ? lane_.whole_bytes(id_.stage, chunk)
                                               : lane_.bytes(id_.stage, work.index, chunk);
   }
+  part.since = counts ? member_.table_of(work.index) : table_.number();
   part.update_time = pace.update_times[static_cast<size_t>(id_.replica.value)];
   part.stretch = member_.stretch_wanted();
   post(std::move(part), sent);
@@ -137,18 +138,23 @@ void CommonModel::remind_of_the_end(Outbox& outbox) {
 void CommonModel::finish_nudge(const Work& work, const Outcome& outcome, const FleetPace& pace,
                                Outbox& outbox, std::vector<Message>& sent) {
   nudged_ = false;
+  if (std::exchange(tells_, false)) tell_positions(sent);
   if (!member_.ends() || member_.drained(table_.members())) return;
   if (!reminded_) ++nudges_;  // not by a table
-  const std::vector<int64_t> awaited = this->awaited();
+  const std::vector<int64_t> under_way = this->under_way();
   Work newest = work;
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
     const auto at = static_cast<size_t>(chunk);
-    const bool again = awaited[at] > 0;
-    newest.index = again ? awaited[at] : contributions();
+    const bool again = under_way[at] > 0;
+    newest.index = again ? under_way[at] : contributions();
     const at::Tensor payload = outcome.parts.empty() ? at::Tensor() : outcome.parts[at];
     send_part(newest, chunk, payload, again, pace, sent);
     asked_[at] = {};
     ask_for_missing(chunk, contributions(), sent);
+    for (const ReplicaId replica : owners_[at].unheard_of()) {
+      const Work question = this->work(WorkKind::kRepeat, 0, kWhere, chunk);
+      post(message(MessageKind::kAskAgain, question, replica, {}), sent);
+    }
   }
   remind_of_the_end(outbox);
 }

@@ -56,13 +56,14 @@ void CommonOwner::deliver(Message message) {
   absent_.remove(id.replica);
   // One that was sent to the owner before, or has been overtaken, is known to be lost.
   const bool counts = !message.replicas.empty() && table_.has(id.replica);
-  if (!counts || table < since_ || id.number <= newest_[from] || parts_.contains(id)) return;
+  const int64_t sent_by = message.since;
+  if (!counts || sent_by < since_ || id.number <= newest_[from] || parts_.contains(id)) return;
   const auto waiting =
       std::ranges::count(parts_, id.replica, [](const auto& part) { return part.first.replica; });
   if (waiting >= kWaitingMax) return;
   if (parts_.empty()) opened_at_ = arrivals_;
   parts_[id] = {.payload = std::move(message.payload),
-                .table = table,
+                .table = sent_by,
                 .stretch = message.stretch,
                 .bytes = message.payload_bytes};
 }
@@ -76,11 +77,14 @@ void CommonOwner::expire() {
   }
 }
 
-// It was there from the beginning, or has heard from everybody since.
-bool CommonOwner::knows_all() const {
-  if (since_ == 0) return true;
-  return std::ranges::all_of(table_.members().members(),
-                             [&](ReplicaId replica) { return position(replica) != nullptr; });
+// From the beginning it knows where they are.
+std::vector<ReplicaId> CommonOwner::unheard_of() const {
+  std::vector<ReplicaId> unheard_of;
+  if (since_ == 0 || !owns()) return unheard_of;
+  for (const ReplicaId replica : table_.members()) {
+    if (position(replica) == nullptr) unheard_of.push_back(replica);
+  }
+  return unheard_of;
 }
 
 const CommonOwner::Position* CommonOwner::position(ReplicaId replica) const {
@@ -98,7 +102,7 @@ ReplicaSet CommonOwner::ended() const {
 }
 
 std::optional<std::pair<ReplicaId, int64_t>> CommonOwner::ahead(int64_t received) const {
-  if (!owns() || since_ == 0 || !knows_all()) return std::nullopt;
+  if (!owns() || since_ == 0 || !unheard_of().empty()) return std::nullopt;
   std::optional<std::pair<ReplicaId, int64_t>> most;
   for (const ReplicaId replica : table_.members()) {
     const int64_t have = positions_[static_cast<size_t>(replica.value)].have;
@@ -108,7 +112,7 @@ std::optional<std::pair<ReplicaId, int64_t>> CommonOwner::ahead(int64_t received
 }
 
 bool CommonOwner::brings_up(int64_t received) const {
-  return owns() && brought_up_ != since_ && knows_all() && !ahead(received);
+  return owns() && brought_up_ != since_ && unheard_of().empty() && !ahead(received);
 }
 
 std::vector<std::pair<ReplicaId, int64_t>> CommonOwner::behind(int64_t received) const {
@@ -121,7 +125,7 @@ std::vector<std::pair<ReplicaId, int64_t>> CommonOwner::behind(int64_t received)
 }
 
 bool CommonOwner::closable(int64_t received) const {
-  if (!owns() || !knows_all() || ahead(received)) return false;
+  if (!owns() || !unheard_of().empty() || ahead(received)) return false;
   if (told_since_ != since_) return true;
   if (parts_.empty()) return end_is_due();
   if (expired_) return true;

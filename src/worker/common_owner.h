@@ -35,6 +35,9 @@ class CommonOwner {
   // While it takes over: the member that has most answers, if this one has fewer, and how many.
   std::optional<std::pair<ReplicaId, int64_t>> ahead(int64_t received) const;
 
+  // While it takes over: members that have not said where they are.
+  std::vector<ReplicaId> unheard_of() const;
+
   // Once it has taken over: members that lack answers, and from which number on.
   bool brings_up(int64_t received) const;
   std::vector<std::pair<ReplicaId, int64_t>> behind(int64_t received) const;
@@ -66,7 +69,7 @@ class CommonOwner {
  private:
   struct Part {
     at::Tensor payload;
-    int64_t table = 0;
+    int64_t table = 0;  // by which it was first sent
     int64_t stretch = 1;
     int64_t bytes = 0;
   };
@@ -77,7 +80,6 @@ class CommonOwner {
     int64_t number = 0;  // its newest contribution
     bool ended = false;
   };
-  bool knows_all() const;
   // Null: nothing since it took over.
   const Position* position(ReplicaId replica) const;
   bool end_is_due() const {

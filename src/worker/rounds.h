@@ -49,6 +49,10 @@ class Rounds {
   // Every piece of the worker's work, for the time between its updates.
   void note_time(WorkKind kind, const WorkTimes& times) { update_time_.finished(kind, times); }
 
+  // Before run(), and with nothing to compute as well.
+  void began(const Work& work) {
+    if (is_of_round(work.kind) && is_common(work.lane)) common_->began(work);
+  }
   void run(const Work& work, Outcome& outcome);
   // Appends what is to be sent. A worker's own chunk does not travel: it is delivered here.
   void finish(const Work& work, const Outcome& outcome, Outbox& outbox, std::vector<Message>& sent);
@@ -94,6 +98,7 @@ class Rounds {
     if (common_) common_->begin_session();
   }
   std::vector<int64_t> rounds_begun() const;  // by lane, for a checkpoint
+  bool has_common() const { return common_.has_value(); }
   std::vector<ChunkPosition> positions() const {
     return common_ ? common_->positions() : std::vector<ChunkPosition>();
   }
@@ -107,7 +112,7 @@ class Rounds {
   // Null: not a merge of a common model.
   const Message* answer_of(const Work& merge) const {
     const bool applies = is_common(merge.lane) && merge.kind == WorkKind::kMerge;
-    return applies ? common_->next_answer(merge.chunk) : nullptr;
+    return applies ? common_->answer_of(merge) : nullptr;
   }
 
   RoundCounts counts() const;

@@ -48,11 +48,18 @@ std::optional<Work> Worker::next() const {
   if (over_) return std::nullopt;
   if (!next_tables_.empty()) return adoption();
   if (report_due()) return reporting();
+  if (saves_before_duties()) return boundary(WorkKind::kSave, counts_.updates);
   if (const auto duty = rounds_.duty(counts_.updates)) return duty;
   if (const auto part = transfer()) return part;
   if (!takes_part() || has_said_done_) return std::nullopt;
   if (const Turn turn = boundary_turn(); turn.due) return turn.work;
   return pipeline_turn();
+}
+
+// An answer that is made after the last merge would be in what is left over, and not in the model.
+bool Worker::saves_before_duties() const {
+  return rounds_.has_common() && takes_part() && !has_said_done_ && !at_boundary_ &&
+         !schedule_.update_due(counts_) && save_due();
 }
 
 // Everything that changes or sends weights, other than the update itself, happens at the boundary

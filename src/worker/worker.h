@@ -72,6 +72,7 @@ class Worker {
   // where this piece of a round, or this save, was done; the next piece of the pipeline; and if
   // that has to wait, for which stage.
   bool has_come_to(const Work& work) const;
+  bool saves_before_duties() const;
   std::optional<Work> pipeline_turn() const;
   std::optional<StageId> waits_for() const;
 

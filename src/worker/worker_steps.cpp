@@ -12,6 +12,7 @@ namespace leeway {
 Outcome Worker::run(const Work& work) {
   const CheckScope scope({id_, counts_.updates, plan_.seed});
   Outcome outcome;
+  rounds_.began(work);
   if (compute_ == nullptr) return outcome;
   switch (work.kind) {
     case WorkKind::kForward:

@@ -11,6 +11,7 @@
 #include "../support/memory_store.h"
 #include "../support/worker_testing.h"
 #include "config/averaging_rules.h"
+#include "drivers/sim/replay.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
 #include "run/mesh_model.h"
@@ -35,6 +36,7 @@ class Watcher final : public Recorder {
       : on_update_(std::move(on_update)) {}
   void worked(const WorkRecord& record) override {
     repeats += record.work.kind == WorkKind::kRepeat ? 1 : 0;
+    if (in_order) records.push_back(record);
   }
   void updated(const StageUpdate& update) override {
     if (on_update_) on_update_(update);
@@ -47,6 +49,8 @@ class Watcher final : public Recorder {
   ReplicaSet left = ReplicaSet::first(kReplicas);
   std::map<WorkerId, Finished> ends;
   std::atomic<int64_t> repeats = 0;
+  bool in_order = false;  // one thread works
+  std::vector<WorkRecord> records;
 
  private:
   std::function<void(const StageUpdate&)> on_update_;
@@ -118,7 +122,6 @@ class CommonModels : public testing::Test {
   Recipe recipe = common_recipe();
   Places places;
 
- private:
   Tokens tokens_{4001};
   MeshData data_ = {.train = tokens_.file(), .valid = &tokens_.file(), .vocabulary = kVocabulary};
 };
@@ -176,6 +179,38 @@ TEST_F(CommonModels, AreTheSameWhereOneStageIsReplaced) {
     const Ended ended = run(driver);
     EXPECT_EQ(ended.differed, 0);
     EXPECT_EQ(ended.left, ReplicaSet::first(kReplicas));
+  }
+}
+
+// It took the whole chunk, because nobody kept what it lacked. A replay loses nothing, and takes
+// the chunk all the same.
+TEST_F(CommonModels, AreRepeatedWhereOneWasFarBehind) {
+  recipe.run.updates = 150;
+  sim::SimulationOptions story = options();
+  for (int64_t s = 0; s < kStages; ++s) {
+    const auto cut = sim::cut_off(kMesh, {{1}, {s}}, {{20'000}, {130'000}});
+    story.outages.insert(story.outages.end(), cut.begin(), cut.end());
+  }
+  RunPlan plan = make_plan(recipe, data_);
+  const Workers workers = make_workers(recipe, data_, plan);
+  sim::Simulation driver(story);
+  Watcher watcher({});
+  watcher.in_order = true;
+  ASSERT_TRUE(driver.run(workers, watcher).ok());
+  const auto takes = std::ranges::count(watcher.records, true,
+                                        [](const WorkRecord& record) { return record.work.whole; });
+  EXPECT_GT(takes, 0);
+  plan.evaluation_batches = 0;
+  plan.saves = false;
+  plan.last_update = recipe.run.updates;
+  for (LanePlan& lane : plan.lanes) lane.replays = true;
+  const Workers again = make_workers(recipe, data_, plan);
+  Watcher repeated({});
+  const Status status = sim::replay(again, watcher.records, repeated);
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  for (size_t w = 0; w < workers.size(); ++w) {
+    EXPECT_TRUE(at::equal(again[w]->compute()->stage().weights(),
+                          workers[w]->compute()->stage().weights()));
   }
 }
 

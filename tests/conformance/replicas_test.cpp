@@ -71,6 +71,7 @@ class Replicas : public testing::TestWithParam<AveragingMethod> {
     RunPlan plan = make_plan(recipe, data());
     plan.evaluation_batches = 0;
     plan.saves = false;
+    for (LanePlan& lane : plan.lanes) lane.replays = true;
     plan.last_update = workers.front()->counts().updates;
     const Workers again = make_workers(recipe, data(), plan);
     StateRecorder replayed;

@@ -291,7 +291,9 @@ def evaluated(folder, kind="evaluated"):
 @pytest.mark.parametrize("merge", ["fixed_lag", "on_arrival"])
 def test_a_common_model_is_identical_everywhere_and_evaluated_without_copies(place, merge):
     sets = place.sets(**MESH, averaging__method="lowbit", averaging__merge=merge)
-    summary = place.train("r", *sets)
+    done = place.ok("train", "tiny.toml", "--out", "r", "--json", *sets)
+    summary = json.loads(done.stdout)
+    assert " of the common model of 2 replicas\n" in done.stderr
     assert summary["agreement"] == "identical" and summary["consensus"] is None
     assert summary["bytes_total_between_replicas"] == summary["bytes_averaging"] > 0
     assert not evaluated(place.folder / "r", "evaluated_own")

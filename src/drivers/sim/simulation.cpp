@@ -150,8 +150,9 @@ void Simulation::start(size_t at, const Work& work) {
   }
   seat.work = work;
   seat.begin = clock_.now();
+  Outcome outcome = seat.worker->run(work);
   if (seat.worker->compute() != nullptr) {
-    seat.outcome = std::make_unique<Outcome>(seat.worker->run(work));
+    seat.outcome = std::make_unique<Outcome>(std::move(outcome));
   }
   const Nanos end = pauses_->work(at, seat.begin, seat.costs.of(work), seat.busy);
   seat.end = end;

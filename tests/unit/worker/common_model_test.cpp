@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common_testing.h"
 #include "worker/common_member.h"
 #include "worker/common_owner.h"
 
@@ -24,13 +25,6 @@ LanePlan plan_of(int64_t replicas, bool on_arrival = true) {
   return plan;
 }
 
-Message answer(int64_t number, std::vector<PartId> parts, int64_t since = 0) {
-  Message message = {.kind = MessageKind::kAnswer, .from = {}, .to = {}, .index = number};
-  message.parts = std::move(parts);
-  message.since = since;
-  return message;
-}
-
 Message part(int64_t replica, int64_t number, int64_t table = 0, int64_t have = 0) {
   Message message = {.kind = MessageKind::kContribution,
                      .from = {.replica = {replica}, .stage = {0}},
@@ -38,70 +32,14 @@ Message part(int64_t replica, int64_t number, int64_t table = 0, int64_t have = 
                      .index = number};
   if (number > 0) message.replicas = ReplicaSet::of({replica});
   message.have = have;
-  message.envelope.table = table;
+  message.since = message.envelope.table = table;
   return message;
 }
 
-TEST(ChunkLog, AppliesInOrderAndKnowsAGap) {
-  ChunkLog log;
-  log.deliver(answer(2, {}));
-  EXPECT_EQ(log.next(), nullptr);
-  EXPECT_TRUE(log.has_gap());
-  log.deliver(answer(1, {}));
-  log.deliver(answer(1, {{{0}, 9}}));
-  EXPECT_FALSE(log.has_gap());
-  EXPECT_EQ(log.received(), 2);
-  EXPECT_THAT(log.next()->parts, IsEmpty()) << "the first one counts";
-  log.apply();
-  EXPECT_EQ(log.next()->index, 2);
-}
-
-TEST(ChunkLog, KeepsTheLast64AndIsBounded) {
-  ChunkLog log;
-  for (int64_t number = 1; number <= 1000; ++number) log.deliver(answer(number, {}));
-  EXPECT_EQ(log.received(), ChunkLog::kWaitingMax);
-  for (int64_t number = 1; number <= 100; ++number) log.apply();
-  EXPECT_EQ(log.find(36), nullptr);
-  EXPECT_NE(log.find(37), nullptr);
-}
-
 // Answers at the end of a run are exact, and so larger than the others.
-TEST(ChunkLog, IsBoundedInBytes) {
-  const auto of_bytes = [](int64_t number, int64_t bytes) {
-    Message message = answer(number, {});
-    message.payload_bytes = bytes;
-    return message;
-  };
-  ChunkLog log({}, /*bytes_max=*/100);
-  for (int64_t number = 1; number <= 9; ++number) {
-    if (number != 4) log.deliver(of_bytes(number, 20));
-  }
-  EXPECT_FALSE(log.has_room()) << "three wait, and two after a gap";
-  EXPECT_TRUE(log.has_gap());
-  log.deliver(of_bytes(4, 20));
-  EXPECT_EQ(log.received(), 5) << "the next one takes the place of a later one";
-  EXPECT_TRUE(log.has_gap()) << "it has heard of more";
-  while (log.next() != nullptr) log.apply();
-  EXPECT_TRUE(log.has_room());
-  EXPECT_EQ(log.kept(), 5);
-  log.deliver(of_bytes(6, 60));
-  EXPECT_EQ(log.find(3), nullptr) << "old ones make room";
-  EXPECT_NE(log.find(4), nullptr);
-}
-
+// What was applied since is gone, because there was no room for it: it is asked for.
+// In a replay nothing was lost or dropped, but what was merged is what the run had merged.
 // Of two owners that gave the same number, the new one's counts.
-TEST(ChunkLog, IsCutWhereTheNewOwnerGoesOn) {
-  ChunkLog log;
-  log.deliver(answer(1, {}));
-  log.deliver(answer(2, {{{0}, 1}}));
-  log.deliver(answer(4, {}));
-  log.cut(1);
-  EXPECT_EQ(log.received(), 1);
-  EXPECT_FALSE(log.has_gap());
-  log.deliver(answer(2, {{{1}, 1}}));
-  EXPECT_EQ(log.find(2)->parts.front().replica, ReplicaId{1});
-}
-
 TEST(CommonMember, KnowsWhatOfItsOwnIsInAnAnswerAndWhatIsLost) {
   CommonMember member(plan_of(1), {.replica = {0}, .stage = {0}}, {});
   for (int64_t n = 1; n <= 4; ++n) member.contributed(n, n, /*table=*/0, {true}, /*last=*/false);
@@ -112,7 +50,7 @@ TEST(CommonMember, KnowsWhatOfItsOwnIsInAnAnswerAndWhatIsLost) {
   const CommonMember::Settled settled = member.settles(*member.log(0).next());
   EXPECT_THAT(settled.in, ElementsAre(1, 3));
   EXPECT_THAT(settled.lost, ElementsAre(2)) << "it was overtaken, so it never came";
-  member.merged(0, due->lag, /*hash=*/0);
+  member.merged(*member.log(0).next(), due->lag, /*hash=*/0);
   EXPECT_EQ(member.lost(), 1);
   EXPECT_FALSE(member.merge_due(5, false));
 }
@@ -151,11 +89,11 @@ TEST(CommonMember, EndsWhenNothingIsLeft) {
   member.contributed(2, 2, 0, {true}, /*ends=*/true);
   EXPECT_EQ(due(), Contribution::kNone) << "it is under way";
   member.deliver(answer(1, {{{0}, 2}}));
-  member.merged(0, 0, 0);
+  member.merged(*member.log(0).next(), 0, 0);
   ASSERT_EQ(due(), Contribution::kSteps) << "the first one was lost";
   member.contributed(3, 2, 0, {true}, true);
   member.deliver(answer(2, {{{0}, 3}}));
-  member.merged(0, 0, 0);
+  member.merged(*member.log(0).next(), 0, 0);
   ASSERT_EQ(due(), Contribution::kEnd);
   member.contributed(3, 2, 0, {}, true);
   EXPECT_EQ(due(), Contribution::kNone);
@@ -163,7 +101,7 @@ TEST(CommonMember, EndsWhenNothingIsLeft) {
   Message last = answer(3, {});
   last.ended = ReplicaSet::first(1);
   member.deliver(last);
-  member.merged(0, 0, 0);
+  member.merged(*member.log(0).next(), 0, 0);
   EXPECT_TRUE(member.drained(ReplicaSet::first(1)));
 }
 
@@ -175,13 +113,12 @@ TEST(CommonMember, AtTheEndSendsWhatItCouldNotSend) {
     member.contributed(n, n, /*table=*/0, {true}, /*ends=*/false);
   }
   EXPECT_FALSE(member.may_send(0));
-  EXPECT_EQ(member.newest_awaited(0, /*since=*/0), 64);
-  EXPECT_EQ(member.newest_awaited(0, /*since=*/1), 0) << "its owner is no more";
+  EXPECT_EQ(member.newest_under_way(0), 64);
   member.contributed(65, 65, 0, {false}, /*ends=*/true);
   std::vector<PartId> all;
   for (int64_t n = 1; n <= 64; ++n) all.push_back({{0}, n});
   member.deliver(answer(1, all));
-  member.merged(0, 0, 0);
+  member.merged(*member.log(0).next(), 0, 0);
   EXPECT_EQ(member.lost(), 0);
   const Boundary end = {.update = 65, .updates = 65, .flushes = true, .ends = true};
   EXPECT_EQ(member.contribution_due(end, /*last=*/true), Contribution::kSteps);
@@ -202,7 +139,7 @@ TEST(CommonMember, AStopWaitsForWhatIsUnderWay) {
   EXPECT_EQ(member.contribution_due(saved, false), Contribution::kEnd)
       << "nothing changes any more";
   member.deliver(answer(1, {{{0}, 1}}));
-  member.merged(0, 0, 0);
+  member.merged(*member.log(0).next(), 0, 0);
   ASSERT_EQ(due(), Contribution::kEnd);
   member.contributed(1, 1, 0, {}, true);
   EXPECT_EQ(due(), Contribution::kNone);
@@ -226,44 +163,8 @@ TEST(CommonMember, AWholeChunkSaysWhatIsInIt) {
   EXPECT_THAT(settled.lost, ElementsAre(3, 4));
 }
 
-TEST(ChunkLog, TheChainTellsWhoHasAppliedTheSame) {
-  ChunkLog one, same, other, payload;
-  for (ChunkLog* log : {&one, &same, &other, &payload}) {
-    log->deliver(answer(1, {{{log == &other ? 1 : 0}, 1}}));
-    log->deliver(answer(2, {}));
-    log->apply(log == &payload ? 7 : 0);
-    log->apply();
-  }
-  EXPECT_EQ(one.position().chain, same.position().chain);
-  EXPECT_EQ(one.chain_at(1), same.chain_at(1));
-  EXPECT_NE(one.position().chain, other.position().chain);
-  EXPECT_NE(one.position().chain, payload.position().chain);
-  EXPECT_FALSE(one.chain_at(3));
-}
-
 // A chunk that is found to be different is replaced, even by an older one: what came since is
 // applied again.
-TEST(ChunkLog, IsMended) {
-  ChunkLog good, bad;
-  for (ChunkLog* log : {&good, &bad}) {
-    for (int64_t n = 1; n <= 5; ++n) log->deliver(answer(n, {}));
-    log->apply(log == &bad ? 1 : 0);
-    log->apply();
-  }
-  Message whole = answer(2, {});
-  whole.whole = whole.mends = true;
-  whole.chain = good.position().chain;
-  while (bad.next() != nullptr) bad.apply();
-  while (good.next() != nullptr) good.apply();
-  good.deliver(whole);
-  EXPECT_EQ(good.next(), nullptr) << "it has that already";
-  bad.deliver(whole);
-  ASSERT_NE(bad.next(), nullptr);
-  while (bad.next() != nullptr) bad.apply();
-  EXPECT_EQ(bad.applied(), 5);
-  EXPECT_EQ(bad.position().chain, good.position().chain);
-}
-
 TEST(CommonOwner, TakesAllThatHasComeWhenEverybodyHasContributed) {
   CommonOwner owner(plan_of(2), {0}, 0, Membership(2));
   owner.deliver(part(0, 1));
@@ -332,6 +233,21 @@ TEST(CommonOwner, TakesOverWhereTheFurthestIs) {
   owner.closed({});
   EXPECT_THAT(owner.next_parts(), ElementsAre(PartId{{1}, 8}, PartId{{2}, 9}))
       << "what was sent by the old table is lost";
+}
+
+// A part that is sent again was first sent to the owner before: its sender will know that it is
+// lost.
+TEST(CommonOwner, TakesNothingThatWasFirstSentToAnother) {
+  CommonOwner owner(plan_of(2), {0}, 0, Membership(2));
+  owner.adopt(Membership(2).without({1}, 1), /*moved=*/true);
+  owner.deliver(part(0, 0, /*table=*/1));
+  owner.closed({});
+  Message again = part(0, 5, /*table=*/1);
+  again.since = 0;
+  owner.deliver(again);
+  EXPECT_THAT(owner.next_parts(), IsEmpty());
+  owner.deliver(part(0, 6, /*table=*/1));
+  EXPECT_THAT(owner.next_parts(), ElementsAre(PartId{{0}, 6}));
 }
 
 TEST(CommonOwner, SaysThatAllHaveEnded) {
