@@ -77,7 +77,13 @@ void Checker::use_messages(size_t worker, const Work& work) {
   LEEWAY_UNREACHABLE("all kinds of work are above");
 }
 
+// One that has left, or is to begin anew, may not have heard of it: what it applies is nobody's.
 void Checker::applies(size_t worker, const Message& answer, const ReplicaSet& members) {
+  const ReplicaId replica = mesh_.id(worker).replica;
+  if (!tables_.empty()) {
+    const Membership& newest = tables_.rbegin()->second;
+    if (!newest.has(replica) || newest.epoch(replica) > tracks_[worker].epoch) return;
+  }
   const std::string wrong = common_.applies(mesh_.id(worker), answer, members);
   LEEWAY_CHECK(wrong.empty(), wrong);
 }
