@@ -156,12 +156,15 @@ void Simulation::arrive(size_t slot, bool again) {
 void Simulation::check_arrival(const Message& message, bool gone, bool again) {
   const Worker& to = *seats_[mesh_.index(message.to)].worker;
   const bool of_round = class_of(message.kind) == TrafficClass::kAveraging;
-  if (again && (gone || !of_round || refused_.empty())) return;
+  // One that has restarted may take a copy anew of what it had before.
+  const bool anew = to.table().epoch(message.to.replica) > 0;
+  if (again && (gone || !of_round || (refused_.empty() && !anew))) return;
   const bool taken = !gone && !to.is_stale(message) && (!of_round || to.check(message).empty());
   const RoundPart part = {message.kind, message.from,  message.to,
                           message.lane, message.index, message.chunk};
   if (again) {
-    if (taken && refused_.erase(part) > 0) checker_->received_again(message, clock_.now());
+    const bool was_refused = taken && refused_.erase(part) > 0;
+    if (was_refused || (taken && anew)) checker_->received_again(message, clock_.now());
     return;
   }
   if (!taken && of_round) refused_.insert(part);
