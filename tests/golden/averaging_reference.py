@@ -276,8 +276,9 @@ class Owner:
 
 
 def train_on_arrival(case, constants, start, rows, parts, chunks):
-    """`lowbit` on arrival with one stage. Only who did what, in which order, is given: rows of kind,
-    replica, update, chunk and number, and what each answer, by chunk and number, has in it."""
+    """`lowbit` on arrival with one stage. Only who did what, in which order, is given: rows of
+    kind, replica, update, chunk and number, and what each answer, by chunk and number, has in
+    it."""
     data = zip(start.ids, start.targets)
     pipelines = [delayed.Pipeline(case, constants, start.slices, *read) for read in data]
     members = [Member(case, pipeline, chunks) for pipeline in pipelines]

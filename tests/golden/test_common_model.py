@@ -65,8 +65,8 @@ def test_what_arrives_when_it_arrives_equals_the_equations(tmp_path, name):
 
 
 def assert_one_model(case, pipelines, members):
-    """Everybody ends with the same X. Without a gain it is the mean of all steps, each once, however
-    often a replica has contributed."""
+    """Everybody ends with the same X. Without a gain it is the mean of all steps, each once,
+    however often a replica has contributed."""
     for member in members:
         assert not any(member.under_way) and member.applied == members[0].applied
         assert error_of(member.common, members[0].common) < tolerance_of(case)
