@@ -13,8 +13,9 @@ CTEST := ctest --output-on-failure -j2
 SANITIZED := unit_worker unit_averaging unit_checkpoint unit_drivers_sim conformance_drivers
 # The simulator has one thread: the thread sanitizer has nothing to find there.
 THREADED := $(filter-out unit_drivers_sim,$(SANITIZED))
-# Containers that LibTorch's code and ours both touch are annotated on one side only.
-ASAN := ASAN_OPTIONS=detect_container_overflow=0:strict_init_order=1 \
+# Containers that LibTorch's code and ours both touch are annotated on one side only. The swarms run
+# as many seeds as a minute has.
+ASAN := LEEWAY_SWARM_SECONDS=60 ASAN_OPTIONS=detect_container_overflow=0:strict_init_order=1 \
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 # One OpenMP thread: tools/sanitizers/tsan.supp says why.
 TSAN := OMP_THREAD_LIMIT=1 \

@@ -106,10 +106,14 @@ Status check_faults(const LoadedRecipe& loaded) {
 Status check_sim(const LoadedRecipe& loaded) {
   const Recipe& recipe = loaded.recipe;
   const auto speeds = static_cast<int64_t>(recipe.sim.speeds.size());
-  if (speeds != 0 && speeds != recipe.mesh.stages)
+  const int64_t replicas = recipe.mesh.replicas;
+  if (speeds != 0 && speeds != recipe.mesh.stages && speeds != recipe.mesh.stages * replicas)
     return usage_error(fmt::format(
-        "{} has {} number{}, but {} needs one per stage: change one of them",
-        named(loaded, "sim.speeds"), speeds, speeds == 1 ? "" : "s", named(loaded, "mesh.stages")));
+        "{} has {} number{}, but {} needs one per stage{}: change one of them",
+        named(loaded, "sim.speeds"), speeds, speeds == 1 ? "" : "s", named(loaded, "mesh.stages"),
+        replicas == 1
+            ? ""
+            : fmt::format(", or one per worker, {} in all", recipe.mesh.stages * replicas)));
   return {};
 }
 

@@ -68,8 +68,9 @@ Decider decider_of(std::string_view path, const Recipe& recipe) {
   if (const auto found = decider_in_averaging(path, recipe.averaging)) return found;
   const auto speeds = static_cast<int64_t>(recipe.sim.speeds.size());
   const bool simulated = recipe.run.driver == DriverName::kSim;
-  if (path == "sim.speeds" && !simulated && speeds != 0 && speeds != recipe.mesh.stages)
-    return "mesh.stages";
+  const bool fits = speeds == 0 || speeds == recipe.mesh.stages ||
+                    speeds == recipe.mesh.stages * recipe.mesh.replicas;
+  if (path == "sim.speeds" && !simulated && !fits) return "mesh.stages";
   return std::nullopt;
 }
 

@@ -331,7 +331,8 @@ const Key kKeys[] = {
     {"sim.flops", number<kSim, &SimOptions::flops>(0.0, 1e24, Ends::kMaxOnly),
      "Floating-point operations per second of each worker."},
     {"sim.speeds", numbers<kSim, &SimOptions::speeds>(0.0, 1e6),
-     "One factor on `sim.flops` for each stage; empty: all 1."},
+     "One factor on `sim.flops` for each stage, or for each worker, replica after replica; empty: "
+     "all 1."},
     {"sim.latency_ms", number<kSim, &SimOptions::latency_ms>(0.0, 1e6, Ends::kBoth),
      "Latency of a message from one stage to the next, on top of the time for its bytes."},
     {"sim.bandwidth_mbit", number<kSim, &SimOptions::bandwidth_mbit>(0.0, 1e9, Ends::kBoth),

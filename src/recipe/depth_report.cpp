@@ -69,7 +69,14 @@ PipelineTimes simulated_times(const Recipe& recipe, int64_t vocabulary) {
   const StageOptions first = stage_options(recipe, vocabulary, StagesFor::kPlan).front();
   const int64_t tokens = microbatch_tokens(recipe);
   PipelineTimes times;
-  for (const sim::StageCosts& costs : sim_costs(recipe, vocabulary)) {
+  // Of the slowest replica, if they have speeds of their own.
+  const auto stages = static_cast<size_t>(recipe.mesh.stages);
+  const std::vector<sim::StageCosts> workers = sim_costs(recipe, vocabulary);
+  for (size_t s = 0; s < stages; ++s) {
+    sim::StageCosts costs = workers[s];
+    for (size_t w = s; w < workers.size(); w += stages) {
+      if (workers[w].forward > costs.forward) costs = workers[w];
+    }
     times.stages.push_back(
         {.forward = costs.forward, .backward = costs.backward, .update = costs.update});
   }

@@ -107,7 +107,16 @@ std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary
 }
 
 std::vector<sim::StageCosts> sim_costs(const Recipe& recipe, int64_t vocabulary) {
-  return stage_costs(recipe, vocabulary, recipe.sim.flops, recipe.sim.speeds);
+  const std::vector<double>& speeds = recipe.sim.speeds;
+  if (std::ssize(speeds) <= recipe.mesh.stages) {
+    return stage_costs(recipe, vocabulary, recipe.sim.flops, speeds);
+  }
+  const auto stages = stage_costs(recipe, vocabulary, recipe.sim.flops, {});
+  std::vector<sim::StageCosts> workers;
+  for (const double speed : speeds) {
+    workers.push_back(sim::at_speed(stages[workers.size() % stages.size()], speed));
+  }
+  return workers;
 }
 
 }  // namespace leeway

@@ -310,7 +310,7 @@ def test_a_common_model_on_arrival_stops_and_resumes_and_replays(place):
     """What is under way is waited for, so the session that resumes goes on to the bit."""
     sets = place.sets(
         **MESH, averaging__method="lowbit", averaging__merge="on_arrival", run__driver="sim",
-        sim__latency_ms=20, sim__speeds="[1, 0.6]", run__log="all",
+        sim__latency_ms=20, sim__speeds="[1, 1, 0.5, 0.5]", run__log="all",
     )  # fmt: skip
     half = place.train("r", *sets, "--stop-at", 5)
     assert half["agreement"] == "identical" and half["rounds_dropped"] == 0

@@ -148,7 +148,10 @@ const Misfit kSim[] = {
      "one per stage: change one of them"},
     {{"sim.speeds=[0.5]", "mesh.stages=2"},
      "sim.speeds = [0.5] (--set) has 1 number, but mesh.stages = 2 (--set) needs one "
-     "per stage: change one of them"}};
+     "per stage: change one of them"},
+    {{"sim.speeds=[1, 1, 0.5]", "mesh.stages=2", "mesh.replicas=2"},
+     "sim.speeds = [1.0, 1.0, 0.5] (--set) has 3 numbers, but mesh.stages = 2 (--set) needs one "
+     "per stage, or one per worker, 4 in all: change one of them"}};
 INSTANTIATE_TEST_SUITE_P(Sim, Together, testing::ValuesIn(kSim));
 
 TEST(Checks, NameTheLineOfTheFile) {

@@ -53,6 +53,17 @@ TEST(StageCosts, TheDriverAndTheScenarioAgree) {
   }
 }
 
+TEST(StageCosts, AWorkerMayHaveItsOwnSpeed) {
+  const auto recipe = scenario_of(scenario_text(""))
+                          .recipe_with({"mesh.stages=2", "mesh.replicas=2", "sim.flops=1e9",
+                                        "sim.speeds=[1, 1, 1, 0.5]"});
+  ASSERT_TRUE(recipe.ok()) << recipe.error().message;
+  const auto costs = sim_costs(recipe->recipe, 257);
+  ASSERT_EQ(costs.size(), 4U);
+  EXPECT_EQ(costs[2].forward, costs[0].forward);
+  EXPECT_NEAR(costs[3].forward.seconds() / costs[1].forward.seconds(), 2, 1e-3);
+}
+
 TEST(StageCosts, AMachineHasItsOwnSpeedForUpdates) {
   const sim::StageCosts unit = {.forward = {1000},
                                 .backward = {2000},
