@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 #include <utility>
 
 #include "base/check.h"
@@ -180,10 +179,10 @@ void CommonMember::adopt(const std::vector<int64_t>& moved, const std::vector<in
 }
 
 int64_t CommonMember::newest_under_way(int64_t chunk) const {
-  for (const auto& [number, flight] : std::views::reverse(flights_)) {
-    if (flight.open[static_cast<size_t>(chunk)]) return number;
-  }
-  return 0;
+  const auto newest = std::find_if(flights_.rbegin(), flights_.rend(), [&](const auto& flight) {
+    return flight.second.open[static_cast<size_t>(chunk)];
+  });
+  return newest == flights_.rend() ? 0 : newest->first;
 }
 
 void CommonMember::add_to(Held& held) const {
