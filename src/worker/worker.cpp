@@ -49,8 +49,8 @@ std::optional<Work> Worker::next() const {
   if (!next_tables_.empty()) return adoption();
   if (report_due()) return reporting();
   if (saves_before_duties()) return boundary(WorkKind::kSave, counts_.updates);
-  if (const auto duty = rounds_.duty(counts_.updates)) return duty;
-  if (const auto part = transfer()) return part;
+  if (auto duty = rounds_.duty(counts_.updates)) return duty;
+  if (auto part = transfer()) return part;
   if (!takes_part() || has_said_done_) return std::nullopt;
   if (const Turn turn = boundary_turn(); turn.due) return turn.work;
   return pipeline_turn();
@@ -69,7 +69,7 @@ Turn Worker::boundary_turn() const {
   const bool before = schedule_.update_due(counts_);
   const bool ends = !before && trained();
   if (!before && !at_boundary_ && !ends) return {};
-  const Turn turn =
+  Turn turn =
       rounds_.turn({.when = before ? Boundary::When::kBeforeUpdate : Boundary::When::kAfterUpdate,
                     .update = counts_.updates + (before ? 1 : 0),
                     .updates = counts_.updates,
