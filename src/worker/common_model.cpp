@@ -1,6 +1,7 @@
 #include "worker/common_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/check.h"
@@ -230,7 +231,7 @@ void CommonModel::began(const Work& work) {
 void CommonModel::run(const Work& work, Outcome& outcome) {
   AveragingCompute& averaging = compute_->averaging();
   if (work.kind == WorkKind::kAwait && work.index == kNudge) {
-    outcome.parts = averaging.sent_steps(lane_.lane, under_way());
+    outcome.parts = averaging.sent_steps(lane_.lane, sent_with_nudge());
   }
   if (work.kind == WorkKind::kContribute && !work.replicas.empty()) {
     outcome.parts = averaging.contribute_steps(lane_.lane, work.index, may_send(),
@@ -266,6 +267,14 @@ std::vector<int64_t> CommonModel::under_way() const {
     numbers.push_back(member_.newest_under_way(chunk));
   }
   return numbers;
+}
+
+// On a slow line a contribution takes long, and so does its answer: it is sent again after 4, 8, 16
+// seconds.
+std::vector<int64_t> CommonModel::sent_with_nudge() const {
+  const auto nudge = static_cast<uint64_t>(nudges_ + 1);
+  const bool due = !reminded_ && nudge >= 4 && std::has_single_bit(nudge);
+  return due ? under_way() : std::vector<int64_t>(owners_.size(), 0);
 }
 
 // Where so much is under way that nothing is sent, all of it may have been lost: an answer to the

@@ -140,14 +140,14 @@ void CommonModel::finish_nudge(const Work& work, const Outcome& outcome, const F
   nudged_ = false;
   if (std::exchange(tells_, false)) tell_positions(sent);
   if (!member_.ends() || member_.drained(table_.members())) return;
+  const std::vector<int64_t> under_way = sent_with_nudge();
   if (!reminded_) ++nudges_;  // not by a table
-  const std::vector<int64_t> under_way = this->under_way();
   Work newest = work;
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
     const auto at = static_cast<size_t>(chunk);
-    const bool again = under_way[at] > 0;
-    newest.index = again ? under_way[at] : contributions();
     const at::Tensor payload = outcome.parts.empty() ? at::Tensor() : outcome.parts[at];
+    const bool again = under_way[at] > 0 && (compute_ == nullptr || payload.defined());
+    newest.index = again ? under_way[at] : contributions();
     send_part(newest, chunk, payload, again, pace, sent);
     asked_[at] = {};
     ask_for_missing(chunk, contributions(), sent);
