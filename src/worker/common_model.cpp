@@ -269,12 +269,15 @@ std::vector<int64_t> CommonModel::under_way() const {
   return numbers;
 }
 
-// On a slow line a contribution takes long, and so does its answer: it is sent again after 4, 8, 16
-// seconds.
-std::vector<int64_t> CommonModel::sent_with_nudge() const {
+// On a slow line a contribution takes long, and so does its answer: they are taken for lost after
+// 4, 8, 16 seconds.
+bool CommonModel::takes_for_lost() const {
   const auto nudge = static_cast<uint64_t>(nudges_ + 1);
-  const bool due = !reminded_ && nudge >= 4 && std::has_single_bit(nudge);
-  return due ? under_way() : std::vector<int64_t>(owners_.size(), 0);
+  return !reminded_ && nudge >= 4 && std::has_single_bit(nudge);
+}
+
+std::vector<int64_t> CommonModel::sent_with_nudge() const {
+  return takes_for_lost() ? under_way() : std::vector<int64_t>(owners_.size(), 0);
 }
 
 // Where so much is under way that nothing is sent, all of it may have been lost: an answer to the

@@ -84,6 +84,7 @@ class CommonModel {
   std::vector<bool> may_send() const;
   std::vector<int64_t> sends_again(int64_t number) const;
   std::vector<int64_t> under_way() const;
+  bool takes_for_lost() const;
   std::vector<int64_t> sent_with_nudge() const;
   void run_merge(const Work& work, Outcome& outcome);
   void tell_positions(std::vector<Message>& sent);

@@ -140,6 +140,7 @@ void CommonModel::finish_nudge(const Work& work, const Outcome& outcome, const F
   nudged_ = false;
   if (std::exchange(tells_, false)) tell_positions(sent);
   if (!member_.ends() || member_.drained(table_.members())) return;
+  const bool lost = takes_for_lost();
   const std::vector<int64_t> under_way = sent_with_nudge();
   if (!reminded_) ++nudges_;  // not by a table
   Work newest = work;
@@ -150,7 +151,7 @@ void CommonModel::finish_nudge(const Work& work, const Outcome& outcome, const F
     newest.index = again ? under_way[at] : contributions();
     send_part(newest, chunk, payload, again, pace, sent);
     asked_[at] = {};
-    ask_for_missing(chunk, contributions(), sent);
+    if (lost || member_.log(chunk).has_gap()) ask_for_missing(chunk, contributions(), sent);
     for (const ReplicaId replica : owners_[at].unheard_of()) {
       const Work question = this->work(WorkKind::kRepeat, 0, kWhere, chunk);
       post(message(MessageKind::kAskAgain, question, replica, {}), sent);
