@@ -230,8 +230,8 @@ void CommonModel::began(const Work& work) {
 
 void CommonModel::run(const Work& work, Outcome& outcome) {
   AveragingCompute& averaging = compute_->averaging();
-  if (work.kind == WorkKind::kAwait && work.index == kNudge) {
-    outcome.parts = averaging.sent_steps(lane_.lane, sent_with_nudge());
+  if (work.kind == WorkKind::kAwait && work.index == kNudge && takes_for_lost()) {
+    outcome.parts = averaging.sent_steps(lane_.lane, under_way());
   }
   if (work.kind == WorkKind::kContribute && !work.replicas.empty()) {
     outcome.parts = averaging.contribute_steps(lane_.lane, work.index, may_send(),
@@ -276,17 +276,14 @@ bool CommonModel::takes_for_lost() const {
   return !reminded_ && nudge >= 4 && std::has_single_bit(nudge);
 }
 
-std::vector<int64_t> CommonModel::sent_with_nudge() const {
-  return takes_for_lost() ? under_way() : std::vector<int64_t>(owners_.size(), 0);
-}
-
 // Where so much is under way that nothing is sent, all of it may have been lost: an answer to the
 // newest one settles the others too.
 std::vector<int64_t> CommonModel::sends_again(int64_t number) const {
-  std::vector<int64_t> again = under_way();
+  std::vector<int64_t> again(owners_.size(), 0);
+  if (number % kAskAfter != 0) return again;
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-    const bool due = number % kAskAfter == 0 && !member_.may_send(chunk);
-    if (!due) again[static_cast<size_t>(chunk)] = 0;
+    if (member_.may_send(chunk)) continue;
+    again[static_cast<size_t>(chunk)] = member_.newest_under_way(chunk);
   }
   return again;
 }

@@ -85,7 +85,6 @@ class CommonModel {
   std::vector<int64_t> sends_again(int64_t number) const;
   std::vector<int64_t> under_way() const;
   bool takes_for_lost() const;
-  std::vector<int64_t> sent_with_nudge() const;
   void run_merge(const Work& work, Outcome& outcome);
   void tell_positions(std::vector<Message>& sent);
   ReplicaId owner(int64_t chunk, const Membership& table) const;
@@ -103,6 +102,8 @@ class CommonModel {
   void ask_for_missing(int64_t chunk, int64_t now, std::vector<Message>& sent);
   void post(Message message, std::vector<Message>& sent);
 
+  void finish_work(const Work& work, const Outcome& outcome, const FleetPace& pace, Outbox& outbox,
+                   std::vector<Message>& sent);
   void finish_contribution(const Work& work, const Outcome& outcome, const FleetPace& pace,
                            Outbox& outbox, std::vector<Message>& sent);
   void finish_nudge(const Work& work, const Outcome& outcome, const FleetPace& pace, Outbox& outbox,
@@ -115,11 +116,11 @@ class CommonModel {
   void finish_wait(const Work& work, const FleetPace& pace, Outbox& outbox,
                    std::vector<Message>& sent);
 
-  // Numbers of answers begin at 1. These are none: time to send again what has not been answered,
-  // and the chunk as it is, for one that has another.
+  // Numbers of answers begin at 1. These are none: time to look at what has not been answered, the
+  // chunk as it is, for one that has another, and the question how far a member is.
   static constexpr int64_t kNudge = 0;
-  static constexpr int64_t kWhere = 0;  // asks how far a member is
   static constexpr int64_t kMends = 0;
+  static constexpr int64_t kWhere = 0;
   static constexpr int64_t kNudgesMax = 10;  // seconds
   // Each incarnation of a replica has numbers of its own: more than it makes at the end of a run.
   static constexpr int64_t kNumbersApart = 1024;

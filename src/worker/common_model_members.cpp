@@ -69,8 +69,6 @@ void CommonModel::restart(const Membership& table, int64_t updates,
   asks_.clear();
   asked_.assign(asked_.size(), {});
   mended_.clear();
-  busy_.reset();
-  meanwhile_.clear();
   nudged_ = reminded_ = tells_ = false;
   nudges_ = 0;
   tell_positions(sent);

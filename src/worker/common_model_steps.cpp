@@ -15,27 +15,25 @@ constexpr Nanos kNudgeAfter = {1'000'000'000};
 void CommonModel::finish(const Work& work, const Outcome& outcome, const FleetPace& pace,
                          Outbox& outbox, std::vector<Message>& sent) {
   busy_.reset();
+  finish_work(work, outcome, pace, outbox, sent);
+  for (Message& message : std::exchange(meanwhile_, {})) file(std::move(message));
+}
+
+void CommonModel::finish_work(const Work& work, const Outcome& outcome, const FleetPace& pace,
+                              Outbox& outbox, std::vector<Message>& sent) {
   switch (work.kind) {
     case WorkKind::kContribute:
-      finish_contribution(work, outcome, pace, outbox, sent);
-      break;
+      return finish_contribution(work, outcome, pace, outbox, sent);
     case WorkKind::kReduce:
-      finish_reduction(work, outcome, sent);
-      break;
+      return finish_reduction(work, outcome, sent);
     case WorkKind::kMerge:
-      member_.merged(*answer_of(work), work.delay, outcome.hash);
-      break;
+      return member_.merged(*answer_of(work), work.delay, outcome.hash);
     case WorkKind::kRepeat:
-      finish_repetition(work, outcome, sent);
-      break;
+      return finish_repetition(work, outcome, sent);
     default:
-      if (work.index == kNudge) {
-        finish_nudge(work, outcome, pace, outbox, sent);
-      } else {
-        finish_wait(work, pace, outbox, sent);
-      }
+      if (work.index == kNudge) return finish_nudge(work, outcome, pace, outbox, sent);
+      return finish_wait(work, pace, outbox, sent);
   }
-  for (Message& message : std::exchange(meanwhile_, {})) file(std::move(message));
 }
 
 Message CommonModel::message(MessageKind kind, const Work& work, ReplicaId to,
@@ -141,14 +139,14 @@ void CommonModel::finish_nudge(const Work& work, const Outcome& outcome, const F
   if (std::exchange(tells_, false)) tell_positions(sent);
   if (!member_.ends() || member_.drained(table_.members())) return;
   const bool lost = takes_for_lost();
-  const std::vector<int64_t> under_way = sent_with_nudge();
   if (!reminded_) ++nudges_;  // not by a table
   Work newest = work;
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
     const auto at = static_cast<size_t>(chunk);
     const at::Tensor payload = outcome.parts.empty() ? at::Tensor() : outcome.parts[at];
-    const bool again = under_way[at] > 0 && (compute_ == nullptr || payload.defined());
-    newest.index = again ? under_way[at] : contributions();
+    const int64_t under_way = lost ? member_.newest_under_way(chunk) : 0;
+    const bool again = under_way > 0 && (compute_ == nullptr || payload.defined());
+    newest.index = again ? under_way : contributions();
     send_part(newest, chunk, payload, again, pace, sent);
     asked_[at] = {};
     if (lost || member_.log(chunk).has_gap()) ask_for_missing(chunk, contributions(), sent);

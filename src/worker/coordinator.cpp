@@ -98,8 +98,9 @@ std::string_view Coordinator::check(const Message& message) const {
   if (const std::string_view reason = check_envelope(message, plan_); !reason.empty()) {
     return reason;
   }
-  const bool own = message.report != nullptr && speaks_for(*message.report, message.from);
-  return own ? "" : "not its sender's report";
+  if (!message.report || !speaks_for(*message.report, message.from)) return "another's report";
+  const auto* present = std::get_if<Present>(message.report.get());
+  return present == nullptr || fits(present->table, plan_) ? "" : "a table that cannot be";
 }
 
 // Another worker may be in this place now.
@@ -213,7 +214,8 @@ void Coordinator::record(const Filed& filed) {
     if (of_now) recorder_.finished(filed.from, *finished);
   } else if (const auto* present = std::get_if<Present>(&report)) {
     seat(filed.from).known = true;
-    if (present->table.number() > table_.number()) learn(present->table);
+    // One that was there from the start has made all tables itself.
+    if (learns_ && present->table.number() > table_.number()) learn(present->table);
   }
 }
 
@@ -286,6 +288,10 @@ std::optional<ReplicaId> Coordinator::namer() const {
 // If no replica is left, what they have saved is still on its way to disk.
 bool Coordinator::all_finished() const {
   const bool nobody = table_.members().empty();
+  // Somebody may come; nobody comes back by itself from a divergence.
+  const bool may_come =
+      std::ranges::any_of(seats_, [](const Seat& seat) { return seat.lost || seat.joins; });
+  if (nobody && plan_.refills && may_come && !regroup_ && !stop_asked_) return false;
   for (size_t at = 0; at < seats_.size(); ++at) {
     const Seat& seat = seats_[at];
     const bool awaited =
@@ -365,7 +371,8 @@ void Coordinator::tell(size_t at, Outbox& outbox) {
   }
   const bool unknown = has_to_tell(seat);
   if ((unknown || seat.gap) && !std::exchange(seat.asked_again, true)) {
-    send(to, MessageKind::kTellAgain, unknown ? 0 : seat.next_report - 1, outbox);
+    const int64_t heard = unknown ? 0 : seat.next_report - 1;
+    send(to, MessageKind::kTellAgain, heard, outbox, /*update=*/unknown ? 1 : 0);
   }
   if (seat.told_table < table_.number()) {
     seat.told_table = table_.number();
@@ -376,8 +383,10 @@ void Coordinator::tell(size_t at, Outbox& outbox) {
   }
 }
 
-void Coordinator::send(WorkerId to, MessageKind kind, int64_t index, Outbox& outbox) const {
-  Message message = {.kind = kind, .from = kCoordinator, .to = to, .index = index};
+void Coordinator::send(WorkerId to, MessageKind kind, int64_t index, Outbox& outbox,
+                       int64_t update) const {
+  Message message = {
+      .kind = kind, .from = kCoordinator, .to = to, .index = index, .update = update};
   message.envelope = {.run = plan_.run,
                       .recipe = plan_.recipe,
                       .table = table_.number(),

@@ -114,7 +114,7 @@ class Coordinator {
   void order_end(Outbox& outbox);
   void order_save(Outbox& outbox);
   void tell(size_t at, Outbox& outbox);
-  void send(WorkerId to, MessageKind kind, int64_t index, Outbox& outbox) const;
+  void send(WorkerId to, MessageKind kind, int64_t index, Outbox& outbox, int64_t update = 0) const;
 
   const RunPlan& plan_;
   Recorder& recorder_;

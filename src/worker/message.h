@@ -53,7 +53,8 @@ enum class MessageKind : uint8_t {
   kSaveBy,     // to stage 0 of the other replicas: another one saves after update `index`
   kTable,      // `table` has the members from now on; `index`: the newest update of any
   kHeard,      // reports up to number `index` are recorded
-  kTellAgain,  // send every report after number `index` again, and who you are
+  kTellAgain,  // send every report after number `index` again, and who you are; `update` 1: also
+               // what you have saved, and how you finished: this coordinator knows nothing
   kOver,       // the session has ended: leave; `index`: 0 all is done, 1 it was abandoned
   // To the coordinator:
   kReport,  // number `index` of its sender, who keeps number `update` before it; 0: none

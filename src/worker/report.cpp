@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -14,6 +15,7 @@ namespace {
 
 constexpr uint8_t kUndefined = 0;
 constexpr size_t kDimensionsMax = 4;
+constexpr uint64_t kTensorBytesMax = uint64_t{1} << 40;
 // A worker counts a few lanes; more than this is not ours.
 constexpr uint64_t kPartsMax = 1024;
 
@@ -228,15 +230,21 @@ Result<at::Tensor> read_tensor(ByteReader& from) {
     const auto dimensions = from.take<uint8_t>();
     if (dimensions > kDimensionsMax) return Error{"a message has too many dimensions"};
     std::vector<int64_t> sizes;
+    // Without the sizes that are zero: the others must make sense all the same, because strides are
+    // made of them.
     uint64_t bytes = c10::elementSize(wire.type);
+    bool empty = false;
     for (uint8_t i = 0; i < dimensions; ++i) {
       sizes.push_back(from.take<int64_t>());
       const auto size = static_cast<uint64_t>(sizes.back());
-      if (sizes.back() < 0 || (size > 0 && bytes > from.left() / size)) {
+      if (sizes.back() < 0 || (size > 0 && bytes > kTensorBytesMax / size)) {
         return Error{"a message's shape does not match its length"};
       }
-      bytes *= size;
+      bytes *= std::max<uint64_t>(size, 1);
+      empty = empty || size == 0;
     }
+    if (empty) bytes = 0;
+    if (bytes > from.left()) return Error{"a message's shape does not match its length"};
     const std::span<const std::byte> values = from.take_bytes(bytes);
     if (!from.ok()) return Error{"a message's shape does not match its length"};
     const at::Tensor tensor = at::empty(sizes, wire.type);
@@ -311,17 +319,14 @@ Result<std::vector<ChunkPosition>> read_positions(ByteReader& from) {
 }
 
 Result<std::vector<CountedParts>> read_counted(ByteReader& from, int64_t count) {
+  const Error wrong = {"a message has contributions that cannot be"};
   std::vector<CountedParts> counted;
   for (int64_t i = 0; i < count; ++i) {
-    const auto parts = from.take<CountedParts>();
-    const bool ascends = counted.empty() || counted.back().replica < parts.replica;
-    const bool sound = parts.replica.value >= 0 && parts.replica.value < ReplicaSet::kReplicasMax &&
-                       is_count(parts.newest);
-    if (!from.ok() || !ascends || !sound) {
-      return Error{"a message has contributions that cannot be"};
-    }
-    counted.push_back(parts);
+    counted.push_back(from.take<CountedParts>());
+    const bool known = counted.back().replica.value < ReplicaSet::kReplicasMax;
+    if (!from.ok() || !known) return wrong;
   }
+  if (!is_sound(counted)) return wrong;
   return counted;
 }
 

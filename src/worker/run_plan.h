@@ -41,6 +41,9 @@ struct RunPlan {
   uint64_t seed = 0;                                  // the run's; a failed check prints it
   uint64_t run = 0;                                   // which run this is, and
   uint64_t recipe = 0;  // a hash of its recipe: every message names both
+  // Empty places are filled again: if no replica is whole, the session waits for that, and ends so
+  // that all can go on from a checkpoint.
+  bool refills = false;
   // Updates each replica has done; they can differ after an on_arrival run was stopped.
   std::vector<ReplicaStart> starts = {};
 

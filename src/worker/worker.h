@@ -127,6 +127,7 @@ class Worker {
   void run_backward(const Work& work, Outcome& outcome);
   void run_update(const Work& work, Outcome& outcome);
   void name_last_state();
+  void tell_what_lasts();
   void run_save(Outcome& outcome);
   void describe_save(StageState& state) const;
   void run_evaluation(const Work& work, Outcome& outcome);
@@ -206,7 +207,9 @@ class Worker {
   ReportQueue reports_;
   bool told_done_ = false;      // since it was last reminded
   bool has_said_done_ = false;  // ever
+  Finished finished_;           // what it said then
   bool tell_again_ = false;
+  bool tell_all_ = false;  // to a coordinator that may know nothing
   bool over_ = false;
   RefusedMessages refusals_;
   std::vector<Message> outgoing_;  // from the work that is being finished

@@ -94,8 +94,10 @@ std::string_view Worker::check(const Message& message) const {
   }
   if (is_order(message.kind)) {
     if (message.from != kCoordinator) return "an order of a worker";
-    const bool has_table = message.table != nullptr && message.table->number() > 0;
-    return message.kind == MessageKind::kTable && !has_table ? "a table that is none" : "";
+    if (message.kind != MessageKind::kTable) return "";
+    const Membership* const table = message.table.get();
+    return table != nullptr && table->number() > 0 && fits(*table, plan_) ? ""
+                                                                          : "a table that is none";
   }
   if (is_transfer(message.kind)) return check_transfer(message);
   if (const std::string_view reason = check_sender(message); !reason.empty()) return reason;
@@ -273,6 +275,7 @@ void Worker::file_order(const Message& message) {
     case MessageKind::kTellAgain:
       if (message.envelope.incarnation == incarnation_) reports_.heard(message.index);
       tell_again_ = true;
+      tell_all_ = tell_all_ || message.update > 0;
       return;
     case MessageKind::kOver:
       over_ = true;

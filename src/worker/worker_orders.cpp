@@ -232,23 +232,34 @@ void Worker::finish_report(const Work& work, const Outcome& outcome, Outbox& out
   const bool done_now = !told_done_ && done();
   if (std::exchange(tell_again_, false) || (done_now && has_said_done_)) {
     for (size_t at = 0; at < reports_.kept().size(); ++at) send_kept(at);
+    if (std::exchange(tell_all_, false)) tell_what_lasts();
     report(presence());
   }
   if (!done_now) return;
   if (!std::exchange(has_said_done_, true)) {
-    Finished finished = {
+    finished_ = {
         .epoch = table_.epoch(id_.replica), .updates = counts_.updates, .rounds = rounds_.counts()};
     if (compute_ != nullptr) {
-      finished.parameters = compute_->stage().weights().numel();
-      finished.versions_peak = compute_->stage().versions_peak();
-      finished.version_bytes = compute_->stage().version_bytes();
-      finished.model_hash = outcome.hash;
-      finished.model_at = position_hash(rounds_.positions(), counts_.updates);
+      finished_.parameters = compute_->stage().weights().numel();
+      finished_.versions_peak = compute_->stage().versions_peak();
+      finished_.version_bytes = compute_->stage().version_bytes();
+      finished_.model_hash = outcome.hash;
+      finished_.model_at = position_hash(rounds_.positions(), counts_.updates);
     }
-    report(finished);
+    report(finished_);
   }
   told_done_ = true;
   outbox.remind({.kind = MessageKind::kRemind, .from = id_, .to = id_}, kAgain);
+}
+
+// Reports that were recorded are not kept. Of these, a coordinator whose recorder is new as well
+// hears again; to one that knows them they change nothing.
+void Worker::tell_what_lasts() {
+  Present first = presence();
+  first.done = false;  // who hears that all are done listens no longer
+  report(first);
+  if (newest_stored_) report(*newest_stored_);
+  if (has_said_done_) report(finished_);
 }
 
 // Such a state is the last one all the same, and is not given up as one on the way would be.

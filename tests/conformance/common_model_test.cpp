@@ -9,25 +9,15 @@
 #include <string>
 
 #include "../support/memory_store.h"
-#include "../support/worker_testing.h"
-#include "config/averaging_rules.h"
 #include "drivers/sim/replay.h"
-#include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
-#include "run/mesh_model.h"
+#include "trio.h"
 
 namespace leeway {
 namespace {
 
-constexpr int64_t kStages = 2;
-constexpr int64_t kReplicas = 3;
 constexpr int64_t kUpdates = 60;
-constexpr Mesh kMesh = {.stages = kStages, .replicas = kReplicas};
-// Of the simulator, where an update takes about a microsecond.
-constexpr sim::Window kFault = {{20'000}, {30'000}};
-
-// Who is in each place now, in mesh order.
-using Places = std::vector<const Worker*>;
+constexpr sim::Window kFault = {{20'000}, {30'000}};  // of the simulator
 
 // What workers say when they have finished, and who was there at the end.
 class Watcher final : public Recorder {
@@ -58,7 +48,7 @@ class Watcher final : public Recorder {
 
 // Large enough that each replica owns a chunk.
 Recipe common_recipe() {
-  Recipe recipe = tiny_recipe();
+  Recipe recipe = trio_recipe(AveragingMethod::kLowbit);
   recipe.run.updates = kUpdates;
   recipe.run.evaluate_every = 5;
   recipe.run.evaluate_windows = 2;
@@ -66,10 +56,6 @@ Recipe common_recipe() {
   recipe.model.width = 64;
   recipe.model.hidden = 64;
   recipe.data.batch = 1;
-  recipe.pipeline.lookahead = Lookahead::kNone;
-  recipe.mesh.stages = kStages;
-  recipe.mesh.replicas = kReplicas;
-  recipe.averaging = averaging_defaults(AveragingMethod::kLowbit);
   recipe.averaging.merge = MergePolicy::kOnArrival;
   recipe.averaging.deadline_ms = 0.004;
   return recipe;
@@ -88,13 +74,8 @@ class CommonModels : public testing::Test {
     const RunPlan plan = make_plan(recipe, data_);
     EXPECT_EQ(plan.lanes.front().chunks({0}), kReplicas);
     const Workers workers = make_workers(recipe, data_, plan);
-    places.clear();
-    for (const auto& worker : workers) places.push_back(worker.get());
-    driver.fill_places([&](WorkerId id, const Entry& entry) {
-      auto worker = make_worker(recipe, data_, plan, id, entry);
-      places[kMesh.index(id)] = worker.get();
-      return worker;
-    });
+    places = places_of(workers);
+    driver.fill_places(maker_into(places, recipe, data_, plan));
     MemoryStore disk;
     Watcher watcher(disturb);
     EXPECT_TRUE(driver.run(workers, watcher, &disk).ok());
@@ -113,12 +94,6 @@ class CommonModels : public testing::Test {
     return ended;
   }
 
-  static sim::SimulationOptions options() {
-    return {.costs = std::vector<sim::StageCosts>(
-                kMesh.count(), {{300}, {600}, {100}, {10}, {90}, sim::RoundCosts::each({5})}),
-            .links = {.seed = 1, .all = {.latency = {200}, .jitter = {400}}, .exceptions = {}}};
-  }
-
   Recipe recipe = common_recipe();
   Places places;
 
@@ -134,7 +109,7 @@ TEST_F(CommonModels, AreTheSameOnThreads) {
 TEST_F(CommonModels, AreTheSameWhereMessagesAreLostDoubledAndLate) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(seed);
-    sim::SimulationOptions faulty = options();
+    sim::SimulationOptions faulty = trio_machines(/*seed=*/1);
     faulty.messages = {.seed = seed, .twice = 0.1, .lost = 0.05, .class_jitter = {2000}};
     sim::Simulation driver(faulty);
     const Ended ended = run(driver);
@@ -144,7 +119,7 @@ TEST_F(CommonModels, AreTheSameWhereMessagesAreLostDoubledAndLate) {
 }
 
 TEST_F(CommonModels, AreTheSameWhereOneIsSlow) {
-  sim::SimulationOptions uneven = options();
+  sim::SimulationOptions uneven = trio_machines(/*seed=*/1);
   for (int64_t s = 0; s < kStages; ++s) {
     sim::StageCosts& costs = uneven.costs[kMesh.index({{1}, {s}})];
     costs = sim::at_speed(costs, 0.5);
@@ -160,7 +135,7 @@ TEST_F(CommonModels, AreTheSameWhereAReplicaIsLostAndBack) {
       {.kind = PlannedFault::Kind::kReturn, .replica = {1}, .update = 30}};
   threads::Threads threads(1, planned);
   EXPECT_EQ(run(threads).differed, 0);
-  sim::SimulationOptions story = options();
+  sim::SimulationOptions story = trio_machines(/*seed=*/1);
   story.planned = planned;
   sim::Simulation simulation(story);
   const Ended ended = run(simulation);
@@ -172,7 +147,7 @@ TEST_F(CommonModels, AreTheSameWhereAReplicaIsLostAndBack) {
 TEST_F(CommonModels, AreTheSameWhereOneStageIsReplaced) {
   for (int64_t stage = 0; stage < kStages; ++stage) {
     SCOPED_TRACE(stage);
-    sim::SimulationOptions story = options();
+    sim::SimulationOptions story = trio_machines(/*seed=*/1);
     story.departures = {{.worker = {{1}, {stage}}, .at = kFault.begin}};
     story.returns = {{.worker = {{1}, {stage}}, .at = kFault.end}};
     sim::Simulation driver(story);
@@ -186,12 +161,12 @@ TEST_F(CommonModels, AreTheSameWhereOneStageIsReplaced) {
 // the chunk all the same.
 TEST_F(CommonModels, AreRepeatedWhereOneWasFarBehind) {
   recipe.run.updates = 150;
-  sim::SimulationOptions story = options();
+  sim::SimulationOptions story = trio_machines(/*seed=*/1);
   for (int64_t s = 0; s < kStages; ++s) {
     const auto cut = sim::cut_off(kMesh, {{1}, {s}}, {{20'000}, {130'000}});
     story.outages.insert(story.outages.end(), cut.begin(), cut.end());
   }
-  RunPlan plan = make_plan(recipe, data_);
+  const RunPlan plan = make_plan(recipe, data_);
   const Workers workers = make_workers(recipe, data_, plan);
   sim::Simulation driver(story);
   Watcher watcher({});
@@ -200,23 +175,17 @@ TEST_F(CommonModels, AreRepeatedWhereOneWasFarBehind) {
   const auto takes = std::ranges::count(watcher.records, true,
                                         [](const WorkRecord& record) { return record.work.whole; });
   EXPECT_GT(takes, 0);
-  plan.evaluation_batches = 0;
-  plan.saves = false;
-  plan.last_update = recipe.run.updates;
-  for (LanePlan& lane : plan.lanes) lane.replays = true;
-  const Workers again = make_workers(recipe, data_, plan);
+  const RunPlan repeats = as_replay(plan, recipe.run.updates);
+  const Workers again = make_workers(recipe, data_, repeats);
   Watcher repeated({});
   const Status status = sim::replay(again, watcher.records, repeated);
   ASSERT_TRUE(status.ok()) << status.error().message;
-  for (size_t w = 0; w < workers.size(); ++w) {
-    EXPECT_TRUE(at::equal(again[w]->compute()->stage().weights(),
-                          workers[w]->compute()->stage().weights()));
-  }
+  expect_same_weights(workers, again);
 }
 
 // A bit of one copy flips, as it may in memory: it is found, and that copy is taken anew.
 TEST_F(CommonModels, AreMendedWhereOneHasChanged) {
-  sim::Simulation driver(options());
+  sim::Simulation driver(trio_machines(/*seed=*/1));
   const Ended ended = run(driver, [&](const StageUpdate& update) {
     const bool now = update.worker == WorkerId{{1}, {0}} && update.update == 20;
     if (now)

@@ -186,6 +186,40 @@ TEST_F(CoordinatorTest, TheSessionIsOverWhenTheReplicasThatAreLeftAreDone) {
 }
 
 // A stage of a replica that has left is not done, and does not remind anybody of itself.
+// Where empty places are filled, all go on from a checkpoint when somebody has come for each.
+TEST_F(CoordinatorTest, WithNobodyLeftItWaitsForThoseWhoFillThePlaces) {
+  plan = with_replicas(plan_of({.stages = 1}, 100), 2);
+  for (const bool refills : {false, true}) {
+    plan.refills = refills;
+    Coordinator coordinator(plan, diary);
+    for (int64_t replica = 0; replica < 2; ++replica) {
+      coordinator.deliver(lost_message({{replica}, {0}}));
+    }
+    turn(coordinator);
+    EXPECT_EQ(coordinator.over(), !refills);
+    if (!refills) continue;
+    for (int64_t replica = 0; replica < 2; ++replica) {
+      Message there = report({{replica}, {0}}, 1, Present{.joins = true, .table = Membership(2)},
+                             /*alone=*/true);
+      there.envelope.incarnation = 1;
+      coordinator.deliver(there);
+      turn(coordinator);
+      EXPECT_EQ(coordinator.over(), replica == 1) << "all places are filled";
+    }
+  }
+}
+
+// Nobody comes back from that by itself.
+TEST_F(CoordinatorTest, ARunThatHasDivergedIsOverAlsoWherePlacesAreFilled) {
+  plan = with_replicas(plan_of({.stages = 1}, 100), 1);
+  plan.refills = true;
+  Coordinator coordinator(plan, diary);
+  coordinator.deliver(updated({{0}, {0}}, 1, /*applied=*/false));
+  coordinator.deliver(report({{0}, {0}}, 2, Finished{.updates = 1}));
+  turn(coordinator);
+  EXPECT_TRUE(coordinator.over());
+}
+
 TEST_F(CoordinatorTest, WhoHasLeftIsToldSeveralTimesThatItIsOver) {
   Coordinator coordinator(plan, diary);
   coordinator.deliver(updated({{2}, {0}}, 1, /*applied=*/false));
@@ -241,6 +275,33 @@ TEST_F(CoordinatorTest, OneThatIsStartedAgainPutsNobodyOutWhoIsBack) {
   for (int64_t r = 0; r < 3; ++r) tell(r, 42, Present{.updates = 40, .table = table});
   turn(coordinator);
   EXPECT_THAT(diary.tables, ElementsAre(table));
+}
+
+// A worker of one place must not be able to decide who is in the run.
+TEST_F(CoordinatorTest, ATableThatCannotBeIsRefusedAndOneThatItKnowsBetterIsNotLearned) {
+  const WorkerId from = {{0}, {0}};
+  const Membership outside(7, ReplicaSet::first(200));
+  const Membership endless(INT64_MAX, ReplicaSet::first(3));
+  const Membership elsewhere(7, ReplicaSet::first(3), {}, {{WorkerId{{9}, {0}}, 1}});
+  const Membership later(7, ReplicaSet::first(3), {{ReplicaId{1}, {.epoch = 8}}});
+  const Membership beyond(7, ReplicaSet::first(3), {{ReplicaId{300}, {.epoch = 7}}});
+  for (const auto start : {Coordinator::Start::kFresh, Coordinator::Start::kAgain}) {
+    Coordinator coordinator(plan, diary, start);
+    for (const Membership& table : {outside, endless, elsewhere, later, beyond}) {
+      coordinator.deliver(report(from, 1, Present{.table = table}));
+    }
+    Message ahead = updated(from, 1);
+    ahead.envelope.table = INT64_MAX;
+    coordinator.deliver(ahead);
+    turn(coordinator);
+    EXPECT_EQ(coordinator.refused(), 6);
+    EXPECT_EQ(coordinator.table(), Membership(3));
+  }
+  Coordinator coordinator(plan, diary);
+  coordinator.deliver(report(from, 1, Present{.table = Membership(3).without({1}, 7)}));
+  turn(coordinator);
+  EXPECT_EQ(coordinator.refused(), 0);
+  EXPECT_EQ(coordinator.table(), Membership(3)) << "it has made all tables itself";
 }
 
 TEST_F(CoordinatorTest, WhatIsNotForItIsRefusedAndLogged) {

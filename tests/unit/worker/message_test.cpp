@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace leeway {
@@ -188,6 +190,24 @@ TEST(Message, ATensorThatIsAViewArrivesWhole) {
   const auto back = from_bytes(to_bytes(message));
   ASSERT_TRUE(back.ok());
   EXPECT_TRUE(at::equal(back->payload, message.payload));
+}
+
+// Strides are made of all sizes, so the others must make sense where one is zero.
+TEST(Message, AnEmptyTensorArrivesUnlessItsShapeIsImpossible) {
+  Message message = activation();
+  message.payload = at::empty({0, 64, 3}, at::kFloat);
+  message.payload_bytes = 0;
+  std::vector<std::byte> bytes = to_bytes(message);
+  const auto back = from_bytes(bytes);
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(back->payload.sizes(), message.payload.sizes());
+  const std::array<int64_t, 3> shape = {0, 64, 3};
+  const auto wire = std::as_bytes(std::span(shape));
+  const auto at = std::ranges::search(bytes, wire);
+  ASSERT_FALSE(at.empty());
+  const std::array<int64_t, 3> impossible = {0, int64_t{1} << 62, int64_t{1} << 62};
+  std::ranges::copy(std::as_bytes(std::span(impossible)), at.begin());
+  EXPECT_FALSE(from_bytes(bytes).ok());
 }
 
 TEST(Message, EveryTruncationIsRefusedWithAMessage) {
