@@ -21,27 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string counters_text(const RunCounters& counters) {
-  Json json;
-  json["version"] = LEEWAY_VERSION;
-  json["update"] = counters.update;
-  json["seconds"] = counters.seconds;
-  json["seconds_updating"] = counters.seconds_updating;
-  json["recent_losses"] = counters.recent_losses;
-  // Hashes as text: JSON readers keep only 53 bits of a number.
-  json["tokenizer_hash"] = hash_hex(counters.tokenizer_hash);
-  json["data_hash"] = hash_hex(counters.data_hash);
-  json["bytes_activations"] = counters.bytes_activations;
-  json["bytes_gradients"] = counters.bytes_gradients;
-  json["bytes_evaluation"] = counters.bytes_evaluation;
-  json["bytes_averaging"] = counters.bytes_averaging;
-  json["bytes_copies"] = counters.bytes_copies;
-  json["tokens_missed"] = counters.tokens_missed;
-  json["shifted_sequences"] = counters.shifted_sequences;
-  json["shifted_allreduce_bytes"] = counters.shifted_allreduce_bytes;
-  return json.dump(2) + "\n";
-}
-
 // Numbers that a run of this program can have; a forged update would train past the end of the run.
 bool plausible(const SavedRun& run) {
   constexpr int64_t kUpdatesMax = 1'000'000'000;  // as run.updates
@@ -72,25 +51,12 @@ Error not_a_state(const Path& path) {
 // Format 1 has the replicas' counters too; else they are in the shards.
 Status parse_counters(const Path& path, bool with_replicas, SavedRun& run) {
   LEEWAY_ASSIGN(const std::string text, read_text(path));
+  Result<RunCounters> counters = counters_from(text);
+  if (!counters.ok()) return not_a_state(path);
+  run.counters = std::move(*counters);
+  if (!with_replicas) return {};
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return not_a_state(path);
   try {
-    run.counters.update = json.at("update").get<int64_t>();
-    run.counters.seconds = json.at("seconds").get<double>();
-    run.counters.seconds_updating = json.at("seconds_updating").get<double>();
-    run.counters.recent_losses = json.at("recent_losses").get<std::deque<double>>();
-    run.counters.tokenizer_hash =
-        std::stoull(json.at("tokenizer_hash").get<std::string>(), nullptr, 16);
-    run.counters.data_hash = std::stoull(json.at("data_hash").get<std::string>(), nullptr, 16);
-    run.counters.bytes_activations = json.at("bytes_activations").get<int64_t>();
-    run.counters.bytes_gradients = json.at("bytes_gradients").get<int64_t>();
-    run.counters.bytes_evaluation = json.at("bytes_evaluation").get<int64_t>();
-    run.counters.bytes_averaging = json.at("bytes_averaging").get<int64_t>();
-    run.counters.bytes_copies = json.value("bytes_copies", int64_t{0});
-    run.counters.tokens_missed = json.value("tokens_missed", int64_t{0});
-    run.counters.shifted_sequences = json.value("shifted_sequences", int64_t{0});
-    run.counters.shifted_allreduce_bytes = json.value("shifted_allreduce_bytes", int64_t{0});
-    if (!with_replicas) return {};
     for (const Json& replica : json.at("replicas")) {
       ReplicaState& state = run.state.replicas.emplace_back();
       state.optimizer.updates = replica.at("updates").get<int64_t>();
@@ -275,6 +241,54 @@ ManifestShard entry_of(const Shard& shard) {
 }
 
 }  // namespace
+
+std::string counters_text(const RunCounters& counters) {
+  Json json;
+  json["version"] = LEEWAY_VERSION;
+  json["update"] = counters.update;
+  json["seconds"] = counters.seconds;
+  json["seconds_updating"] = counters.seconds_updating;
+  json["recent_losses"] = counters.recent_losses;
+  // Hashes as text: JSON readers keep only 53 bits of a number.
+  json["tokenizer_hash"] = hash_hex(counters.tokenizer_hash);
+  json["data_hash"] = hash_hex(counters.data_hash);
+  json["bytes_activations"] = counters.bytes_activations;
+  json["bytes_gradients"] = counters.bytes_gradients;
+  json["bytes_evaluation"] = counters.bytes_evaluation;
+  json["bytes_averaging"] = counters.bytes_averaging;
+  json["bytes_copies"] = counters.bytes_copies;
+  json["tokens_missed"] = counters.tokens_missed;
+  json["shifted_sequences"] = counters.shifted_sequences;
+  json["shifted_allreduce_bytes"] = counters.shifted_allreduce_bytes;
+  return json.dump(2) + "\n";
+}
+
+Result<RunCounters> counters_from(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  RunCounters counters;
+  try {
+    const auto hash = [&](const char* name) {
+      return std::stoull(json.at(name).get<std::string>(), nullptr, 16);
+    };
+    counters.update = json.at("update").get<int64_t>();
+    counters.seconds = json.at("seconds").get<double>();
+    counters.seconds_updating = json.at("seconds_updating").get<double>();
+    counters.recent_losses = json.at("recent_losses").get<std::deque<double>>();
+    counters.tokenizer_hash = hash("tokenizer_hash");
+    counters.data_hash = hash("data_hash");
+    counters.bytes_activations = json.at("bytes_activations").get<int64_t>();
+    counters.bytes_gradients = json.at("bytes_gradients").get<int64_t>();
+    counters.bytes_evaluation = json.at("bytes_evaluation").get<int64_t>();
+    counters.bytes_averaging = json.at("bytes_averaging").get<int64_t>();
+    counters.bytes_copies = json.value("bytes_copies", int64_t{0});
+    counters.tokens_missed = json.value("tokens_missed", int64_t{0});
+    counters.shifted_sequences = json.value("shifted_sequences", int64_t{0});
+    counters.shifted_allreduce_bytes = json.value("shifted_allreduce_bytes", int64_t{0});
+  } catch (const std::exception&) {  // a missing or malformed member
+    return Error{"these are not the counters of a run"};
+  }
+  return counters;
+}
 
 Result<Path> save_run(const Path& checkpoints, const SavedRun& run, int64_t keep, int64_t stages) {
   TensorFile model{.tensors = {}, .metadata = {{"format", "pt"}}};

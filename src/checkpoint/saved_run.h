@@ -44,6 +44,10 @@ struct RunCounters {
   int64_t shifted_allreduce_bytes = 0;
 };
 
+// As state.json of a checkpoint has them.
+std::string counters_text(const RunCounters& counters);
+Result<RunCounters> counters_from(const std::string& text);
+
 // What one replica resumes from: its own weights, and flat buffers of the model's size.
 struct ReplicaState {
   at::Tensor weights;

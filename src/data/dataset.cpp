@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/file_turn.h"
 #include "base/hash.h"
 #include "base/human.h"
 #include "data/data_folder.h"
@@ -114,11 +115,15 @@ Result<Side> open_text(const PrepareOptions& options, const Tokenizer& tokenizer
     return side.ok() ? std::optional<Side>(std::move(*side)) : std::nullopt;
   };
   if (auto side = cached()) return std::move(*side);
-  const auto info = prepare(options, tokenizer, folder, progress);
-  if (info) return open(*info);
-  // Another run may have made the same folder in the meantime.
+  // All processes of a run come here at once: one of them prepares the text, and the others wait.
+  LEEWAY_TRY(make_folder(cache));
+  Path turns = folder;
+  turns += ".lock";
+  const FileTurn turn(turns, [&] { return !progress || progress(0, 0); });
+  if (!turn.has_come()) return stopped_error("stopped before the text was prepared");
   if (auto side = cached()) return std::move(*side);
-  return info.error();
+  LEEWAY_ASSIGN(const DataInfo info, prepare(options, tokenizer, folder, progress));
+  return open(info);
 }
 
 Result<Side> open_train(const DataSpec& spec, const Path& cache, const PrepareProgress& progress) {

@@ -1,6 +1,7 @@
 #include "events/log_cursor.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "events/event_log.h"
@@ -90,8 +91,11 @@ Status LogCursor::take() {
   const int64_t tick_before = line_.tick;
   line_.facts = *facts;
   line_.run.reset();
-  const bool begins = facts->kind == LineKind::kStarted || facts->kind == LineKind::kResumed ||
-                      facts->kind == LineKind::kJoined;
+  line_.fills.clear();
+  // In the coordinator's log it is a line of another one, which was merged before.
+  const bool joins = facts->kind == LineKind::kJoined && (!coordinators_ || line_.session == 0);
+  const bool begins =
+      facts->kind == LineKind::kStarted || facts->kind == LineKind::kResumed || joins;
   if (begins) LEEWAY_TRY(begin_session());
   line_.tick = facts->tick.value_or(begins ? 1 : tick_before + 1);
   const int64_t last = line_.session == session_before ? tick_before : 0;
@@ -101,13 +105,21 @@ Status LogCursor::take() {
                     ", but ticks ascend within a session: the log is damaged; restore it");
 }
 
+// "0.2 1.0": replica and stage of each.
+std::vector<WorkerId> LogCursor::workers_in(const std::string& text) {
+  std::vector<WorkerId> workers;
+  std::istringstream words(text);
+  int64_t replica = 0;
+  int64_t stage = 0;
+  char dot = 0;
+  while (words >> replica >> dot >> stage) {
+    workers.push_back({.replica = {replica}, .stage = {stage}});
+  }
+  return workers;
+}
+
 Status LogCursor::begin_session() {
   const LineKind kind = line_.facts.kind;
-  if (coordinators_ && kind == LineKind::kJoined) {
-    return error_here(
-        "is `joined`, in a log that begins with `started`: it is merged already; name the log that "
-        "the coordinator's process wrote");
-  }
   if (!coordinators_ && kind != LineKind::kJoined) {
     return error_here(
         "begins a session of the coordinator, but the log begins with `joined`: it has lines of "
@@ -129,6 +141,7 @@ Status LogCursor::begin_session() {
                       std::to_string(line_.session) + ": the log is damaged; restore it");
   }
   line_.session = session;
+  line_.fills = workers_in(event.text("fills").value_or(""));
   return {};
 }
 

@@ -23,6 +23,8 @@ struct TickedLine {
   int64_t tick = 0;
   LineFacts facts = {};
   std::optional<std::string> run = {};  // of the first line of a session, if it names the run
+  // Of a `joined` line: workers whose places another process had before, in the same session.
+  std::vector<WorkerId> fills = {};
 };
 
 class LogCursor {
@@ -57,6 +59,7 @@ class LogCursor {
   LogCursor(Path log, LogPosition end) : log_(std::move(log)), end_(end) {}
   Status load();
   Status take();
+  static std::vector<WorkerId> workers_in(const std::string& text);
   Status begin_session();
   Error error_here(std::string_view what) const;
 

@@ -85,13 +85,19 @@ class LogMerger {
       session_ = line.session;
       run_ = line.run;
       workers_.clear();
+      filled_.clear();
     }
-    if (line.facts.kind == LineKind::kJoined) return check_joined(cursor);
+    if (line.facts.kind == LineKind::kJoined && !cursor.is_coordinators()) {
+      filled_.insert(line.fills.begin(), line.fills.end());
+      return check_joined(cursor);
+    }
     if (line.facts.kind != LineKind::kWork || !line.facts.worker) return {};
     const WorkerId worker = *line.facts.worker;
     const auto [found, is_new] = workers_.emplace(worker, process);
-    if (is_new) merged_.workers.insert(worker);
+    merged_.workers.insert(worker);
     if (found->second == process) return {};
+    // What one that is gone wrote last may come after its successor has begun.
+    if (filled_.contains(worker)) return {};
     return Error{"the work of replica " + std::to_string(worker.replica.value) + ", stage " +
                  std::to_string(worker.stage.value) + " in session " +
                  std::to_string(line.session) + " is in two logs, " +
@@ -151,6 +157,7 @@ class LogMerger {
   int64_t session_ = 0;  // the one that is being merged, and its run
   std::optional<std::string> run_;
   std::map<WorkerId, size_t> workers_;  // which log has their work of this session
+  std::set<WorkerId> filled_;           // whose places two processes have had in it
   std::string text_;
   MergedLog merged_;
 };

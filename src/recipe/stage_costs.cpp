@@ -1,6 +1,7 @@
 #include "recipe/stage_costs.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/check.h"
 #include "base/parameters.h"
@@ -108,15 +109,14 @@ std::vector<sim::StageCosts> unit_costs(const Recipe& recipe, int64_t vocabulary
 
 std::vector<sim::StageCosts> sim_costs(const Recipe& recipe, int64_t vocabulary) {
   const std::vector<double>& speeds = recipe.sim.speeds;
-  if (std::ssize(speeds) <= recipe.mesh.stages) {
-    return stage_costs(recipe, vocabulary, recipe.sim.flops, speeds);
+  if (speeds.empty()) return stage_costs(recipe, vocabulary, recipe.sim.flops, speeds);
+  std::vector<sim::StageCosts> costs;
+  for (auto first = speeds.begin(); first != speeds.end(); first += recipe.mesh.stages) {
+    const std::vector<double> replica(first, first + recipe.mesh.stages);
+    std::ranges::copy(stage_costs(recipe, vocabulary, recipe.sim.flops, replica),
+                      std::back_inserter(costs));
   }
-  const auto stages = stage_costs(recipe, vocabulary, recipe.sim.flops, {});
-  std::vector<sim::StageCosts> workers;
-  for (const double speed : speeds) {
-    workers.push_back(sim::at_speed(stages[workers.size() % stages.size()], speed));
-  }
-  return workers;
+  return costs;
 }
 
 }  // namespace leeway

@@ -48,6 +48,7 @@ void set_up_compute(int64_t threads, Repeatable repeatable) {
 }
 
 void set_up_compute(const Recipe& recipe) {
+  keep_freed_memory();
   const bool flash = recipe.run.precision == Precision::kBf16;
   set_up_compute(threads_per_worker(recipe), flash ? Repeatable::kInsist : Repeatable::kPrefer);
 }

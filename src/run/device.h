@@ -21,7 +21,7 @@ enum class Repeatable { kPrefer, kInsist };
 
 // Sets the number of threads (0: all cores this process may use) and the choice of kernels.
 void set_up_compute(int64_t threads, Repeatable repeatable = Repeatable::kPrefer);
-// As the recipe's workers need it.
+// As the recipe's workers need it: what they free stays with the process, too.
 void set_up_compute(const Recipe& recipe);
 
 }  // namespace leeway

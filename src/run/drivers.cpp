@@ -52,7 +52,7 @@ int threads_per_worker(const Recipe& recipe) {
 }
 
 int64_t computing_threads(const Recipe& recipe) {
-  if (recipe.run.driver != DriverName::kThreads || recipe.run.device != "cpu") return 0;
+  if (recipe.run.driver == DriverName::kSim || recipe.run.device != "cpu") return 0;
   return recipe.mesh.stages * recipe.mesh.replicas * threads_per_worker(recipe);
 }
 
@@ -62,6 +62,9 @@ std::unique_ptr<Driver> make_driver(const Recipe& recipe, int64_t vocabulary) {
       return std::make_unique<threads::Threads>(threads_per_worker(recipe), faults_of(recipe));
     case DriverName::kSim:
       return std::make_unique<sim::Simulation>(simulation_options(recipe, vocabulary));
+    case DriverName::kZmq:
+    case DriverName::kMpi:
+      LEEWAY_UNREACHABLE("train() refuses a driver of many processes");
   }
   LEEWAY_UNREACHABLE("the table of keys knows all drivers");
 }

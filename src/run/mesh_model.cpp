@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "averaging/merge.h"
 #include "base/check.h"
@@ -23,14 +24,16 @@ SamplerOptions sampler_of(const Recipe& recipe, const MeshData& data) {
           .shift = data.shift};
 }
 
+bool looks_ahead(const std::vector<StageOptions>& stages) {
+  return std::ranges::any_of(stages, [](const StageOptions& stage) { return stage.horizon > 0; });
+}
+
 }  // namespace
 
 std::unique_ptr<Worker> make_worker(const Recipe& recipe, const MeshData& data, const RunPlan& plan,
                                     WorkerId id, const Entry& entry) {
   const std::vector<StageOptions> stages = stage_options(recipe, data.vocabulary);
   const ModelShape& shape = stages.front().shape;
-  const bool looks_ahead = std::any_of(stages.begin(), stages.end(),
-                                       [](const StageOptions& s) { return s.horizon > 0; });
   const auto s = static_cast<size_t>(id.stage.value);
   const Schedule schedule(plan.shape, id.stage);
   const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
@@ -48,7 +51,7 @@ std::unique_ptr<Worker> make_worker(const Recipe& recipe, const MeshData& data, 
                            ? 0
                            : std::max<int64_t>(1, plan.run_updates / kPredictionSamples),
       .evaluate_windows = recipe.run.evaluate_windows,
-      .saves_last_update = looks_ahead,
+      .saves_last_update = looks_ahead(stages),
       .lanes = lane_options(recipe, stages[s], id.stage)};
   return std::make_unique<Worker>(
       id, plan, std::make_unique<StageCompute>(options, data.train, data.valid), entry);
@@ -98,21 +101,39 @@ int64_t tokens_read(const RunCounters& counters, const Recipe& recipe) {
          counters.shifted_sequences * recipe.model.context - counters.tokens_missed;
 }
 
-size_t buffer_count(const Workers& workers) { return workers.front()->compute()->buffer_count(); }
+MeshSize mesh_size(const Recipe& recipe, int64_t vocabulary) {
+  const std::vector<StageOptions> stages = stage_options(recipe, vocabulary, StagesFor::kPlan);
+  MeshSize size = {.shape = stages.front().shape, .stages = {}};
+  for (const StageOptions& stage : stages) size.stages.push_back(stage_parameters(stage));
+  size.parameters = std::accumulate(size.stages.begin(), size.stages.end(), int64_t{0});
+  const bool has_variance = recipe.optimizer.name != UpdateRule::kSgd;
+  size.buffers = 1 + (has_variance ? 1 : 0) + (looks_ahead(stages) ? 1 : 0) +
+                 averaging_buffer_names(recipe, vocabulary).size();
+  return size;
+}
 
-Status restore(const Workers& workers, const ModelState& state) {
-  const int64_t parameters = parameters_of(workers);
-  int64_t offset = 0;
+StageState part_of(const ModelState& state, const MeshSize& mesh, WorkerId worker) {
+  const ReplicaState& replica = state.replicas[static_cast<size_t>(worker.replica.value)];
+  LEEWAY_CHECK(replica.weights.numel() == mesh.parameters, "shapes were checked before");
+  const auto at = static_cast<size_t>(worker.stage.value);
+  const int64_t offset =
+      std::accumulate(mesh.stages.begin(), mesh.stages.begin() + worker.stage.value, int64_t{0});
+  StageState part = {.worker = worker,
+                     .update = replica.optimizer.updates,
+                     .weights = replica.weights.narrow(0, offset, mesh.stages[at]),
+                     .optimizer = replica.optimizer};
+  for (auto& [name, buffer] : part.optimizer.buffers) {
+    buffer = buffer.narrow(0, offset, mesh.stages[at]);
+  }
+  return part;
+}
+
+Status restore(const Workers& workers, const Recipe& recipe, const ModelState& state) {
+  const ModelShape& shape = workers.front()->compute()->stage().model().shape();
+  const MeshSize mesh = mesh_size(recipe, shape.vocabulary);
   for (const auto& worker : workers) {
-    if (worker->id().stage.value == 0) offset = 0;
-    const ReplicaState& replica = state.replicas[static_cast<size_t>(worker->id().replica.value)];
-    LEEWAY_CHECK(replica.weights.numel() == parameters, "shapes were checked before");
-    StageCompute& compute = *worker->compute();
-    const int64_t count = compute.stage().weights().numel();
-    Optimizer::State part = replica.optimizer;
-    for (auto& [name, buffer] : part.buffers) buffer = buffer.narrow(0, offset, count);
-    LEEWAY_TRY(compute.restore(replica.weights.narrow(0, offset, count), part));
-    offset += count;
+    const StageState part = part_of(state, mesh, worker->id());
+    LEEWAY_TRY(worker->compute()->restore(part.weights, part.optimizer));
   }
   return {};
 }

@@ -20,6 +20,15 @@ Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& 
 std::unique_ptr<Worker> make_worker(const Recipe& recipe, const MeshData& data, const RunPlan& plan,
                                     WorkerId id, const Entry& entry);
 
+// What a mesh of this recipe has, without making its workers.
+struct MeshSize {
+  ModelShape shape;
+  std::vector<int64_t> stages;  // parameters of each
+  int64_t parameters = 0;       // of the whole model
+  size_t buffers = 0;           // per replica in a checkpoint of this run, of the model's size
+};
+MeshSize mesh_size(const Recipe& recipe, int64_t vocabulary);
+
 int64_t parameters_of(const Workers& workers);  // in the whole model
 // The whole model's weights, on the CPU: the common model, or the mean of these replicas.
 at::Tensor weights_of(const Workers& workers, const ReplicaSet& members);
@@ -30,9 +39,9 @@ uint64_t hash_of(const at::Tensor& weights);
 // What the run has read up to its newest update, on all its meshes.
 int64_t tokens_read(const RunCounters& counters, const Recipe& recipe);
 
-// The number of buffers per replica in a checkpoint of this run.
-size_t buffer_count(const Workers& workers);
-// Hands every worker its part. The caller has checked the sizes.
-Status restore(const Workers& workers, const ModelState& state);
+// A worker's part of the model that a session begins with; the caller has checked the sizes.
+StageState part_of(const ModelState& state, const MeshSize& mesh, WorkerId worker);
+// Hands every worker its part.
+Status restore(const Workers& workers, const Recipe& recipe, const ModelState& state);
 
 }  // namespace leeway

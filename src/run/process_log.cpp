@@ -35,11 +35,16 @@ void ProcessLog::write(Event event) {
 
 void ProcessLog::flush() { warn_of(log_.flush()); }
 
-void ProcessLog::joined(int64_t process, int64_t session) {
-  write(Event("joined")
-            .add("process", process)
-            .add("session", session)
-            .add("run", hash_hex(options_.plan.run)));
+void ProcessLog::joined(int64_t process, int64_t session, const std::vector<WorkerId>& fills) {
+  Event event("joined");
+  event.add("process", process).add("session", session).add("run", hash_hex(options_.plan.run));
+  std::string places;
+  for (const WorkerId& worker : fills) {
+    places +=
+        fmt::format("{}{}.{}", places.empty() ? "" : " ", worker.replica.value, worker.stage.value);
+  }
+  if (!places.empty()) event.add("fills", places);
+  write(event);
 }
 
 void ProcessLog::worked(const WorkRecord& record) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "config/choices.h"
@@ -27,8 +28,9 @@ class ProcessLog final : public Journal {
  public:
   ProcessLog(const ProcessLogOptions& options, EventLog log);
 
-  // The first line of a session in a process without the coordinator.
-  void joined(int64_t process, int64_t session);
+  // The first line of a session in a process without the coordinator. `fills`: those of its workers
+  // whose places another process had before, in the same session.
+  void joined(int64_t process, int64_t session, const std::vector<WorkerId>& fills = {});
 
   void worked(const WorkRecord& record) override;
   void predicted(const Prediction& prediction) override;

@@ -42,6 +42,20 @@ RunRecorder::RunRecorder(const RunRecorderOptions& options, EventLog log, RunCou
       writer_(options.folder, options.recipe.run.keep),
       valid_(valid) {}
 
+void note_loss(RunCounters& counters, double loss) {
+  counters.recent_losses.push_back(loss);
+  if (counters.recent_losses.size() > kRecentLosses) counters.recent_losses.pop_front();
+}
+
+void RunRecorder::take_over(int64_t newest_table, int64_t tick) {
+  took_over_ = goes_on_ = true;
+  know_newest_checkpoint();
+  newest_table_ = newest_table;
+  log_.move_tick_to(tick);
+  log(Event("taken_over").add("update", counters_.update));
+  flush_log();
+}
+
 RunCounters with_bytes(RunCounters counters, const PurposeBytes& sent) {
   counters.bytes_activations += sent.activations;
   counters.bytes_gradients += sent.gradients;
@@ -78,9 +92,9 @@ void RunRecorder::members(const Membership& table) {
     if (restart.epoch != table.number()) continue;
     event.add("joined", replica.value).add("from", restart.update);
   }
-  log(event);
-  flush_log();
+  if (!took_over_ || table.number() > newest_table_) log(event);
   note_restarts(table);
+  flush_log();
   table_ = table;
   newest_table_ = std::max(newest_table_, table.number());
   members_ = table.members();
@@ -99,7 +113,9 @@ void RunRecorder::note_restarts(const Membership& table) {
     int64_t& counted = incarnations_[worker];
     if (incarnation <= counted) continue;
     counted = incarnation;
+    if (took_over_ && table.number() <= newest_table_) continue;  // another one has counted it
     const WorkTally before = std::exchange(tallies_[worker], {});
+    log_replaced(worker, before.bytes);
     counters_ = with_bytes(counters_, before.bytes);
     for (auto& [update, mark] : marks_) mark = with_bytes(mark, before.bytes);
     evaluating_seconds_ -= before.evaluating.seconds() / static_cast<double>(tallies_.size());
@@ -112,6 +128,35 @@ void RunRecorder::note_restarts(const Membership& table) {
     options_.observer.noted(fmt::format("replica {} is back, and goes on after update {}",
                                         replica.value, restart.update));
   }
+}
+
+// For one who takes over: nobody else knows any more what a lost worker has sent.
+void RunRecorder::log_replaced(WorkerId worker, const PurposeBytes& sent) {
+  if (sent.total() == 0) return;
+  log(Event("replaced")
+          .add("update", counters_.update)
+          .add("replica", worker.replica.value)
+          .add("stage", worker.stage.value)
+          .add("bytes_activations", sent.activations)
+          .add("bytes_gradients", sent.gradients)
+          .add("bytes_averaging", sent.averaging)
+          .add("bytes_evaluation", sent.evaluation)
+          .add("bytes_copies", sent.copies));
+}
+
+// All have ended: the last updates may have no line, if another coordinator had heard of them.
+void RunRecorder::finished(WorkerId worker, const Finished& finished) {
+  finished_[worker] = finished;
+  if (!took_over_ || members_.empty()) return;
+  int64_t made = INT64_MAX;
+  for (const ReplicaId replica : members_) {
+    for (int64_t stage = 0; stage < options_.plan.shape.stages; ++stage) {
+      const auto found = finished_.find({.replica = replica, .stage = {stage}});
+      if (found == finished_.end()) return;
+      made = std::min(made, found->second.updates);
+    }
+  }
+  counters_.update = std::max(counters_.update, made);
 }
 
 void RunRecorder::updated(const StageUpdate& update) {
@@ -165,6 +210,8 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
     evaluating += time.seconds() / static_cast<double>(tallies_.size());
   }
   const RunCounters counted = counters(sent);
+  // Of the first one, nobody here knows what was before.
+  if (took_over_ && update_seconds_ == 0) evaluating_seconds_ = evaluating;
   // Time spent evaluating does not count, though it may overlap with updating.
   const double evaluated = evaluating - std::exchange(evaluating_seconds_, evaluating);
   const double now = counted.seconds;
@@ -177,8 +224,7 @@ void RunRecorder::complete(int64_t update, const Pending& pending) {
   std::map<ReplicaId, double> losses = pending.losses;
   std::erase_if(losses, [&](const auto& of) { return !there.contains(of.first); });
   const double loss = mean_loss(losses);
-  counters_.recent_losses.push_back(loss);
-  if (counters_.recent_losses.size() > kRecentLosses) counters_.recent_losses.pop_front();
+  note_loss(counters_, loss);
   const int64_t missing = options_.plan.replicas - there.size();
   const int64_t planned = tokens_per_update(options_.recipe);
   const int64_t tokens = planned - planned / options_.plan.replicas * missing;
@@ -277,6 +323,7 @@ void RunRecorder::evaluated(const StageEvaluation& evaluation) {
           .add("replicas", text_of(whose))
           .add("windows", evaluation.windows)
           .add("seconds", log_.seconds()));
+  flush_log();  // it is not told again
   if (options_.observer.evaluated) options_.observer.evaluated(*newest);
 }
 

@@ -30,6 +30,8 @@ double mean_loss(const std::map<ReplicaId, double>& losses);
 
 // With what was sent in this session.
 RunCounters with_bytes(RunCounters counters, const PurposeBytes& sent);
+// Of one more update.
+void note_loss(RunCounters& counters, double loss);
 
 struct RunRecorderOptions {
   const Recipe& recipe;
@@ -45,6 +47,9 @@ class RunRecorder final : public Recorder {
   // `valid`: the last evaluations of the previous session.
   RunRecorder(const RunRecorderOptions& options, EventLog log, RunCounters counters,
               NewestEvaluations valid);
+  // Before anything else: the session has begun under another coordinator, whose log this is. What
+  // that one had heard and not written is not heard again.
+  void take_over(int64_t newest_table, int64_t tick);
 
   void worked(const WorkRecord& record) override { log_.worked(record); }
   void predicted(const Prediction& prediction) override { log_.predicted(prediction); }
@@ -61,8 +66,9 @@ class RunRecorder final : public Recorder {
     for (const auto& [worker, update] : newest_) newest = std::max(newest, update);
     return newest;
   }
-  void regroups(bool yes) override { regroups_ = yes; }
-  bool regroups() const { return regroups_; }
+  // Another session follows where this one ends before the run does; false: the user wants an end.
+  void regroups(bool yes) override { goes_on_ = regroups_ = yes; }
+  bool goes_on_after_this() const { return goes_on_; }
   // A coordinator that is started again may hear of what was recorded before.
   void tallied(WorkerId worker, const WorkTally& tally) override {
     WorkTally& known = tallies_[worker];
@@ -73,9 +79,7 @@ class RunRecorder final : public Recorder {
   void saved(const ShardSaved& saved) override;
   // A checkpoint that counts is made of its shards while training goes on.
   std::optional<Chore> take_chore() override;
-  void finished(WorkerId worker, const Finished& finished) override {
-    finished_[worker] = finished;
-  }
+  void finished(WorkerId worker, const Finished& finished) override;
 
   void log(Event event) { log_.write(std::move(event)); }
   void flush_log() { log_.flush(); }
@@ -123,6 +127,7 @@ class RunRecorder final : public Recorder {
   PurposeBytes sent_by_now() const;
   bool is_complete(int64_t update, const Pending& pending) const;
   void note_restarts(const Membership& table);
+  void log_replaced(WorkerId worker, const PurposeBytes& sent);
   bool all_have_made(int64_t update) const;
   void complete_pending(int64_t last);  // up to this update
   void complete(int64_t update, const Pending& pending);
@@ -132,6 +137,7 @@ class RunRecorder final : public Recorder {
   void drop_bad_checkpoint();
   Error divergence(const StageUpdate& update);
   void plan_checkpoint(const ShardLedger::Counting& counting);
+  void know_newest_checkpoint();
   void compare_models(const std::vector<ShardSaved>& shards);
   RunCounters counters_at(int64_t update) const;
   void note_unsaved(const ShardSaved& saved);
@@ -148,10 +154,13 @@ class RunRecorder final : public Recorder {
   double evaluating_seconds_ = 0;  // up to then, averaged over the workers
   double update_seconds_ = 0;      // time per update, smoothed
   Membership table_;
-  int64_t newest_table_ = 0;               // number
+  int64_t newest_table_ = 0;  // number
+  bool took_over_ = false;
   Membership::Incarnations incarnations_;  // that were counted
   ReplicaSet members_;                     // of the table
   bool regroups_ = false;
+  // Likewise; or why an end was named is known to the coordinator that it was named to alone.
+  bool goes_on_ = false;
   ReplicaSet diverged_;
   std::map<int64_t, Pending> pending_;  // by update
   std::map<WorkerId, int64_t> newest_;  // update that each worker has reported

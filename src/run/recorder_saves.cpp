@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/atomic_folder.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "run/recorder.h"
+#include "run/shard_folder.h"
 
 namespace leeway {
 namespace {
@@ -20,6 +22,11 @@ constexpr Nanos kBetweenTries{10'000'000'000};
 
 void RunRecorder::saved(const ShardSaved& saved) {
   if (!saved.stored()) return note_unsaved(saved);
+  // A newer one may have made it needless before this coordinator heard of it again.
+  std::error_code ignored;
+  if (took_over_ && !std::filesystem::exists(shard_path(options_.folder, saved.file), ignored)) {
+    return;
+  }
   if (const auto counting = ledger_.add(saved)) plan_checkpoint(*counting);
 }
 
@@ -80,6 +87,21 @@ void RunRecorder::compare_models(const std::vector<ShardSaved>& shards) {
                     shard.worker.replica.value, first->worker.replica.value, shard.update,
                     shard.worker.stage.value));
   }
+}
+
+// What workers say again of it makes no other one.
+void RunRecorder::know_newest_checkpoint() {
+  const std::vector<Path> all = list_checkpoints(options_.folder.at("checkpoints"));
+  if (all.empty()) return;
+  const Result<Manifest> manifest = read_manifest(all.back());
+  if (!manifest.ok()) return;
+  ShardLedger::Counting newest = {.checkpoint = manifest->update, .shards = {}};
+  for (const ManifestShard& shard : manifest->mesh.shards) {
+    const auto file = std::ranges::find(manifest->files, shard.name, &ManifestEntry::name);
+    if (file == manifest->files.end()) continue;
+    newest.shards.push_back({.worker = shard.worker, .update = shard.update, .hash = file->hash});
+  }
+  ledger_.know(std::move(newest));
 }
 
 void RunRecorder::plan_checkpoint(const ShardLedger::Counting& counting) {

@@ -80,7 +80,10 @@ std::optional<std::string> contributors_warning(const RoundStatistics& rounds,
   const bool enough = means >= kMeansEnough && rounds.session_rounds >= kRoundsEnough;
   if (rounds.contributors.size() == 1 || !enough || 2 * alone <= means) return std::nullopt;
   const std::string why =
-      averaging.deadline_ms < 0
+      averaging.merge == MergePolicy::kFixedLag
+          ? "with averaging.merge=fixed_lag all that are there are waited for, so the others have "
+            "left: find out why, or have them join again"
+      : averaging.deadline_ms < 0
           ? "the others' parts come more than two rounds after the first, or not at all: use a "
             "longer averaging.interval, or averaging.merge=fixed_lag, which waits"
           : fmt::format(

@@ -17,24 +17,28 @@ Path shard_path(const HeldFolder& folder, const std::string& file) {
   return shards_of(folder) / file;
 }
 
-ShardFolder::ShardFolder(const HeldFolder& folder, const TrainingObserver& observer)
+ShardFolder::ShardFolder(const HeldFolder& folder, const TrainingObserver& observer, bool keeps)
     : folder_(folder), observer_(observer) {
-  static_cast<void>(remove_tree(shards_of(folder_)));
+  if (!keeps) static_cast<void>(remove_tree(shards_of(folder_)));
 }
 
 ShardFolder::~ShardFolder() { static_cast<void>(remove_tree(shards_of(folder_))); }
+
+Shard shard_of(const StageState& state) {
+  return {.worker = state.worker,
+          .update = state.update,
+          .weights = state.weights,
+          .optimizer = state.optimizer,
+          .rounds = state.rounds,
+          .chunks = state.chunks,
+          .sent = state.sent};
+}
 
 Result<ShardStore::Stored> ShardFolder::store(const StageState& state) {
   LEEWAY_TRY(folder_.check_present());
   LEEWAY_TRY(make_folder(shards_of(folder_)));
   const std::string file = fmt::format("update-{:08}.{}", state.update, shard_name(state.worker));
-  LEEWAY_TRY(write_shard(shard_path(folder_, file), {.worker = state.worker,
-                                                     .update = state.update,
-                                                     .weights = state.weights,
-                                                     .optimizer = state.optimizer,
-                                                     .rounds = state.rounds,
-                                                     .chunks = state.chunks,
-                                                     .sent = state.sent}));
+  LEEWAY_TRY(write_shard(shard_path(folder_, file), shard_of(state)));
   LEEWAY_ASSIGN(const ManifestEntry entry, describe_file(shards_of(folder_), file));
   return Stored{.file = file, .size = entry.bytes, .hash = entry.hash};
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/held_folder.h"
+#include "checkpoint/shard.h"
 #include "run/training_observer.h"
 #include "worker/shard_store.h"
 
@@ -13,7 +14,8 @@ namespace leeway {
 
 class ShardFolder final : public ShardStore {
  public:
-  ShardFolder(const HeldFolder& folder, const TrainingObserver& observer);
+  // `keeps`: what is there is of this session, which goes on.
+  ShardFolder(const HeldFolder& folder, const TrainingObserver& observer, bool keeps = false);
   ~ShardFolder() override;
   ShardFolder(const ShardFolder&) = delete;
   ShardFolder& operator=(const ShardFolder&) = delete;
@@ -28,6 +30,8 @@ class ShardFolder final : public ShardStore {
   bool gave_up_ = false;
 };
 
+// What a worker saves, as it goes to a file.
+Shard shard_of(const StageState& state);
 // The file of a shard, through the folder's handle.
 Path shard_path(const HeldFolder& folder, const std::string& file);
 

@@ -56,7 +56,14 @@ std::optional<ShardLedger::Counting> ShardLedger::count(std::optional<Counting> 
                        return std::ranges::any_of(
                            newest_.shards, [&](const auto& b) { return same_shard(shard, b); });
                      });
-  if (known) return std::nullopt;
+  // Of one from before, those that are there may not have told all that it has.
+  const bool lacks =
+      found->checkpoint == newest_.checkpoint &&
+      std::ranges::any_of(newest_.shards, [&](const ShardSaved& shard) {
+        return members_.contains(shard.worker.replica) &&
+               std::ranges::count(found->shards, shard.worker, &ShardSaved::worker) == 0;
+      });
+  if (known || lacks) return std::nullopt;
   newest_ = *found;
   for (auto at = sets_.begin(); at != sets_.lower_bound(newest_.checkpoint); ++at) {
     std::erase_if(at->second, [this](const auto& of) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/replica_set.h"
@@ -30,6 +31,8 @@ class ShardLedger {
   // that counts closes those before it; only where a session ends may an earlier one follow, if it
   // has all replicas.
   std::optional<Counting> add(const ShardSaved& saved);
+  // This one is on disk, from before.
+  void know(Counting newest) { newest_ = std::move(newest); }
   // Only these replicas are waited for from now on: what may have all of them with that.
   std::optional<Counting> wait_for(const ReplicaSet& members);
   // Files that no checkpoint will ask for any more, since the last call.

@@ -9,14 +9,16 @@
 #include <utility>
 
 #include "base/names.h"
-#include "base/process.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "config/differences.h"
+#include "config/named.h"
 #include "config/print.h"
 #include "recipe/averaging_report.h"
 #include "recipe/memory_check.h"
 #include "run/device.h"
 #include "run/drivers.h"
 #include "run/failure.h"
+#include "run/local_crew.h"
 #include "run/recipe_data.h"
 #include "run/training_run.h"
 
@@ -52,6 +54,14 @@ Status check_arguments(const LoadedRecipe& loaded, const TrainOptions& options) 
         fmt::format("a run cannot stop at update {}; give 1 or more, or 0 for the "
                     "end of the run",
                     options.stop_at));
+  }
+  const DriverName driver = loaded.recipe.run.driver;
+  const bool many = driver == DriverName::kZmq || driver == DriverName::kMpi;
+  if (many && options.crew == nullptr) {
+    return usage_error(
+        fmt::format("{} is for many processes, and train() is one: choose threads "
+                    "or sim",
+                    named(loaded, "run.driver")));
   }
   LEEWAY_ASSIGN(const LoadedRecipe again, parse_recipe(print_recipe(loaded), "the recipe", {}));
   for (const Difference& change : differences(loaded.recipe, again.recipe)) {
@@ -132,7 +142,7 @@ Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainO
   const Path& folder = options.folder;
   const bool resume = options.existing == ExistingRun::kResume;
   LEEWAY_TRY(check_arguments(loaded, options));
-  LEEWAY_TRY(check_machine(loaded));
+  if (options.crew == nullptr) LEEWAY_TRY(check_machine(loaded));
   LEEWAY_ASSIGN(auto existing, hold_existing_run(folder, options.existing));
   std::vector<std::string> changes;
   if (resume) {
@@ -143,8 +153,7 @@ Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainO
     }
   }
   if (options.checked) LEEWAY_TRY(options.checked());
-  set_up_compute(recipe);
-  keep_freed_memory();
+  if (options.crew == nullptr) set_up_compute(recipe);
   const auto reading = [&](uint64_t done, uint64_t total) {
     return !options.reading || options.reading(done, total);
   };
@@ -152,7 +161,7 @@ Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainO
   LEEWAY_ASSIGN(const Dataset data, open_dataset(data_spec(found), cache_of(options), reading));
   tell(options, data.notes);
   LEEWAY_TRY(check_enough(data, recipe));
-  LEEWAY_TRY(check_memory(recipe, data.vocabulary));
+  if (options.crew == nullptr) LEEWAY_TRY(check_memory(recipe, data.vocabulary));
   tell(options, averaging_notes(loaded, data.vocabulary));
   // Only now, when little can keep the new run from starting.
   LEEWAY_ASSIGN(const HeldFolder held, take_folder(options, std::move(existing)));
@@ -169,12 +178,21 @@ Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainO
                              .changes = changes,
                              .stop_at = options.stop_at};
   while (true) {
-    const std::unique_ptr<Driver> driver = make_driver(recipe, data.vocabulary);
-    LEEWAY_ASSIGN(TrainingSummary summary, train(request, data, *driver, options.observer));
+    const std::unique_ptr<Crew> own =
+        options.crew != nullptr ? nullptr
+                                : std::make_unique<LocalCrew>(make_driver(recipe, data.vocabulary));
+    Crew& crew = own ? *own : *options.crew;
+    LEEWAY_ASSIGN(TrainingSummary summary, train(request, data, crew, options.observer));
     if (!summary.regroups) return summary;
-    note(options, fmt::format("all replicas are there again, and go on together after update {}",
-                              summary.updates));
-    request.resume = true;
+    // Before the first checkpoint there is nothing to go on from.
+    const std::vector<Path> saved = list_checkpoints(held.at("checkpoints"));
+    request.resume = !saved.empty();
+    note(options,
+         request.resume
+             ? fmt::format("all replicas are there again, and go on together from {}",
+                           saved.back().filename().string())
+             : std::string("all replicas are there again; nothing is saved yet, so the run "
+                           "begins anew"));
     request.changes.clear();
   }
 }

@@ -18,10 +18,14 @@
 
 namespace leeway {
 
+class Crew;
+
 struct TrainOptions {
   Path folder;                               // of the run
   ExistingRun existing = ExistingRun::kAsk;  // what to do about a run that is there already
   int64_t stop_at = 0;  // updates after which this session ends; 0: at the end of the run
+  // Who does the work; null: workers in this process. It outlives the call.
+  Crew* crew = nullptr;
   // Where text is prepared if nothing can be written beside `folder`; empty: with temporary files.
   Path text_cache = {};
   TrainingObserver observer = {};

@@ -9,8 +9,8 @@
 #include "base/result.h"
 #include "config/recipe.h"
 #include "data/dataset.h"
+#include "run/crew.h"
 #include "run/training_observer.h"
-#include "worker/driver.h"
 
 namespace leeway {
 
@@ -26,7 +26,7 @@ struct TrainingRequest {
 // The program's version and LibTorch's: both must match to get the same bits.
 std::string program_version();
 
-Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& data, Driver& driver,
+Result<TrainingSummary> train(const TrainingRequest& request, const Dataset& data, Crew& crew,
                               const TrainingObserver& observer);
 
 }  // namespace leeway

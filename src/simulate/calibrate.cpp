@@ -13,6 +13,7 @@
 #include "recipe/memory_check.h"
 #include "recipe/stage_costs.h"
 #include "run/device.h"
+#include "run/local_crew.h"
 #include "run/training_run.h"
 #include "terminal/interrupt.h"
 #include "terminal/progress.h"
@@ -117,11 +118,11 @@ Status calibrate(const Clock& clock, const OpenData& open_data, Scenario& scenar
       if (interrupted()) ask(Ask::kStop);
     });
   };
-  threads::Threads driver(1);
+  LocalCrew crew(std::make_unique<threads::Threads>(1));
   LEEWAY_ASSIGN(const HeldFolder folder, HeldFolder::hold(run.folder()));
   LEEWAY_ASSIGN(const TrainingSummary summary,
                 train({.recipe = recipe, .recipe_text = print_recipe(loaded), .folder = folder},
-                      data, driver, observer));
+                      data, crew, observer));
   if (!summary.finished) return stopped_error("calibration was stopped");
   progress.finish("measured");
   LEEWAY_ASSIGN(const TimeSpent times, read_times(run.folder()));

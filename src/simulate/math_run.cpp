@@ -4,6 +4,7 @@
 
 #include "config/print.h"
 #include "recipe/planned_memory.h"
+#include "run/local_crew.h"
 #include "run/mesh_model.h"
 #include "run/training_run.h"
 
@@ -44,11 +45,11 @@ Status train_on(const Cluster& cluster, const MethodRequest& request, const Load
   sim::SimulationOptions options =
       simulation_options(cluster, request.placement, request.recipe.recipe, request.vocabulary);
   if (recipe != request.recipe.recipe) keep_pace(request, recipe, data.vocabulary, options, result);
-  sim::Simulation simulation(std::move(options));
+  LocalCrew crew(std::make_unique<sim::Simulation>(std::move(options)));
   bool go_on = true;
   Recorder::AskRun ask;
   TrainingObserver observer;
-  const auto now = [&] { return simulation.clock().now().seconds(); };
+  const auto now = [&] { return crew.clock().now().seconds(); };
   observer.updated = [&](const UpdateReport& report, double) {
     result.losses.push_back({now(), report.update, report.loss});
     if (go_on && !watch(report.update, report.loss)) {
@@ -63,7 +64,7 @@ Status train_on(const Cluster& cluster, const MethodRequest& request, const Load
   observer.begun = [&](const Recorder::AskRun& way) { ask = way; };
   const auto summary =
       train({.recipe = looked_at.recipe, .recipe_text = print_recipe(looked_at), .folder = folder},
-            data, simulation, observer);
+            data, crew, observer);
   if (!summary.ok()) return summary.error();
   if (!go_on) return stopped_error(fmt::format("stopped at update {}", summary->updates));
   return {};

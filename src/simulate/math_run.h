@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/files.h"
+#include "base/held_folder.h"
 #include "data/dataset.h"
 #include "simulate/method_run.h"
 

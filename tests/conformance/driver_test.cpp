@@ -7,7 +7,7 @@
 
 #include "../support/memory_store.h"
 #include "../support/mesh_without_compute.h"
-#include "../support/processes.h"
+#include "../support/zmq_posts.h"
 #include "drivers/sim/replay.h"
 #include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
@@ -195,7 +195,8 @@ TEST_P(Conformance, WhatWorkersReportIsWhatTheyDid) {
 TEST_P(Conformance, TheRecordsCanBeReplayed) {
   for (const PipelineShape& shape : kShapes) {
     const RunPlan plan = busy_plan(shape);
-    for (int repeat = 0; repeat < 20; ++repeat) {  // threads give a different order each time
+    const int repeats = GetParam().name == "tcp" ? 2 : 20;
+    for (int repeat = 0; repeat < repeats; ++repeat) {  // threads give a different order each time
       Notebook recorder;
       run(make_mesh(plan), shape.stages, recorder);
       RunPlan again = plan;
@@ -260,11 +261,18 @@ TEST_P(Conformance, ASessionMayBeginAnywhere) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Drivers, Conformance,
-                         testing::Values(DriverCase{"sim", make_simulation},
-                                         DriverCase{"threads", make_threads},
-                                         DriverCase{"network", make_network},
-                                         DriverCase{"processes", one_process_each}),
+std::vector<DriverCase> drivers() {
+  std::vector<DriverCase> all = {{"sim", make_simulation},
+                                 {"threads", make_threads},
+                                 {"network", make_network},
+                                 {"processes", one_process_each}};
+#ifdef LEEWAY_MESH_OVER_TCP
+  all.push_back({"tcp", one_process_each_over_tcp});
+#endif
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Drivers, Conformance, testing::ValuesIn(drivers()),
                          [](const auto& driver) { return driver.param.name; });
 
 }  // namespace

@@ -8,19 +8,13 @@
 #include <memory>
 
 #include "../support/memory_store.h"
-#include "../support/worker_testing.h"
 #include "averaging/merge.h"
-#include "config/averaging_rules.h"
-#include "drivers/sim/simulation.h"
-#include "run/mesh_model.h"
+#include "trio.h"
 
 namespace leeway {
 namespace {
 
-constexpr int64_t kStages = 2;
-constexpr int64_t kReplicas = 3;
 constexpr int64_t kUpdates = 260;
-constexpr Mesh kMesh = {.stages = kStages, .replicas = kReplicas};
 // An update takes about a microsecond: updates 60 to 100 of 260.
 constexpr sim::Window kFault = {{60'000}, {100'000}};
 
@@ -35,9 +29,6 @@ enum class Fault {
   kBackWithDisk,  // with its own
 };
 bool comes_back(Fault fault) { return fault == Fault::kBack || fault == Fault::kBackWithDisk; }
-
-// Who is in each place now, in mesh order.
-using Places = std::vector<const Worker*>;
 
 // Distance of the remaining replicas from their mean, relative to its size, at this moment.
 double spread_now(const Places& workers, Fault fault) {
@@ -104,15 +95,11 @@ class Watcher final : public Recorder {
 };
 
 Recipe recipe_of(AveragingMethod method, Correction correction) {
-  Recipe recipe = tiny_recipe();
+  Recipe recipe = trio_recipe(method);
   recipe.run.updates = kUpdates;
   recipe.data.batch = 1;
   recipe.optimizer.schedule =
       RateSchedule::kConstant;  // a decaying rate would bring replicas together by itself
-  recipe.pipeline.lookahead = Lookahead::kNone;
-  recipe.mesh.stages = kStages;
-  recipe.mesh.replicas = kReplicas;
-  recipe.averaging = averaging_defaults(method);
   recipe.averaging.merge = MergePolicy::kOnArrival;
   recipe.averaging.deadline_ms = 0.004;
   recipe.averaging.granularity = 4;
@@ -127,14 +114,8 @@ Recipe recipe_of(AveragingMethod method, Correction correction) {
   return recipe;
 }
 
-sim::SimulationOptions sound_options(uint64_t seed) {
-  return {.costs = std::vector<sim::StageCosts>(
-              kMesh.count(), {{300}, {600}, {100}, {10}, {90}, sim::RoundCosts::each({5})}),
-          .links = {.seed = seed, .all = {.latency = {200}, .jitter = {400}}, .exceptions = {}}};
-}
-
 sim::SimulationOptions options_of(Fault fault, uint64_t seed) {
-  sim::SimulationOptions options = sound_options(seed);
+  sim::SimulationOptions options = trio_machines(seed);
   for (int64_t s = 0; s < kStages; ++s) {
     const WorkerId victim = {.replica = {1}, .stage = {s}};
     const WorkerId other = {.replica = {0}, .stage = {s}};
@@ -168,14 +149,9 @@ Watcher train(const Recipe& recipe, const TokenFile& tokens, Fault fault, uint64
   const MeshData data = {.train = tokens, .valid = nullptr, .vocabulary = kVocabulary};
   const RunPlan plan = make_plan(recipe, data);
   const Workers workers = make_workers(recipe, data, plan);
-  Places places;
-  for (const auto& worker : workers) places.push_back(worker.get());
+  Places places = places_of(workers);
   sim::Simulation simulation(options_of(fault, seed));
-  simulation.fill_places([&](WorkerId id, const Entry& entry) {
-    auto worker = make_worker(recipe, data, plan, id, entry);
-    places[kMesh.index(id)] = worker.get();
-    return worker;
-  });
+  simulation.fill_places(maker_into(places, recipe, data, plan));
   MemoryStore disk;
   Watcher watcher(places, disk, fault);
   EXPECT_TRUE(simulation.run(workers, watcher, &disk).ok());

@@ -7,13 +7,10 @@
 
 #include "../support/joined_states.h"
 #include "../support/memory_store.h"
-#include "../support/worker_testing.h"
-#include "config/averaging_rules.h"
 #include "config/words.h"
 #include "drivers/sim/replay.h"
-#include "drivers/sim/simulation.h"
 #include "drivers/threads/threads.h"
-#include "run/mesh_model.h"
+#include "trio.h"
 
 namespace leeway {
 namespace {
@@ -37,42 +34,25 @@ class StateRecorder final : public Recorder {
 };
 
 Recipe recipe_of(AveragingMethod method) {
-  Recipe recipe = tiny_recipe();
+  Recipe recipe = trio_recipe(method);
   recipe.run.updates = 24;
   recipe.run.checkpoint_every = 8;
   recipe.run.evaluate_every = 6;
   recipe.run.evaluate_windows = 4;
   recipe.data.batch = 2;
   recipe.pipeline.update_every = 2;
-  recipe.pipeline.lookahead = Lookahead::kNone;
-  recipe.mesh.stages = 2;
-  recipe.mesh.replicas = 3;
-  recipe.averaging = averaging_defaults(method);
   recipe.averaging.granularity = 4;
   if (method == AveragingMethod::kSparse) recipe.averaging.fraction = 0.25;
   if (method == AveragingMethod::kDiloco) recipe.averaging.interval = 4;
   return recipe;
 }
 
-void expect_same_weights(const Workers& a, const Workers& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t w = 0; w < a.size(); ++w) {
-    EXPECT_TRUE(at::equal(a[w]->compute()->stage().weights(), b[w]->compute()->stage().weights()))
-        << "worker " << w;
-  }
-}
-
 class Replicas : public testing::TestWithParam<AveragingMethod> {
  protected:
   MeshData data() const { return {tokens_.file(), &tokens_.file(), kVocabulary}; }
 
-  // Like `leeway replay`: without evaluations, and with checkpoints only as flush points.
   void expect_replay(const Recipe& recipe, const Workers& workers, const StateRecorder& recorder) {
-    RunPlan plan = make_plan(recipe, data());
-    plan.evaluation_batches = 0;
-    plan.saves = false;
-    for (LanePlan& lane : plan.lanes) lane.replays = true;
-    plan.last_update = workers.front()->counts().updates;
+    const RunPlan plan = as_replay(make_plan(recipe, data()), workers.front()->counts().updates);
     const Workers again = make_workers(recipe, data(), plan);
     StateRecorder replayed;
     const Status status = sim::replay(again, recorder.records, replayed);
@@ -146,7 +126,7 @@ TEST_P(Replicas, ResumingFromACheckpointGivesTheBitsOfTheWholeRun) {
       rest.starts.push_back({.update = 16, .rounds = replica.rounds});
     }
     const Workers resumed = make_workers(recipe, data(), rest);
-    ASSERT_TRUE(restore(resumed, state).ok());
+    ASSERT_TRUE(restore(resumed, recipe, state).ok());
     StateRecorder rest_recorder;
     sim::SimulationOptions options = {
         .costs = std::vector<sim::StageCosts>(

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "../support/processes.h"
 #include "../support/worker_testing.h"
+#include "../support/zmq_posts.h"
 #include "base/rng.h"
 #include "config/averaging_rules.h"
 #include "drivers/sim/simulation.h"
@@ -185,6 +185,29 @@ TEST(SameBits, UnderThreadsAndInVirtualTime) {
     }
   }
 }
+
+#ifdef LEEWAY_MESH_OVER_TCP
+TEST(SameBits, OverTcpAndInVirtualTime) {
+  const Tokens tokens(801);
+  for (const auto& [stages, replicas] : {std::pair{2, 2}, {4, 2}, {3, 3}}) {
+    SCOPED_TRACE(fmt::format("{} stages, {} replicas", stages, replicas));
+    Recipe recipe = random_recipe(first_seed());
+    recipe.mesh = {.stages = stages, .replicas = replicas};
+    recipe.pipeline = {.update_every = stages};
+    recipe.data.batch = stages;
+    recipe.optimizer.name = UpdateRule::kMuon;
+    recipe.averaging = averaging_defaults(AveragingMethod::kSparse);
+    recipe.averaging.merge = MergePolicy::kFixedLag;
+    sim::Simulation simulation = simulation_of(recipe, first_seed());
+    const Outcome simulated = train(recipe, tokens.file(), simulation);
+    const Outcome real = train(recipe, tokens.file(), *one_process_each_over_tcp(stages));
+    EXPECT_TRUE(at::equal(real.weights, simulated.weights));
+    EXPECT_EQ(real.losses, simulated.losses);
+    EXPECT_EQ(real.evaluations, simulated.evaluations);
+    EXPECT_FALSE(real.evaluations.empty());
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace leeway

@@ -1,5 +1,6 @@
 // A driver whose mesh is spread over several processes that share nothing but bytes. They live in
-// one address space, so that a test can look at them; couriers are the way between them.
+// one address space, so that a test can look at them; posts are the way between them, or couriers
+// alone.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "drivers/loop/courier.h"
+#include "drivers/loop/post.h"
 #include "drivers/loop/process.h"
 #include "drivers/threads/wall_clock.h"
 #include "worker/driver.h"
@@ -42,6 +44,10 @@ class Processes final : public Driver {
     // The journal of every process but the first, which has the recorder; none: all share that.
     std::function<std::unique_ptr<Journal>(size_t process, const RunPlan&, const Clock&)> journal =
         {};
+    // One for each process, whose handlers these are; none: what one sends another one receives.
+    std::function<std::vector<std::unique_ptr<Post>>(std::vector<Post::Handlers>)> posts = {};
+    // Of a parcel with this message; none: every one must arrive.
+    std::function<uint64_t(const Message&, const RunPlan&)> slot = {};
   };
   explicit Processes(Options options) : options_(std::move(options)) {}
 
@@ -56,7 +62,8 @@ class Processes final : public Driver {
     }
     std::vector<std::unique_ptr<Journal>> journals(count);
     std::vector<std::unique_ptr<Process>> processes;
-    std::vector<std::unique_ptr<Courier>> couriers;
+    std::vector<std::unique_ptr<Post>> posts;
+    std::vector<std::unique_ptr<Courier>> couriers;  // one for each process that sends
     const auto home = [&](WorkerId id) {
       return id == kCoordinator ? size_t{0} : options_.process_of(id);
     };
@@ -66,20 +73,28 @@ class Processes final : public Driver {
       for (Worker* worker : pointers_to(workers)) {
         if (home(worker->id()) == at) here.push_back(worker);
       }
-      processes.push_back(std::make_unique<Process>(
-          ProcessOptions{.plan = plan,
-                         .workers = std::move(here),
-                         .journal = journals[at] ? *journals[at] : shared,
-                         .recorder = at == 0 ? &shared : nullptr,
-                         .clock = clock_,
-                         .shards = shards == nullptr ? nullptr : &store,
-                         .router = [&](Message message) {
-                           couriers[home(message.to)]->take(std::move(message));
-                         }}));
+      processes.push_back(std::make_unique<Process>(ProcessOptions{
+          .plan = plan,
+          .workers = std::move(here),
+          .journal = journals[at] ? *journals[at] : shared,
+          .recorder = at == 0 ? &shared : nullptr,
+          .clock = clock_,
+          .shards = shards == nullptr ? nullptr : &store,
+          .router = [&couriers, at](Message message) { couriers[at]->take(std::move(message)); }}));
     }
-    for (const auto& process : processes) {
-      couriers.push_back(std::make_unique<Courier>(
-          [&process = *process](auto bytes) { EXPECT_TRUE(process.receive(bytes)); }));
+    posts = open_posts(processes);
+    for (size_t at = 0; at < count; ++at) {
+      couriers.push_back(std::make_unique<Courier>([&, at](const Message& message, auto bytes) {
+        const size_t to = home(message.to);
+        if (posts.empty()) {
+          EXPECT_TRUE(processes[to]->receive(bytes));
+        } else {
+          posts[at]->send({static_cast<int64_t>(to)},
+                          {.traffic = class_of(message.kind),
+                           .slot = options_.slot ? options_.slot(message, plan) : 0,
+                           .bytes = std::move(bytes)});
+        }
+      }));
     }
     recorder.begun(processes.back()->asker());  // the user may sit at any of them
     std::vector<std::thread> threads;
@@ -97,12 +112,25 @@ class Processes final : public Driver {
     }
     for (std::thread& thread : threads) thread.join();
     couriers.clear();  // what is still on its way belongs to this run
+    for (const auto& post : posts) post->close();
     if (failure) std::rethrow_exception(failure);
     return {};
   }
   const Clock& clock() const override { return clock_; }
 
  private:
+  std::vector<std::unique_ptr<Post>> open_posts(
+      const std::vector<std::unique_ptr<Process>>& processes) const {
+    if (!options_.posts) return {};
+    std::vector<Post::Handlers> handlers;
+    for (const auto& process : processes) {
+      handlers.push_back({.received = [&process = *process](ProcessId, const Parcel& parcel) {
+        EXPECT_TRUE(process.receive(parcel.bytes));
+      }});
+    }
+    return options_.posts(std::move(handlers));
+  }
+
   Options options_;
   threads::WallClock clock_;
 };

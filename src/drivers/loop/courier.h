@@ -14,8 +14,8 @@ namespace leeway {
 
 class Courier {
  public:
-  // Called on the courier's thread; it may block.
-  using Carry = std::function<void(std::vector<std::byte>)>;
+  // A message and its bytes; called on the courier's thread, and may block.
+  using Carry = std::function<void(const Message&, std::vector<std::byte>)>;
 
   explicit Courier(Carry carry)
       : carry_(std::move(carry)), thread_([this] { carry_until_closed(); }) {}
@@ -35,7 +35,7 @@ class Courier {
       std::vector<Message> messages = waiting_.take(/*wait=*/true);
       if (messages.empty()) return;
       for (Message& message : messages) {
-        carry_(to_bytes(message));
+        carry_(message, to_bytes(message));
         message = {};  // its tensor is not held while the others are carried
       }
     }

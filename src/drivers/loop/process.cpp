@@ -42,7 +42,7 @@ Process::Process(ProcessOptions options)
     devices_.emplace(worker->id(), device_of(*worker));
   }
   if (options_.recorder == nullptr) return;
-  coordinator_.emplace(options_.plan, recorder_);
+  coordinator_.emplace(options_.plan, recorder_, options_.coordinator);
   mailboxes_[kCoordinator] = std::make_shared<Mailbox>();
 }
 
@@ -93,20 +93,35 @@ void Process::record_stored() {
   for (const auto& [worker, report] : stored_) recorder_.saved(std::get<ShardSaved>(*report));
 }
 
-bool Process::receive(std::span<const std::byte> bytes) {
+bool Process::receive(std::span<const std::byte> bytes, const Believes& believes) {
   Result<Message> message = from_bytes(bytes);
   if (!message.ok() || !travels(message->kind)) return false;
+  if (believes && !believes(*message)) return false;
   const auto found = mailboxes_.find(message->to);
   if (found == mailboxes_.end()) return false;
   // Here and not on the worker's thread.
-  if (message->payload.defined() && is_for_compute(message->kind)) {
-    const auto device = devices_.find(message->to);
-    if (device != devices_.end()) message->payload = message->payload.to(device->second);
+  const auto device = devices_.find(message->to);
+  if (message->payload.defined() && is_for_compute(message->kind) && device != devices_.end()) {
+    try {
+      message->payload = message->payload.to(device->second);
+    } catch (...) {  // the device is out of memory: that ends the run, not only this thread
+      fail(std::current_exception());
+      return false;
+    }
   }
   // A message of another run is refused by its receiver, and must not move the clock before.
   if (message->envelope.run == options_.plan.run) recorder_.move_tick_to(message->envelope.tick);
   found->second->put(std::move(*message));
   return true;
+}
+
+void Process::lost(WorkerId worker, int64_t incarnation) {
+  mailboxes_.at(kCoordinator)->put(lost_message(worker, incarnation));
+}
+
+void Process::leave() {
+  for (const auto& [worker, mailbox] : mailboxes_)
+    mailbox->put(over_message(options_.plan, worker));
 }
 
 void Process::run() {
@@ -134,7 +149,12 @@ void Process::run() {
   if (shards_) shards_->close();
   if (background_) background_->finish();
   record_stored();
-  if (failure_) std::rethrow_exception(failure_);
+  std::exception_ptr failure;
+  {
+    const std::lock_guard lock(failure_mutex_);
+    failure = failure_;
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 void Process::work(Worker& first) {
@@ -151,6 +171,7 @@ void Process::work(Worker& first) {
     }
     const int64_t updates = worker->counts().updates;
     idle = !take_turn(*worker, options_.clock, *this, recorder_);
+    if (!idle) ++turns_;
     const bool updated = worker->counts().updates > updates;
     if (updated && worker->id().stage.value == 0) {
       fail_as_planned(worker->id().replica, worker->counts().updates);

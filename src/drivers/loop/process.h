@@ -4,6 +4,7 @@
 // such process, or several and a way between them.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <map>
@@ -32,6 +33,7 @@ struct ProcessOptions {
   std::vector<Worker*> workers;  // those that live here: any of the mesh, or none
   Journal& journal;
   Recorder* recorder = nullptr;  // the coordinator's, if it lives here
+  Coordinator::Start coordinator = Coordinator::Start::kFresh;
   const Clock& clock;
   int threads_per_worker = 1;    // for the numeric kernels of one worker
   ShardStore* shards = nullptr;  // null: what these workers save is not kept
@@ -53,8 +55,16 @@ class Process final : private Outbox {
   void run();
 
   // From any thread:
-  // Bytes of a message from another process. False: they are none, or not for one that lives here.
-  bool receive(std::span<const std::byte> bytes);
+  // Bytes of a message from another process. False: they are none, not for one that lives here, or
+  // from one that may not say it.
+  using Believes = std::function<bool(const Message&)>;
+  bool receive(std::span<const std::byte> bytes, const Believes& believes = {});
+  // A worker of another process is gone. The coordinator lives here.
+  void lost(WorkerId worker, int64_t incarnation);
+  // Pieces of work that its workers have done so far.
+  int64_t turns() const { return turns_; }
+  // The session goes on without those who live here.
+  void leave();
   // What the user of this process wants of the whole run. After this object is gone, nobody
   // listens.
   Recorder::AskRun asker() const;
@@ -105,6 +115,7 @@ class Process final : private Outbox {
   PlannedFaults planned_;
   std::map<WorkerId, Vacancy> vacancies_;
   bool coordinator_goes_ = false;
+  std::atomic<int64_t> turns_ = 0;
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
 };

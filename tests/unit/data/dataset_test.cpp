@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../../support/data_files.h"
 #include "../../support/fake_tokenizer.h"
 #include "../../support/temporary_folder.h"
+#include "base/file_turn.h"
 #include "data/data_folder.h"
 
 namespace leeway {
@@ -98,6 +101,40 @@ TEST_F(DatasetTest, TextIsPreparedOnce) {
   const auto changed = open(spec);
   EXPECT_GT(reports_, 0);
   EXPECT_EQ(text_in(changed->train.path()), "some other text|");
+}
+
+// As the processes of a run do.
+TEST_F(DatasetTest, ManyAtOncePrepareATextOnce) {
+  constexpr int kReaders = 8;
+  constexpr int kRounds = 5;
+  const std::string text = write_data(folder_ / "a.txt", "some text");
+  for (int round = 0; round < kRounds; ++round) {
+    const Path cache = folder_ / ("cache" + std::to_string(round));
+    std::vector<std::string> errors(kReaders);
+    std::vector<std::thread> readers;
+    for (std::string& error : errors) {
+      readers.emplace_back([&] {
+        const auto data =
+            open_dataset({.train = {text}}, cache, [](uint64_t, uint64_t) { return true; });
+        if (!data.ok()) error = data.error().message;
+      });
+    }
+    for (std::thread& reader : readers) reader.join();
+    EXPECT_THAT(errors, testing::Each(""));
+    EXPECT_EQ(std::distance(fs::directory_iterator(cache), {}), 1) << "only what was prepared";
+  }
+}
+
+TEST_F(DatasetTest, WaitingForAnotherReaderCanBeStopped) {
+  const std::string text = write_data(folder_ / "a.txt", "some text");
+  const DataSpec spec{.train = {text}};
+  ASSERT_TRUE(open(spec).ok());
+  const Path prepared = fs::directory_iterator(cache_)->path();
+  fs::remove_all(prepared);
+  const FileTurn others(prepared.string() + ".lock", [] { return true; });
+  const auto data = open_dataset(spec, cache_, [](uint64_t, uint64_t) { return false; });
+  ASSERT_FALSE(data.ok());
+  EXPECT_EQ(data.error().kind, ErrorKind::kInterrupted);
 }
 
 TEST_F(DatasetTest, ASingleTextIsValidatedOnItsTail) {

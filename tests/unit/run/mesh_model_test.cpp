@@ -102,6 +102,24 @@ TEST_F(MeshTest, ATentativeGuessIsCloserThanTheOldWeights) {
   }
 }
 
+// A host counts without making workers.
+TEST_F(MeshTest, KnowsItsSizeWithoutWorkers) {
+  for (const UpdateRule rule : {UpdateRule::kMuon, UpdateRule::kAdamW, UpdateRule::kSgd}) {
+    for (const Lookahead lookahead : {Lookahead::kNone, Lookahead::kPredict}) {
+      Recipe recipe = mesh_recipe(2, 1);
+      recipe.optimizer.name = rule;
+      recipe.pipeline.lookahead = lookahead;
+      const RunPlan plan = make_plan(recipe, data());
+      const Workers workers = make_workers(recipe, data(), plan);
+      const MeshSize size = mesh_size(recipe, data().vocabulary);
+      EXPECT_EQ(size.parameters, parameters_of(workers));
+      EXPECT_EQ(size.buffers, workers.front()->compute()->buffer_count());
+      ASSERT_EQ(size.stages.size(), 2U);
+      EXPECT_EQ(size.stages[1], workers[1]->compute()->stage().weights().numel());
+    }
+  }
+}
+
 TEST_F(MeshTest, ResumesFromASavedStateWithTheSameBits) {
   for (const Lookahead lookahead : {Lookahead::kPredict, Lookahead::kTentative}) {
     Recipe recipe = mesh_recipe(2, lookahead == Lookahead::kPredict ? 1 : 2);
@@ -114,7 +132,7 @@ TEST_F(MeshTest, ResumesFromASavedStateWithTheSameBits) {
     RunPlan plan = make_plan(recipe, data());
     plan.first_update = 3;
     const Workers workers = make_workers(recipe, data(), plan);
-    ASSERT_TRUE(restore(workers, join(saved, /*stages=*/2)).ok());
+    ASSERT_TRUE(restore(workers, recipe, join(saved, /*stages=*/2)).ok());
     MemoryRecorder recorder;
     EXPECT_TRUE(HandDriver(workers).run(recorder));
     EXPECT_TRUE(at::equal(weights_of(workers), whole.weights));
@@ -154,7 +172,7 @@ TEST_F(MeshTest, LeavesTheWeightsAloneIfTheLossIsNotFinite) {
         at::full_like(weights_of(workers), std::numeric_limits<double>::quiet_NaN());
     const ModelState state = {.weights = nowhere,
                               .replicas = {{.weights = nowhere, .optimizer = {}}}};
-    ASSERT_TRUE(restore(workers, state).ok());
+    ASSERT_TRUE(restore(workers, recipe, state).ok());
     MemoryRecorder recorder;
     EXPECT_TRUE(HandDriver(workers).run(recorder)) << "no replica is left";
     ASSERT_FALSE(recorder.updates.empty());

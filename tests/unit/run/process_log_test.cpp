@@ -13,6 +13,7 @@
 #include "config/print.h"
 #include "drivers/sim/replay.h"
 #include "run/device.h"
+#include "run/local_crew.h"
 #include "run/merged_run.h"
 #include "run/mesh_model.h"
 #include "run/recipe_data.h"
@@ -69,17 +70,17 @@ class SpreadRun : public testing::Test {
 
   // Each replica is a process, and the coordinator lives with the first.
   Result<TrainingSummary> run_session(int64_t session, int64_t stop_at) {
-    Processes driver(
-        {.process_of = [](WorkerId id) { return static_cast<size_t>(id.replica.value); },
-         .journal = [&](size_t process, const RunPlan& plan,
-                        const Clock& clock) { return journal(process, session, plan, clock); }});
+    LocalCrew crew(std::make_unique<Processes>(Processes::Options{
+        .process_of = [](WorkerId id) { return static_cast<size_t>(id.replica.value); },
+        .journal = [&](size_t process, const RunPlan& plan,
+                       const Clock& clock) { return journal(process, session, plan, clock); }}));
     const HeldFolder held = *HeldFolder::hold(folder(0));
     return train({.recipe = loaded_.recipe,
                   .recipe_text = print_recipe(loaded_),
                   .folder = held,
                   .resume = session > 1,
                   .stop_at = stop_at},
-                 *data_, driver, {});
+                 *data_, crew, {});
   }
   std::unique_ptr<Journal> journal(size_t process, int64_t session, const RunPlan& plan,
                                    const Clock& clock) const {

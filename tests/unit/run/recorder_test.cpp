@@ -202,6 +202,57 @@ TEST_F(RunRecorderTest, CountsUpdatesThatOneReplicaMadeAlone) {
   EXPECT_EQ(recorder_.counters().bytes_activations, 4);
 }
 
+// The coordinator before it had heard of the last updates, and not written them.
+TEST_F(RunRecorderTest, OneThatTakesOverCountsWhatAllHaveMade) {
+  recorder_.take_over(/*newest_table=*/3, /*tick=*/50);
+  EXPECT_EQ(recorder_.newest_table(), 3);
+  EXPECT_EQ(recorder_.tick(), 51) << "the log goes on";
+  update(0, 7);
+  update(1, 7);
+  EXPECT_EQ(recorder_.counters().update, 7);
+  recorder_.finished({{0}, {0}}, {.updates = 9});
+  EXPECT_EQ(recorder_.counters().update, 7);
+  recorder_.finished({{1}, {0}}, {.updates = 8});
+  EXPECT_EQ(recorder_.counters().update, 8);
+  const Membership table = Membership(2).without({1}, 3);
+  recorder_.members(table);
+  recorder_.flush_log();
+  const std::string log = *read_text(folder_ / "events.jsonl");
+  EXPECT_EQ(log.find("\"event\":\"members\""), log.npos) << "this one was logged before";
+  EXPECT_NE(log.find("\"event\":\"taken_over\""), log.npos);
+  recorder_.saved({.worker = {{0}, {0}}, .update = 7, .checkpoint = 1, .file = "gone"});
+  EXPECT_FALSE(recorder_.take_chore()) << "a shard that is not there any more";
+}
+
+// A place that was filled again before it took over is not filled again for it.
+TEST_F(RunRecorderTest, OneThatTakesOverCountsNoBytesTwice) {
+  recorder_.take_over(/*newest_table=*/3, /*tick=*/50);
+  update(0, 7);
+  tell_tally(0);
+  const int64_t sent = recorder_.counters().bytes_activations;
+  ASSERT_GT(sent, 0);
+  const WorkerId worker = {.replica = {0}, .stage = {0}};
+  recorder_.members(
+      Membership(2).without({0}, 2).with({0}, {.epoch = 3, .update = 5}, {{worker, 1}}));
+  tell_tally(0);
+  EXPECT_EQ(recorder_.counters().bytes_activations, sent);
+  recorder_.members(
+      Membership(2).without({0}, 4).with({0}, {.epoch = 5, .update = 8}, {{worker, 2}}));
+  EXPECT_EQ(recorder_.counters().bytes_activations, sent) << "what the one before has sent";
+  tell_tally(0);
+  EXPECT_EQ(recorder_.counters().bytes_activations, 2 * sent);
+  recorder_.flush_log();
+  EXPECT_NE(read_text(folder_ / "events.jsonl")->find("\"event\":\"replaced\""), std::string::npos);
+}
+
+TEST_F(RunRecorderTest, OneThatTakesOverGoesOnUnlessItsOwnUserStopsIt) {
+  EXPECT_FALSE(recorder_.goes_on_after_this());
+  recorder_.take_over(/*newest_table=*/0, /*tick=*/0);
+  EXPECT_TRUE(recorder_.goes_on_after_this()) << "nobody here has asked for an end";
+  recorder_.regroups(false);
+  EXPECT_FALSE(recorder_.goes_on_after_this());
+}
+
 TEST_F(RunRecorderTest, LogsTheWorkOfSomeUpdatesAndTheBytesOfAll) {
   for (int64_t number = 1; number <= 150; ++number) {
     for (const int64_t replica : {0, 1}) {

@@ -26,6 +26,18 @@ std::optional<std::string> warning(const RoundStatistics& rounds, double deadlin
   return contributors_warning(rounds, averaging);
 }
 
+TEST(ContributorsWarning, AdvisesNoLagWhereThereIsOne) {
+  const RoundStatistics alone = after(1000, {1000});
+  AveragingOptions averaging;
+  averaging.merge = MergePolicy::kFixedLag;
+  const std::string text = contributors_warning(alone, averaging).value();
+  EXPECT_THAT(text, testing::HasSubstr("the others have left"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("interval")));
+  averaging.merge = MergePolicy::kOnArrival;
+  EXPECT_THAT(contributors_warning(alone, averaging).value(),
+              testing::HasSubstr("or averaging.merge=fixed_lag, which waits"));
+}
+
 TEST(RoundStatistics, AddsUpWhatTheWorkersHaveDone) {
   Tallies tallies;
   tallies[{{0}, {0}}] = {.first_round = 3,

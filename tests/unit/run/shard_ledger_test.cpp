@@ -46,6 +46,17 @@ TEST(ShardLedger, ACheckpointCountsWithTheFirstWholeReplica) {
               counts(10, {"0-0@10", "0-1@10", "1-0@10", "1-1@10"}));
 }
 
+// As a coordinator that takes a session over finds it.
+TEST(ShardLedger, OneThatIsOnDiskIsOnlyReplacedByOneThatHasMore) {
+  ShardLedger ledger(1, Membership(3).members(), /*together=*/false);
+  ledger.know({.checkpoint = 10, .shards = {shard(0, 0, 10, 10), shard(1, 0, 10, 10)}});
+  EXPECT_FALSE(ledger.add(shard(0, 0, 10, 10))) << "said again";
+  EXPECT_FALSE(ledger.add(shard(2, 0, 10, 10))) << "replica 1 has not said it again yet";
+  EXPECT_THAT(found(ledger.add(shard(1, 0, 10, 10))), counts(10, {"0-0@10", "1-0@10", "2-0@10"}));
+  EXPECT_FALSE(ledger.add(shard(0, 0, 5, 5))) << "an older one";
+  EXPECT_THAT(found(ledger.add(shard(0, 0, 20, 20))), counts(20, {"0-0@20"}));
+}
+
 TEST(ShardLedger, ADuplicateChangesNothing) {
   ShardLedger ledger(1, Membership(2).members(), /*together=*/false);
   EXPECT_TRUE(ledger.add(shard(0, 0, 10, 10)));
