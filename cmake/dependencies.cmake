@@ -84,3 +84,16 @@ if(LEEWAY_HTTP)
   set(LEEWAY_HTTP_DEFINITIONS LEEWAY_HTTP=1 CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT
       CPPHTTPLIB_BROTLI_SUPPORT)
 endif()
+
+# Many processes over TCP. A build without it refuses the commands that need it.
+add_library(leeway_zmq_library INTERFACE)
+if(LEEWAY_ZMQ)
+  find_path(LEEWAY_ZMQ_INCLUDE zmq.hpp)
+  find_library(LEEWAY_ZMQ_LIBRARY zmq)
+  if(NOT LEEWAY_ZMQ_INCLUDE OR NOT LEEWAY_ZMQ_LIBRARY)
+    message(FATAL_ERROR "libzmq or cppzmq not found: run tools/setup, or configure with "
+            "-DLEEWAY_ZMQ=OFF")
+  endif()
+  target_link_libraries(leeway_zmq_library INTERFACE ${LEEWAY_ZMQ_LIBRARY})
+  target_compile_definitions(leeway_zmq_library INTERFACE LEEWAY_ZMQ=1)
+endif()
