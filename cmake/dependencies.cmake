@@ -97,3 +97,18 @@ if(LEEWAY_ZMQ)
   target_link_libraries(leeway_zmq_library INTERFACE ${LEEWAY_ZMQ_LIBRARY})
   target_compile_definitions(leeway_zmq_library INTERFACE LEEWAY_ZMQ=1)
 endif()
+
+# For src/drivers/mpi/library.cpp: MPI's C functions. MPI_HOME names an MPI outside the usual
+# places, as the modules of clusters set it.
+add_library(leeway_mpi_library INTERFACE)
+target_link_libraries(leeway_mpi_library INTERFACE Threads::Threads)
+if(LEEWAY_MPI)
+  find_path(LEEWAY_MPI_INCLUDE mpi.h HINTS ENV MPI_HOME PATH_SUFFIXES include mpi)
+  find_library(LEEWAY_MPI_LIBRARY mpi HINTS ENV MPI_HOME PATH_SUFFIXES lib)
+  if(NOT LEEWAY_MPI_INCLUDE OR NOT LEEWAY_MPI_LIBRARY)
+    message(FATAL_ERROR "mpi not found: run tools/setup, or configure with -DLEEWAY_MPI=OFF")
+  endif()
+  target_include_directories(leeway_mpi_library SYSTEM INTERFACE ${LEEWAY_MPI_INCLUDE})
+  target_link_libraries(leeway_mpi_library INTERFACE ${LEEWAY_MPI_LIBRARY})
+  target_compile_definitions(leeway_mpi_library INTERFACE LEEWAY_MPI=1 OMPI_SKIP_MPICXX=1)
+endif()
