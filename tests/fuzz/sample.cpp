@@ -6,6 +6,7 @@
 #include "config/print.h"
 #include "run/device.h"
 #include "run/drivers.h"
+#include "run/local_crew.h"
 #include "sample.h"
 #include "target.h"
 
@@ -73,13 +74,13 @@ Result<TrainingSummary> train_sample(const Path& sample, const LoadedRecipe& loa
                                      const Path& run, bool resume) {
   set_up_compute(threads_per_worker(loaded.recipe), Repeatable::kPrefer);
   const Dataset data = sample_data(sample, loaded.recipe);
-  const auto driver = make_driver(loaded.recipe, data.vocabulary);
+  LocalCrew crew(make_driver(loaded.recipe, data.vocabulary));
   const HeldFolder held = must(HeldFolder::hold(run));
   return train({.recipe = loaded.recipe,
                 .recipe_text = print_recipe(loaded),
                 .folder = held,
                 .resume = resume},
-               data, *driver, {});
+               data, crew, {});
 }
 
 void make_sample(const Path& folder) {

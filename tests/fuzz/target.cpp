@@ -7,7 +7,7 @@ namespace leeway::fuzz {
 std::vector<Target> all_targets() {
   std::vector<Target> all;
   for (const auto& targets :
-       {config_targets(), data_targets(), checkpoint_targets(), log_targets()}) {
+       {config_targets(), data_targets(), checkpoint_targets(), log_targets(), fleet_targets()}) {
     all.insert(all.end(), targets.begin(), targets.end());
   }
   return all;

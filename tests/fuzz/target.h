@@ -28,6 +28,7 @@ std::vector<Target> config_targets();
 std::vector<Target> data_targets();
 std::vector<Target> checkpoint_targets();
 std::vector<Target> log_targets();
+std::vector<Target> fleet_targets();
 std::vector<Target> all_targets();
 void run_target(const Target& target, const Place& place, std::string_view bytes);
 

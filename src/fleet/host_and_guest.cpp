@@ -1,0 +1,70 @@
+#include "fleet/host_and_guest.h"
+
+#include <atomic>
+#include <utility>
+
+#include "run/failure.h"
+
+namespace leeway {
+
+Result<GuestEnd> take_part_safely(const GuestOptions& options) {
+  try {
+    return take_part(options);
+  } catch (...) {
+    return failure_of(std::current_exception());
+  }
+}
+
+GuestOptions goes_with_host(GuestOptions options) {
+  const auto heard = std::make_shared<std::atomic<bool>>(false);
+  options.wire = [heard, wire = std::move(options.wire)](Post::Handlers handlers) {
+    handlers.received = [heard, received = std::move(handlers.received)](ProcessId from,
+                                                                         Parcel parcel) {
+      if (from == kHost) *heard = true;
+      received(from, std::move(parcel));
+    };
+    return wire(std::move(handlers));
+  };
+  options.interrupted = [heard, interrupted = std::move(options.interrupted)] {
+    return !*heard && interrupted();
+  };
+  return options;
+}
+
+Status HostAndGuest::begin(HostOptions host, GuestOptions guest,
+                           std::function<void(const Error&)> failed) {
+  LEEWAY_ASSIGN(host_, Host::open(std::move(host)));
+  guest_ = std::thread([this, guest = std::move(guest), failed = std::move(failed)] {
+    const Result<GuestEnd> end = take_part_safely(guest);
+    if (end.ok()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      failure_ = end.error();
+    }
+    if (failed) failed(end.error());
+  });
+  return {};
+}
+
+Status HostAndGuest::prepare(const SessionStart& start) {
+  if (!host_) return Error{"the host has not begun"};  // begin() has said why
+  return host_->prepare(start);
+}
+
+Status HostAndGuest::run(Recorder& recorder, ShardStore& shards) {
+  return host_->run(recorder, shards);
+}
+
+std::optional<Error> HostAndGuest::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void HostAndGuest::end() {
+  if (!host_) return;
+  host_->end("the run is over");
+  guest_.join();
+  host_.reset();
+}
+
+}  // namespace leeway
