@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <string>
@@ -11,11 +12,10 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/print_result.h"
 #include "config/nearest.h"
 #include "run/failure.h"
 #include "terminal/interrupt.h"
-#include "terminal/progress.h"
-#include "terminal/say.h"
 
 namespace leeway::cli {
 namespace {
@@ -52,11 +52,20 @@ std::optional<Error> unknown_command(const CLI::App& app) {
 }
 
 int report(const Error& error) {
-  const bool color = colors_wanted();
-  print_error(fmt::format("{}leeway: {}{}\n", color ? "\033[31m" : "", error.message,
-                          color ? "\033[0m" : ""));
+  print_failure(error);
   if (error.kind == ErrorKind::kInterrupted) return 128 + interrupting_signal();
   return error.kind == ErrorKind::kUsage ? 2 : 1;
+}
+
+// Whether another process of the same job says what is wrong with the words, which all of them got:
+// the rank as mpirun or srun gives it to a process before MPI starts. Processes that join may each
+// have words of their own.
+bool another_rank_says_it(const CLI::App& app) {
+  if (app.got_subcommand("join")) return false;
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    if (const char* const rank = std::getenv(name)) return std::string_view(rank) != "0";
+  }
+  return false;
 }
 
 int run_command(int argc, char** argv) {
@@ -66,6 +75,9 @@ int run_command(int argc, char** argv) {
   Action chosen;
   add_train(app, chosen);
   add_resume(app, chosen);
+  add_launch(app, chosen);
+  add_coordinate(app, chosen);
+  add_join(app, chosen);
   add_eval(app, chosen);
   add_generate(app, chosen);
   add_replay(app, chosen);
@@ -79,6 +91,7 @@ int run_command(int argc, char** argv) {
   add_simulate(app, chosen);
   add_plan(app, chosen);
   add_config(app, chosen);
+  add_keys(app, chosen);
   add_version(app, chosen);
   try {
     app.parse(argc, argv);
@@ -89,6 +102,8 @@ int run_command(int argc, char** argv) {
     fmt::print("{}\n", version.what());
     return 0;
   } catch (const CLI::ParseError& error) {
+    // A rank that fails makes mpirun end the others, before the first one has said why.
+    if (another_rank_says_it(app)) return 0;
     if (const auto unknown = unknown_command(app)) return report(*unknown);
     return report(usage_error(fmt::format("{}; see `leeway --help`", error.what())));
   }

@@ -16,6 +16,9 @@ using Action = std::function<Status()>;
 
 void add_train(CLI::App& app, Action& chosen);
 void add_resume(CLI::App& app, Action& chosen);
+void add_launch(CLI::App& app, Action& chosen);
+void add_coordinate(CLI::App& app, Action& chosen);
+void add_join(CLI::App& app, Action& chosen);
 void add_eval(CLI::App& app, Action& chosen);
 void add_generate(CLI::App& app, Action& chosen);
 void add_replay(CLI::App& app, Action& chosen);
@@ -29,6 +32,7 @@ void add_simulate(CLI::App& app, Action& chosen);
 void add_plan(CLI::App& app, Action& chosen);
 void add_data(CLI::App& app, Action& chosen);
 void add_config(CLI::App& app, Action& chosen);
+void add_keys(CLI::App& app, Action& chosen);
 void add_version(CLI::App& app, Action& chosen);
 
 }  // namespace leeway::cli

@@ -116,6 +116,7 @@ Status print_token_file(const Path& path) {
   fmt::print("{}: {} of {} bits, largest {}\n", path.string(), counted(info.count, "id"),
              8 * info.token_bytes, file.largest_id());
   fmt::print("vocabulary {}\n", info.vocabulary == 0 ? "unknown" : human_count(info.vocabulary));
+  fmt::print("content    hash {}\n", hash_hex(info.content_hash));
   if (info.tokenizer_hash == 0) return {};  // Files from other programs have no more metadata.
   fmt::print("tokenizer  hash {}\n", hash_hex(info.tokenizer_hash));
   fmt::print("text       {} in {}\n", human_bytes(info.text_bytes),
@@ -127,13 +128,18 @@ Status run_info(const Path& path) {
   std::error_code code;
   if (!std::filesystem::is_directory(path, code)) return print_token_file(path);
   LEEWAY_ASSIGN(const DataInfo info, read_data_info(path));
+  std::vector<std::string> hashes;
   for (const char* name : {kTrainName, kValidName}) {
     if (name == kValidName && !info.valid) continue;
     LEEWAY_ASSIGN(const TokenFile file, TokenFile::open(path / name));
     LEEWAY_TRY(file.check_content());
     LEEWAY_TRY(file.check_ids(static_cast<uint64_t>(info.vocabulary)));
+    hashes.push_back(fmt::format("{} hash {}", name == kTrainName ? "train" : "valid",
+                                 hash_hex(file.info().content_hash)));
   }
   print_info(path, info);
+  // What machines compare that train one run.
+  fmt::print("content    {}\n", fmt::join(hashes, ", "));
   fmt::print("from       {} in {}: {}\n", counted(info.files, "file"),
              counted(info.inputs.size(), "input"), fmt::join(info.inputs, " "));
   return {};

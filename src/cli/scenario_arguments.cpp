@@ -38,8 +38,9 @@ Status refuse_sets(const ScenarioArguments& arguments, const std::vector<std::st
 }
 
 Result<Scenario> load_machines(const ScenarioArguments& arguments, const Clock& clock) {
-  LEEWAY_TRY(refuse_sets(arguments, {"sim."},
-                         "[sim] is for run.driver = \"sim\"; describe a scenario's machines and "
+  LEEWAY_TRY(refuse_sets(arguments, {"sim.", "network."},
+                         "[sim] and [network] are for run.driver = \"sim\" and \"zmq\"; describe a "
+                         "scenario's machines and "
                          "links in [[machine]], [[site]] and [[link]]"));
   LEEWAY_ASSIGN(Scenario scenario, load_scenario(arguments.file, arguments.sets));
   if (arguments.calibrate)

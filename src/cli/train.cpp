@@ -1,288 +1,72 @@
-// leeway train RECIPE
+// leeway train RECIPE, leeway resume RUN
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "base/human.h"
-#include "base/names.h"
 #include "cli/commands.h"
-#include "cli/dashboard_arguments.h"
-#include "cli/print_result.h"
-#include "cli/recipe_arguments.h"
-#include "cli/recipe_data.h"
-#include "cli/validators.h"
-#include "config/load.h"
+#include "cli/train_mpi.h"
+#include "cli/train_torchrun.h"
+#include "cli/training.h"
+#include "config/named.h"
+#include "config/words.h"
 #include "drivers/threads/wall_clock.h"
-#include "run/train.h"
-#include "terminal/interrupt.h"
-#include "terminal/progress.h"
-#include "terminal/say.h"
-#include "terminal/signal_watch.h"
 
 namespace leeway::cli {
 namespace {
 
-struct TrainArguments {
-  RecipeArguments recipe;
-  std::string out;
-  bool json = false;
-  bool resume = false;
-  bool fresh = false;
-  int64_t stop_at = 0;
-  DashboardArguments dashboard;
-
-  Path folder() const { return out.empty() ? Path("out") / Path(recipe.recipe).stem() : Path(out); }
-  ExistingRun existing() const {
-    if (resume) return ExistingRun::kResume;
-    return fresh ? ExistingRun::kFresh : ExistingRun::kAsk;
-  }
+struct Arguments {
+  TrainArguments train;
+  TorchrunKeys security;
 };
 
-// What the user sees of a run: text that is read, then training.
-class Display {
- public:
-  Display(const Clock& clock, int64_t updates)
-      : clock_(clock), updates_(static_cast<uint64_t>(updates)) {}
-
-  void read(uint64_t done) {
-    if (!progress_) progress_.emplace(clock_, "reading text", 0);
-    progress_->show(done, human_bytes(done));
-  }
-  void begin() {
-    progress_.emplace(clock_, "training", updates_);
-    training_ = true;
-  }
-  void show(const UpdateReport& report, double tokens_per_second) {
-    progress_->show(static_cast<uint64_t>(report.update),
-                    fmt::format("loss {:.4f}  {} tokens/s", report.loss,
-                                human_count(static_cast<uint64_t>(tokens_per_second))));
-  }
-  void note(const std::string& line) {
-    if (training_) return progress_->note(line);
-    progress_.reset();  // the text has been read
-    say(line + "\n");
-  }
-  void warn(const std::string& warning) { note("warning: " + warning); }
-  void finish(int64_t updates) {
-    progress_->finish(fmt::format("{} of {} updates", updates, updates_));
-  }
-
- private:
-  const Clock& clock_;
-  uint64_t updates_;
-  bool training_ = false;
-  std::optional<Progress> progress_;
-};
-
-// Between two attempts at the last checkpoint. Ctrl-C gives up; if the run ends because of one, the
-// next ends the program.
-class WaitForSpace {
- public:
-  bool operator()(const Error& error) {
-    if (tries_ == 0) {
-      stopped_before_ = interrupted();
-      // Not through the display: workers may still train, and draw there from another thread.
-      say(fmt::format("{}warning: {}; tries again for {} minutes, Ctrl-C gives up\n",
-                      stderr_is_terminal() ? "\n" : "", error.message, kTriesMax / 60));
-    }
-    wait_for_signal(Nanos{1'000'000'000});
-    return ++tries_ < kTriesMax && (stopped_before_ || !interrupted());
-  }
-
- private:
-  static constexpr int kTriesMax = 300;  // one a second
-  int tries_ = 0;
-  bool stopped_before_ = false;
-};
-
-// What was measured, if there is more than one replica that it could be.
-std::string measured_text(const Evaluated& at) {
-  if (at.own) return fmt::format(" of replica {}'s own weights", at.replicas.member(0).value);
-  if (at.replicas.size() < 2) return "";
-  return fmt::format(" of the {} of {} replicas", at.common ? "common model" : "mean",
-                     at.replicas.size());
+Error needs_many(const LoadedRecipe& loaded) {
+  return usage_error(
+      fmt::format("{} is for many processes: use `leeway launch` on one machine, or `leeway "
+                  "coordinate` and `leeway join` on several, or train in one process with "
+                  "--set run.driver=threads",
+                  named(loaded, "run.driver")));
 }
 
-TrainingObserver observer_for(Display& display, std::optional<SignalWatch>& signals) {
-  TrainingObserver observer;
-  observer.updated = [&](const UpdateReport& report, double tokens_per_second) {
-    display.show(report, tokens_per_second);
-  };
-  observer.evaluated = [&](const Evaluated& at) {
-    display.note(
-        fmt::format("update {}: validation loss {:.4f}{}", at.update, at.loss, measured_text(at)));
-  };
-  observer.saved = [&](const Path& checkpoint) {
-    display.note(fmt::format("saved {}", checkpoint.string()));
-  };
-  observer.warned = [&](const std::string& warning) { display.warn(warning); };
-  observer.noted = [&](const std::string& note) { display.note(note); };
-  observer.begun = [&](const std::function<void(Ask)>& ask) {
-    signals.emplace([ask, told = int64_t{0}]() mutable {
-      if (interrupted()) ask(Ask::kStop);
-      if (save_requests() > std::exchange(told, save_requests())) ask(Ask::kSave);
-    });
-  };
-  observer.wait_to_save = WaitForSpace();
-  return observer;
+// What the command line says, or else the recipe; if neither can be read, one process will say so.
+std::string chosen_driver(TrainArguments& arguments) {
+  constexpr std::string_view kSet = "run.driver=";
+  if (!arguments.driver.empty()) return arguments.driver;
+  const std::vector<std::string>& sets = arguments.recipe.sets;
+  for (auto set = sets.rbegin(); set != sets.rend(); ++set) {
+    if (set->starts_with(kSet)) return set->substr(kSet.size());
+  }
+  const Result<Path> file = recipe_file(arguments);
+  if (!file.ok()) return "";
+  const Result<LoadedRecipe> loaded = load_recipe(*file, arguments.recipe.sets);
+  return loaded.ok() ? std::string(word_of(loaded->recipe.run.driver)) : "";
 }
 
-// What the replicas sent each other, what all-reduce would have sent, and how rounds went.
-std::string averaging_lines(const nlohmann::json& json) {
-  const auto averaging = json["bytes_averaging"].get<uint64_t>();
-  const auto usual = json["bytes_allreduce"].get<uint64_t>();
-  const auto sent = json.value("bytes_total_between_replicas", averaging);
-  if (averaging == 0 || usual == 0) return "";
-  std::string lines = fmt::format(
-      "replicas sent each other {} (averaging {}, evaluation {}), gradient all-reduce would have "
-      "sent {}: {:.1f} %\n",
-      human_bytes(sent), human_bytes(averaging), human_bytes(sent - averaging), human_bytes(usual),
-      100 * static_cast<double>(sent) / static_cast<double>(usual));
-  lines += counted(json["rounds"].get<uint64_t>(), "round");
-  if (!json["lag_mean"].is_null()) {
-    lines += fmt::format(", merged {:.1f} updates after sending (at most {})",
-                         json["lag_mean"].get<double>(), json["lag_max"].get<int64_t>());
+// In one process, with threads or in virtual time, or in all those of a job.
+Status run(Arguments arguments) {
+  const auto lookup = [](const char* name) { return std::getenv(name); };
+  const std::string driver = chosen_driver(arguments.train);
+  if (driver == "mpi") return train_with_mpi(std::move(arguments.train));
+  const std::optional<TorchrunJob> job = torchrun_job(lookup);
+  if (driver == "zmq" && job) {
+    return train_under_torchrun(std::move(arguments.train), *job, arguments.security);
   }
-  if (!json["consensus"].is_null()) {
-    lines +=
-        fmt::format(", replicas {:.2g} % from their mean", 100 * json["consensus"].get<double>());
-  }
-  if (json.contains("agreement") && !json["agreement"].is_null()) {
-    lines += fmt::format(", the model of the replicas: {}", json["agreement"].get<std::string>());
-  }
-  lines += "\n";
-  if (!json.contains("contributors")) return lines;  // written by an earlier version
-  const auto contributors = json["contributors"].get<std::vector<int64_t>>();
-  const auto means = std::accumulate(contributors.begin(), contributors.end(), int64_t{0});
-  const auto percent = [&](int64_t some) {
-    return 100 * static_cast<double>(some) / static_cast<double>(std::max<int64_t>(1, means));
-  };
-  return lines + fmt::format("means with all {} replicas: {:.1f} %, with one: {:.1f} %\n",
-                             contributors.size(), percent(contributors.back()),
-                             percent(contributors.front()));
+  LEEWAY_ASSIGN(const LoadedRecipe loaded, begin_training(arguments.train));
+  if (loaded.recipe.run.driver == DriverName::kZmq) return needs_many(loaded);
+  return train_and_print(arguments.train, loaded, threads::WallClock());
 }
 
-std::string summary_lines(const TrainingSummary& summary, const Path& folder) {
-  const auto json = nlohmann::json::parse(summary.json);
-  const auto number = [&](const char* key) {
-    return json[key].is_null() ? std::string("none")
-                               : fmt::format("{:.4f}", json[key].get<double>());
-  };
-  std::string lines = fmt::format(
-      "{} parameters, {} tokens in {}, {} tokens/s\n",
-      human_count(json["parameters"].get<uint64_t>()), human_count(json["tokens"].get<uint64_t>()),
-      human_seconds(json["seconds"].get<double>()),
-      human_count(static_cast<uint64_t>(json["tokens_per_second"].get<double>())));
-  lines +=
-      fmt::format("train loss {} (mean of the last {}), validation loss {}\n", number("train_loss"),
-                  counted(std::min<int64_t>(20, json["updates"].get<int64_t>()), "update"),
-                  number("valid_loss"));
-  if (!json["valid_loss_own"].is_null()) {
-    lines += fmt::format("validation loss {} of replica {}'s own weights, at update {}\n",
-                         number("valid_loss_own"), json["valid_replica_own"].get<int64_t>(),
-                         json["valid_update_own"].get<int64_t>());
-  }
-  if (json["replicas"].get<int64_t>() > 1) lines += averaging_lines(json);
-  return lines + fmt::format("run folder {}\n", folder.string());
+void add_keys_arguments(CLI::App& command, TorchrunKeys& security) {
+  command.add_option("--key", security.key,
+                     "Under torchrun: the key file of all ranks (`leeway keys new`)");
+  command.add_flag("--insecure", security.insecure, "Under torchrun: plain text, without keys");
 }
-
-Result<TrainingSummary> train_watched(const TrainArguments& arguments, const LoadedRecipe& loaded,
-                                      const Clock& clock, std::unique_ptr<Dashboard>& dashboard) {
-  const Path folder = arguments.folder();
-  Display display(clock, loaded.recipe.run.updates);
-  std::optional<SignalWatch> signals;
-  TrainOptions options = {.folder = folder,
-                          .existing = arguments.existing(),
-                          .stop_at = arguments.stop_at,
-                          .text_cache = user_text_cache(),
-                          .observer = observer_for(display, signals)};
-  options.reading = [&](uint64_t done, uint64_t) {
-    display.read(done);
-    return !interrupted();
-  };
-  options.checked = [&]() -> Status {
-    LEEWAY_ASSIGN(dashboard, open_dashboard(arguments.dashboard, clock));
-    return {};
-  };
-  options.folder_taken = [&] {
-    if (dashboard) dashboard->follow(folder, RunWriter::kThisProgram);
-    display.begin();
-  };
-  LEEWAY_ASSIGN(TrainingSummary summary, train(loaded, options));
-  if (!summary.nothing_to_do) display.finish(summary.updates);
-  return summary;
-}
-
-Status run_in(const TrainArguments& arguments, const LoadedRecipe& loaded, const Clock& clock) {
-  const Path folder = arguments.folder();
-  std::unique_ptr<Dashboard> dashboard;  // until the summary is printed
-  LEEWAY_ASSIGN(const TrainingSummary summary, train_watched(arguments, loaded, clock, dashboard));
-  if (summary.nothing_to_do) {
-    say(fmt::format("{} is finished; to train further: leeway resume {} --set run.updates=N\n",
-                    folder.string(), shell_word(folder.string())));
-  }
-  print_result(arguments.json ? summary.json : summary_lines(summary, folder));
-  if (interrupted() && !summary.finished) {
-    return stopped_error(
-        fmt::format("stopped at update {}; everything is saved, resume with: leeway resume {}",
-                    summary.updates, shell_word(folder.string())));
-  }
-  return {};
-}
-
-// `train --resume RUN` means the run, not a recipe of that name.
-void name_the_run(TrainArguments& arguments) {
-  std::error_code code;
-  const Path& named = arguments.recipe.recipe;
-  if (!arguments.resume || !arguments.out.empty() || !std::filesystem::is_directory(named, code))
-    return;
-  arguments.out = std::exchange(arguments.recipe.recipe, "");
-}
-
-Status run(TrainArguments arguments) {
-  survive_failed_writes();
-  watch_for_interrupt();
-  watch_for_save_requests();
-  name_the_run(arguments);
-  std::error_code code;
-  if (!arguments.resume &&
-      std::filesystem::exists(Path(arguments.recipe.recipe) / "config.toml", code)) {
-    return usage_error(fmt::format("{} is a run, not a recipe; to continue it: leeway resume {}",
-                                   arguments.recipe.recipe, shell_word(arguments.recipe.recipe)));
-  }
-  Path recipe_file = arguments.recipe.recipe;
-  if (recipe_file.empty()) {
-    if (!arguments.resume || arguments.out.empty())
-      return usage_error("name a RECIPE, or a run to resume: leeway resume RUN");
-    recipe_file = arguments.folder() / "config.toml";
-    if (!std::filesystem::exists(recipe_file, code)) {
-      return usage_error(
-          fmt::format("{} has no run to resume; name a run folder, or start one with leeway train",
-                      arguments.folder().string()));
-    }
-  }
-  LEEWAY_ASSIGN(const LoadedRecipe loaded, load_with_notes(recipe_file, arguments.recipe.sets));
-  return run_in(arguments, loaded, threads::WallClock());
-}
-
-void add_session_arguments(CLI::App& command, TrainArguments& arguments) {
-  command.add_flag("--json", arguments.json, "Print summary.json to standard output");
-  command
-      .add_option("--stop-at", arguments.stop_at,
-                  "Save a checkpoint and exit after this many updates")
-      ->check(at_least(1));
-  add_dashboard_arguments(command, "--dashboard", "--dashboard-", arguments.dashboard);
-}
-
-constexpr const char* kSignals =
-    "Ctrl-C and SIGTERM drain the pipeline, save a checkpoint and exit with 130 and 143; `leeway\n"
-    "resume` continues from there. SIGUSR1 saves a checkpoint, and training goes on.";
 
 }  // namespace
 
@@ -292,18 +76,14 @@ void add_train(CLI::App& app, Action& chosen) {
                               "  leeway train recipes/quickstart.toml --out out/first\n"
                               "  leeway train recipes/quickstart.toml --set run.updates=50 "
                               "--set model.width=64\n"
-                              "  leeway train recipes/quickstart.toml --dashboard 8080\n") +
-                  kSignals);
-  const auto arguments = std::make_shared<TrainArguments>();
-  add_recipe_arguments(*command, arguments->recipe);
-  command->add_option("--out", arguments->out,
-                      "Run folder [out/ plus the recipe's name]; a finished run in it is moved "
-                      "aside");
-  CLI::Option* resume = command->add_flag("--resume", arguments->resume,
-                                          "Resume the unfinished run in --out, as `leeway resume`");
-  command->add_flag("--fresh", arguments->fresh, "Move an unfinished run aside and start over")
-      ->excludes(resume);
-  add_session_arguments(*command, *arguments);
+                              "  leeway train recipes/quickstart.toml --dashboard 8080\n"
+                              "  mpirun -n 8 leeway train recipes/quickstart.toml --driver mpi\n") +
+                  kSignalsHelp);
+  const auto arguments = std::make_shared<Arguments>();
+  add_train_arguments(*command, arguments->train);
+  command->add_option("--driver", arguments->train.driver, "Short for --set run.driver=NAME")
+      ->option_text("NAME");
+  add_keys_arguments(*command, arguments->security);
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }
 
@@ -312,12 +92,14 @@ void add_resume(CLI::App& app, Action& chosen) {
   command->footer(std::string("Examples:\n"
                               "  leeway resume out/first\n"
                               "  leeway resume out/first --set run.updates=2000\n") +
-                  kSignals);
-  const auto arguments = std::make_shared<TrainArguments>();
-  arguments->resume = true;
-  command->add_option("RUN", arguments->out, "Run folder")->required()->option_text("(required)");
-  add_set_option(*command, arguments->recipe);
-  add_session_arguments(*command, *arguments);
+                  kSignalsHelp);
+  const auto arguments = std::make_shared<Arguments>();
+  TrainArguments& train = arguments->train;
+  train.resume = true;
+  command->add_option("RUN", train.out, "Run folder")->required()->option_text("(required)");
+  add_set_option(*command, train.recipe);
+  add_session_arguments(*command, train);
+  add_keys_arguments(*command, arguments->security);
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }
 

@@ -13,7 +13,7 @@ namespace leeway {
 namespace {
 
 std::string_view table_part(std::string_view path) {
-  const size_t dot = path.find('.');
+  const size_t dot = path.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
 }
 

@@ -68,11 +68,17 @@ Status check_run(const LoadedRecipe& loaded) {
   return {};
 }
 
-// Each sentence is one that is known, about a replica that there is, which is away when it comes
-// back.
+// The driver can plan faults, and each sentence is one that is known, about a replica that there
+// is, which is away when it comes back.
 Status check_faults(const LoadedRecipe& loaded) {
   const Recipe& recipe = loaded.recipe;
   const std::string key = named(loaded, "run.faults");
+  const DriverName driver = recipe.run.driver;
+  if (!recipe.run.faults.empty() && driver != DriverName::kThreads && driver != DriverName::kSim)
+    return usage_error(
+        fmt::format("{} does not go with {}: planned faults are for threads and sim; leave "
+                    "run.faults out, and end a process to see what happens",
+                    key, named(loaded, "run.driver")));
   std::map<int64_t, int64_t> away_since;  // by replica: update
   for (const std::string& text : recipe.run.faults) {
     const std::optional<RunFault> fault = parse_run_fault(text);
@@ -107,7 +113,7 @@ Status check_sim(const LoadedRecipe& loaded) {
   const Recipe& recipe = loaded.recipe;
   const auto speeds = static_cast<int64_t>(recipe.sim.speeds.size());
   const int64_t replicas = recipe.mesh.replicas;
-  if (speeds != 0 && speeds != recipe.mesh.stages && speeds != recipe.mesh.stages * replicas)
+  if (!speeds_fit(recipe))
     return usage_error(fmt::format(
         "{} has {} number{}, but {} needs one per stage{}: change one of them",
         named(loaded, "sim.speeds"), speeds, speeds == 1 ? "" : "s", named(loaded, "mesh.stages"),
@@ -246,6 +252,12 @@ Status check_mesh(const LoadedRecipe& loaded) {
 }
 
 }  // namespace
+
+bool speeds_fit(const Recipe& recipe) {
+  const auto speeds = static_cast<int64_t>(recipe.sim.speeds.size());
+  const int64_t stages = recipe.mesh.stages;
+  return speeds == 0 || speeds == stages || speeds == stages * recipe.mesh.replicas;
+}
 
 Status check_required(const Recipe& recipe, std::string_view source_name) {
   for (const Key& key : keys()) {

@@ -4,7 +4,12 @@
 
 namespace leeway {
 
-enum class DriverName { kThreads, kSim };
+enum class DriverName {
+  kThreads,  // one process, by the wall clock
+  kSim,      // one process, in virtual time
+  kZmq,      // many processes over TCP
+  kMpi,      // many processes that mpirun starts
+};
 enum class Precision { kFp32, kBf16, kFp64 };
 // What the event log keeps of the work on microbatches: events/log_level.h.
 enum class LogLevel { kAuto, kAll, kUpdates };

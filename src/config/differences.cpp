@@ -10,7 +10,7 @@
 namespace leeway {
 namespace {
 
-// These never matter, nor does any key of [sim].
+// These never matter, nor does any key of [sim] and [network].
 constexpr std::array<std::string_view, 13> kNoMatter = {"run.driver",
                                                         "run.device",
                                                         "run.threads_per_worker",
@@ -35,6 +35,10 @@ constexpr std::array<std::string_view, 10> kMayChange = {
 
 bool contains(std::span<const std::string_view> paths, std::string_view path) {
   return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
+bool describes_links(const Key& key) {
+  return key.path.starts_with("sim.") || key.path.starts_with("network.");
 }
 
 bool is_synchronous(const Recipe& recipe) {
@@ -70,7 +74,7 @@ std::vector<Difference> differences(const Recipe& a, const Recipe& b) {
   for (const Key& key : keys()) {
     const Value first = value_of(key, a);
     const Value second = value_of(key, b);
-    if (key.table() == "sim" || contains(kNoMatter, key.path) || first == second) continue;
+    if (first == second || contains(kNoMatter, key.path) || describes_links(key)) continue;
     if (no_delays && contains(kOnlyDelays, key.path)) continue;
     if (no_averaging && key.table() == "averaging") continue;
     // A checkpoint drains the pipeline, which matters only if something is in flight.

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "config/averaging_rules.h"
+#include "config/checks.h"
 #include "config/keys.h"
 #include "config/named.h"
 #include "config/resolve.h"
@@ -66,11 +67,8 @@ Decider decider_of(std::string_view path, const Recipe& recipe) {
   if (const auto found = decider_in_optimizer(path, recipe)) return found;
   if (const auto found = decider_in_pipeline(path, recipe)) return found;
   if (const auto found = decider_in_averaging(path, recipe.averaging)) return found;
-  const auto speeds = static_cast<int64_t>(recipe.sim.speeds.size());
   const bool simulated = recipe.run.driver == DriverName::kSim;
-  const bool fits = speeds == 0 || speeds == recipe.mesh.stages ||
-                    speeds == recipe.mesh.stages * recipe.mesh.replicas;
-  if (path == "sim.speeds" && !simulated && !fits) return "mesh.stages";
+  if (path == "sim.speeds" && !simulated && !speeds_fit(recipe)) return "mesh.stages";
   return std::nullopt;
 }
 

@@ -2,76 +2,68 @@
 
 #include <algorithm>
 #include <iterator>
+#include <type_traits>
+#include <utility>
 
+#include "config/texts.h"
 #include "config/words.h"
 
 namespace leeway {
 namespace {
 
-// The type of the member that a pointer to member points to.
-template <class Owner, class T>
-T member_type(T Owner::*);
+// What a chain of pointers to members leads to: a table, perhaps one inside it, a field.
+template <auto... Members>
+constexpr auto& at_end(auto& recipe) {
+  return (recipe.*....*Members);
+}
 
-template <auto Options, auto Member>
+template <auto... Members>
+using MemberType = std::remove_reference_t<decltype(at_end<Members...>(std::declval<Recipe&>()))>;
+
+template <auto... Members>
 constexpr auto access() {
-  using T = decltype(member_type(Member));
-  return Access<T>{.get = [](const Recipe& recipe) -> const T& { return recipe.*Options.*Member; },
-                   .edit = [](Recipe& recipe) -> T& { return recipe.*Options.*Member; }};
+  using T = MemberType<Members...>;
+  return Access<T>{
+      .get = [](const Recipe& recipe) -> const T& { return at_end<Members...>(recipe); },
+      .edit = [](Recipe& recipe) -> T& { return at_end<Members...>(recipe); }};
 }
 
-template <auto Options, auto Member>
+template <auto... Members>
 constexpr Field whole(int64_t min, int64_t max) {
-  return WholeField{access<Options, Member>(), min, max};
+  return WholeField{access<Members...>(), min, max};
 }
 
-template <auto Options, auto Member>
+template <auto... Members>
 constexpr Field number(double min, double max, Ends ends) {
-  return NumberField{access<Options, Member>(), min, max, ends};
+  return NumberField{access<Members...>(), min, max, ends};
 }
 
-template <auto Options, auto Member>
+template <auto... Members>
 constexpr Field toggle() {
-  return SwitchField{access<Options, Member>()};
+  return SwitchField{access<Members...>()};
 }
 
-template <auto Options, auto Member>
+template <auto... Members>
 constexpr Field list() {
-  return ListField{access<Options, Member>()};
+  return ListField{access<Members...>()};
 }
 
-template <auto Options, auto Member>
+template <auto... Members>
 constexpr Field numbers(double above, double max) {
-  return NumbersField{access<Options, Member>(), above, max};
+  return NumbersField{access<Members...>(), above, max};
 }
 
-template <auto Options, auto Member>
+template <auto... Members>
 constexpr Field word() {
-  using Enum = decltype(member_type(Member));
-  return WordField{.get = [](const Recipe& recipe) { return word_of(recipe.*Options.*Member); },
+  using Enum = MemberType<Members...>;
+  return WordField{.get = [](const Recipe& recipe) { return word_of(at_end<Members...>(recipe)); },
                    .set =
                        [](Recipe& recipe, std::string_view text) {
                          const auto value = enum_of<Enum>(text);
-                         if (value) recipe.*Options.*Member = *value;
+                         if (value) at_end<Members...>(recipe) = *value;
                          return value.has_value();
                        },
                    .words = kWords<Enum>};
-}
-
-bool is_device(std::string_view text) {
-  if (text == "cpu" || text == "cuda") return true;
-  constexpr std::string_view kPrefix = "cuda:";
-  if (!text.starts_with(kPrefix)) return false;
-  const std::string_view index = text.substr(kPrefix.size());
-  const bool digits = std::ranges::all_of(index, [](char c) { return c >= '0' && c <= '9'; });
-  return digits && !index.empty() && index.size() <= 3;
-}
-
-bool is_tokenizer(std::string_view text) {
-  if (text == "bytes") return true;
-  for (const std::string_view kind : {"gpt2:", "sentencepiece:", "hf:"}) {
-    if (text.starts_with(kind)) return text.size() > kind.size();
-  }
-  return false;
 }
 
 constexpr Field device_field() {
@@ -84,6 +76,11 @@ constexpr Field tokenizer_field() {
                    "\"bytes\", \"gpt2:DIR\", \"sentencepiece:FILE\" or \"hf:FILE\""};
 }
 
+constexpr Field listen_field() {
+  return TextField{access<&Recipe::network, &NetworkOptions::listen>(), is_listen_address,
+                   "\"tcp://HOST:PORT\", HOST a name, an address or *, PORT 0 for any free one"};
+}
+
 constexpr auto kRun = &Recipe::run;
 constexpr auto kModel = &Recipe::model;
 constexpr auto kData = &Recipe::data;
@@ -92,6 +89,8 @@ constexpr auto kMesh = &Recipe::mesh;
 constexpr auto kPipeline = &Recipe::pipeline;
 constexpr auto kAveraging = &Recipe::averaging;
 constexpr auto kSim = &Recipe::sim;
+constexpr auto kNetwork = &Recipe::network;
+constexpr auto kEmulate = &NetworkOptions::emulate;
 
 // Upper limits are far above anything that has been trained: they catch typos, and keep products
 // such as batch * context far from overflow.
@@ -109,6 +108,9 @@ constexpr Table kTables[] = {
     {"pipeline", "How the stages of one replica work together."},
     {"averaging", "What the replicas of a stage exchange, and how they merge it."},
     {"sim", "The machines and links that `run.driver = \"sim\"` simulates."},
+    {"network", "How the processes of `run.driver = \"zmq\"` reach each other."},
+    {"network.emulate",
+     "A slow line for `run.driver = \"zmq\"`: what processes on one machine would see far apart."},
 };
 
 const Key kKeys[] = {
@@ -121,7 +123,9 @@ const Key kKeys[] = {
      "The same seed gives the same weights and the same order of the data."},
     {"run.driver", word<kRun, &RunOptions::driver>(),
      "threads: one thread per worker; sim: one thread and virtual time, with the machines and "
-     "links of `[sim]`."},
+     "links of `[sim]`; zmq: many processes over TCP, started by `leeway launch RECIPE --processes "
+     "N` on one machine, or by `leeway coordinate` and `leeway join` on several; mpi: many "
+     "processes, started by `mpirun -n N leeway train RECIPE --driver mpi`."},
     {"run.device", device_field(), "Device to compute on."},
     {"run.precision", word<kRun, &RunOptions::precision>(),
      "Number format to compute in; the weights stay in fp32, or in fp64 with fp64."},
@@ -149,7 +153,8 @@ const Key kKeys[] = {
     {"run.faults", list<kRun, &RunOptions::faults>(),
      "What goes wrong on purpose, after which update: \"replica 1 lost at 200\", \"replica 1 "
      "leaves at 200\" (and says so), \"replica 1 back at 300\" (without its disk), \"replica 1 "
-     "back with its disk at 300\", \"coordinator lost at 450\" (another one takes over)."},
+     "back with its disk at 300\", \"coordinator lost at 450\" (another one takes over); for "
+     "`run.driver` threads and sim."},
     {"run.log", word<kRun, &RunOptions::log>(),
      "What `events.jsonl` keeps of the work on microbatches. all: every piece; updates: none; "
      "auto: "
@@ -343,6 +348,25 @@ const Key kKeys[] = {
      "How long it takes until somebody who is lost (`run.faults`) is missed."},
     {"sim.save_ms", number<kSim, &SimOptions::save_ms>(0.0, 1e9, Ends::kBoth),
      "How long it takes until what a worker saves is on its disk."},
+
+    {"network.listen", listen_field(), "Where a process waits for the others."},
+    {"network.cap_mbit", number<kNetwork, &NetworkOptions::cap_mbit>(0.0, 1e9, Ends::kBoth),
+     "Megabits per second that each link may use, each way; 0: no limit."},
+    {"network.heartbeat_ms", whole<kNetwork, &NetworkOptions::heartbeat_ms>(10, 60'000),
+     "How often a process says that it is there; one that is silent for four times as long counts "
+     "as gone."},
+
+    {"network.emulate.latency_ms",
+     number<kNetwork, kEmulate, &EmulatedLine::latency_ms>(0.0, 1e6, Ends::kBoth),
+     "Latency of a message, one way, on top of the time for its bytes."},
+    {"network.emulate.bandwidth_mbit",
+     number<kNetwork, kEmulate, &EmulatedLine::bandwidth_mbit>(0.0, 1e9, Ends::kBoth),
+     "Bandwidth of a link in megabits per second, each way; 0: no limit."},
+    {"network.emulate.jitter_ms",
+     number<kNetwork, kEmulate, &EmulatedLine::jitter_ms>(0.0, 1e6, Ends::kBoth),
+     "Random extra latency of up to this much, drawn for every message."},
+    {"network.emulate.loss", number<kNetwork, kEmulate, &EmulatedLine::loss>(0.0, 0.5, Ends::kBoth),
+     "Share of the frames that arrive late, as if they had been lost and sent again."},
 };
 
 }  // namespace

@@ -60,14 +60,14 @@ using Field = std::variant<WholeField, NumberField, SwitchField, TextField, List
                            WordField>;
 
 struct Key {
-  std::string_view path;  // table.name
+  std::string_view path;  // table.name; the table may itself have a dot: network.emulate
   Field field;
   std::string_view help;            // one sentence
   std::string_view automatic = {};  // not empty: how the default depends on other keys
   bool required = false;
 
-  std::string_view table() const { return path.substr(0, path.find('.')); }
-  std::string_view name() const { return path.substr(path.find('.') + 1); }
+  std::string_view table() const { return path.substr(0, path.rfind('.')); }
+  std::string_view name() const { return path.substr(path.rfind('.') + 1); }
 };
 
 struct Table {

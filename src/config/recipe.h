@@ -123,6 +123,24 @@ struct SimOptions {
   bool operator==(const SimOptions&) const = default;
 };
 
+// A slow line between real processes, as SimOptions describes one between simulated machines.
+struct EmulatedLine {
+  double latency_ms = 0;      // one way
+  double bandwidth_mbit = 0;  // each link and direction; 0: no limit
+  double jitter_ms = 0;       // most extra latency
+  double loss = 0;            // share of the frames that arrive late, as if sent again
+  bool operator==(const EmulatedLine&) const = default;
+};
+
+// How the processes of a run reach each other.
+struct NetworkOptions {
+  std::string listen = "tcp://*:0";  // where a process waits for others; port 0: any free one
+  double cap_mbit = 0;               // what each link may use; 0: no limit
+  int64_t heartbeat_ms = 500;        // a process that is silent for four of them counts as gone
+  EmulatedLine emulate;
+  bool operator==(const NetworkOptions&) const = default;
+};
+
 struct Recipe {
   RunOptions run;
   ModelOptions model;
@@ -132,6 +150,7 @@ struct Recipe {
   PipelineOptions pipeline;
   AveragingOptions averaging;
   SimOptions sim;
+  NetworkOptions network;
   bool operator==(const Recipe&) const = default;
 };
 

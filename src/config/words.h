@@ -28,7 +28,8 @@ template <>
 inline constexpr std::array<std::string_view, 4> kWords<RateSchedule> = {"cosine", "linear",
                                                                          "constant", "wsd"};
 template <>
-inline constexpr std::array<std::string_view, 2> kWords<DriverName> = {"threads", "sim"};
+inline constexpr std::array<std::string_view, 4> kWords<DriverName> = {"threads", "sim", "zmq",
+                                                                       "mpi"};
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<PipelineSchedule> = {"async", "1f1b",
                                                                              "gpipe"};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/human.h"
 #include "report/validation_groups.h"
@@ -30,24 +31,32 @@ std::string loss_line(const RunData& run, const RunData& against) {
   }
   const int64_t tokens = run.headline.tokens;
   const int64_t other_tokens = against.headline.tokens;
-  if (tokens != other_tokens) {
-    return fmt::format("loss   {:.4f} against {:.4f} of {}: not comparable, after {} and {} tokens",
-                       *own, *other, against.name, count_text(tokens), count_text(other_tokens));
-  }
+  // A replica that was away for a while has read less.
+  constexpr double kAwayMax = 0.1;
+  const auto [fewer, more] = std::minmax(tokens, other_tokens);
+  const bool alike = static_cast<double>(fewer) >= (1 - kAwayMax) * static_cast<double>(more);
   const double percent = 100 * (*own / *other - 1);
-  const std::string distance =
-      std::abs(percent) < 0.05 ? "the same" : fmt::format("{:+.1f} %", percent);
-  return fmt::format("loss   {:.4f} against {:.4f} of {}: {}, after the same tokens", *own, *other,
-                     against.name, distance);
+  std::string distance = std::abs(percent) < 0.05 ? "the same" : fmt::format("{:+.1f} %", percent);
+  if (!alike) distance = "not comparable";
+  const std::string after = tokens == other_tokens ? std::string("the same")
+                                                   : fmt::format("{} and {}", count_text(tokens),
+                                                                 count_text(other_tokens));
+  return fmt::format("loss   {:.4f} against {:.4f} of {}: {}, after {} tokens", *own, *other,
+                     against.name, distance, after);
 }
 
-std::string bytes_line(const RunData& run) {
+std::string bytes_line(const RunData& run, const RunData& against) {
   const int64_t sent = run.headline.replicas_sent();
   const auto share = run.headline.traffic_share();
   if (!share) return "bytes  one replica: nothing to average";
-  return fmt::format("bytes  {} between replicas, {:.1f} % of an all-reduce's {}",
-                     human_bytes(static_cast<uint64_t>(sent)), 100 * *share,
-                     human_bytes(static_cast<uint64_t>(*run.headline.bytes_allreduce)));
+  std::string line = fmt::format("bytes  {} between replicas, {:.1f} % of an all-reduce's {}",
+                                 human_bytes(static_cast<uint64_t>(sent)), 100 * *share,
+                                 human_bytes(static_cast<uint64_t>(*run.headline.bytes_allreduce)));
+  const int64_t other = against.headline.replicas_sent();
+  if (sent == 0 || other <= sent) return line;
+  const double times = static_cast<double>(other) / static_cast<double>(sent);
+  return line + fmt::format("; {:.1f} times fewer than the {} of {}", times,
+                            human_bytes(static_cast<uint64_t>(other)), against.name);
 }
 
 // "20 % slower (0.80 times)": the verdict also says what was lost.
@@ -83,6 +92,23 @@ double seconds_to(double loss, const std::vector<Point>& evaluations) {
   const auto found = std::ranges::find_if(
       evaluations, [&](const Point& evaluation) { return evaluation.value <= loss; });
   return found == evaluations.end() ? 0 : found->at.seconds;
+}
+
+// The run's time when it had made its newest update; none: it is not known.
+std::optional<Standing> newest_update(const RunData& run) {
+  const std::vector<Point> points = run.curve(Curve::kTrainLoss).points();
+  return points.empty() ? std::nullopt : std::optional(points.back().at);
+}
+
+// How long both took to their last update, if that is the same one; empty: that cannot be said.
+std::string update_line(const RunData& run, const RunData& against) {
+  const auto own = newest_update(run), other = newest_update(against);
+  const bool comparable = own && other && own->update == other->update && own->seconds > 0 &&
+                          simulated(run) == simulated(against);
+  if (!comparable) return "";
+  return fmt::format("time   to update {}: {} against {} of {}: {}", own->update,
+                     human_seconds(own->seconds), human_seconds(other->seconds), against.name,
+                     faster_text(other->seconds / own->seconds));
 }
 
 // How long both took to a loss that both reached; empty: that cannot be said.
@@ -123,8 +149,10 @@ std::string busy_line(const RunData& run, const RunData& against) {
 
 std::vector<std::string> verdict(const RunData& run, const RunData& against) {
   std::vector<std::string> lines = {loss_line(run, against), speed_line(run, against)};
-  if (std::string time = time_line(run, against); !time.empty()) lines.push_back(std::move(time));
-  lines.push_back(bytes_line(run));
+  for (std::string time : {update_line(run, against), time_line(run, against)}) {
+    if (!time.empty()) lines.push_back(std::move(time));
+  }
+  lines.push_back(bytes_line(run, against));
   lines.push_back(busy_line(run, against));
   return lines;
 }

@@ -208,6 +208,7 @@ def test_a_plan_ignores_machine_events(place):
 
 @pytest.mark.parametrize("command, set_, words", [
     ("simulate", "sim.latency_ms=300", "[[link]]"),
+    ("simulate", "network.emulate.latency_ms=300", "[[link]]"),
     ("plan", "sim.flops=3", "[[machine]]"),
     ("simulate", "simulate.tokens_per_update=2", "only `leeway plan` uses this key"),
     ("plan", "simulate.math=true", "only `leeway simulate` uses this key"),

@@ -98,6 +98,7 @@ def complaints_about(snippet, name="model/layers.cpp"):
         ('#include "cli/app.h"', "model may not include cli/app.h"),
         ('#include "layers.h"', "not a path from src/"),
         ("#include <toml++/toml.h>", "model may not use toml++"),
+        ("#include <zmq.hpp>", "model may not use zmq"),
         ("auto t = std::chrono::steady_clock::now();", "take a `Clock`"),
         ("std::this_thread::sleep_for(x);", "sleeping"),
         ("std::mutex lock;", "one thread owns a worker"),

@@ -25,6 +25,8 @@ LIBRARIES = {
     "zstd.h": "zstd",
     "zlib.h": "zlib",
     "httplib.h": "httplib",
+    "zmq.h": "zmq",  # and zmq.hpp
+    "mpi.h": "mpi",
 }
 
 # Rule of the table "Kept in few places" -> pattern that breaks it, in code without comments and

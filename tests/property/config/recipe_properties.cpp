@@ -136,6 +136,18 @@ SimOptions any_sim(int64_t stages) {
   return sim;
 }
 
+NetworkOptions any_network() {
+  NetworkOptions network;
+  network.listen = *rc::gen::element<std::string>("tcp://*:0", "tcp://[::1]:9000", "tcp://a.b:7");
+  network.cap_mbit = 1e9 * share();
+  network.heartbeat_ms = between(10, 60'000);
+  network.emulate.latency_ms = 1e6 * share();
+  network.emulate.bandwidth_mbit = 1e9 * share();
+  network.emulate.jitter_ms = 1e6 * share();
+  network.emulate.loss = 0.5 * share();
+  return network;
+}
+
 // Draws the keys that the method uses, after the keys that they depend on.
 void draw_averaging(Recipe& recipe) {
   AveragingOptions& averaging = recipe.averaging;
@@ -175,6 +187,7 @@ Recipe any_recipe() {
   recipe.pipeline = any_pipeline();
   draw_lookahead(recipe);
   recipe.sim = any_sim(recipe.mesh.stages);
+  recipe.network = any_network();
   recipe.data.batch = recipe.pipeline.update_every * between(1, 64);
   recipe.data.train = any_list(1);
   recipe.data.valid = any_list(0);

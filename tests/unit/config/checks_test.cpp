@@ -154,6 +154,19 @@ const Misfit kSim[] = {
      "per stage, or one per worker, 4 in all: change one of them"}};
 INSTANTIATE_TEST_SUITE_P(Sim, Together, testing::ValuesIn(kSim));
 
+const Misfit kProcesses[] = {
+    {{"run.driver=zmq", "run.faults=replica 0 lost at 3"},
+     "run.faults = [\"replica 0 lost at 3\"] (--set) does not go with run.driver = \"zmq\" "
+     "(--set): "
+     "planned faults are for threads and sim; leave run.faults out, and end a process to see what "
+     "happens"},
+    {{"run.driver=mpi", "run.faults=coordinator lost at 3"},
+     "run.faults = [\"coordinator lost at 3\"] (--set) does not go with run.driver = \"mpi\" "
+     "(--set): "
+     "planned faults are for threads and sim; leave run.faults out, and end a process to see what "
+     "happens"}};
+INSTANTIATE_TEST_SUITE_P(Processes, Together, testing::ValuesIn(kProcesses));
+
 TEST(Checks, NameTheLineOfTheFile) {
   EXPECT_EQ(error_of("[model]\nwidth = 100\nheads = 3"),
             "model.width = 100 (test.toml:3) is not a multiple of model.heads = 3 (test.toml:4): "
@@ -192,6 +205,9 @@ TEST(Checks, AcceptValuesThatFit) {
               {"pipeline.schedule=1f1b", "pipeline.lookahead=auto"});
   loaded_from("", {"run.driver=threads", "sim.latency_ms=5"});
   loaded_from("", {"mesh.stages=2", "sim.speeds=[1, 0.5]"});
+  loaded_from("", {"run.driver=zmq", "run.device=cuda", "network.emulate.latency_ms=5"});
+  loaded_from("", {"run.driver=threads", "network.emulate.latency_ms=5"});
+  loaded_from("", {"run.driver=threads", "run.faults=replica 0 lost at 3"});
 }
 
 }  // namespace

@@ -42,14 +42,14 @@ TEST(Compare, CheckpointsMatterIfTheyDrainThePipeline) {
   EXPECT_TRUE(change("4", "async")[0].may_change) << "reported, but the run may continue";
 }
 
-TEST(Compare, NoKeyOfTheSimulatorMatters) {
+TEST(Compare, NoKeyOfTheSimulatorOrTheNetworkMatters) {
   for (const Key& key : keys()) {
-    if (key.table() != "sim") continue;
+    if (key.table() != "sim" && !key.table().starts_with("network")) continue;
     Recipe other = recipe_of({});
     const bool changed = assign(key, 0.25, other) || assign(key, false, other) ||
                          assign(key, std::vector<double>{3}, other) ||
                          assign(key, std::vector<std::string>{"replica 0 lost at 3"}, other) ||
-                         assign(key, int64_t{3}, other);
+                         assign(key, int64_t{30}, other) || assign(key, "tcp://a:1", other);
     ASSERT_TRUE(changed) << key.path;
     EXPECT_TRUE(differences(recipe_of({}), other).empty()) << key.path;
   }

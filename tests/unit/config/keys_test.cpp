@@ -29,6 +29,8 @@ TEST(Words, GoBothWays) {
   EXPECT_EQ(word_of(RateSchedule::kWsd), "wsd");
   EXPECT_EQ(word_of(DriverName::kThreads), "threads");
   EXPECT_EQ(word_of(DriverName::kSim), "sim");
+  EXPECT_EQ(word_of(DriverName::kZmq), "zmq");
+  EXPECT_EQ(word_of(DriverName::kMpi), "mpi");
   EXPECT_EQ(word_of(PipelineSchedule::kAsync), "async");
   EXPECT_EQ(word_of(PipelineSchedule::k1f1b), "1f1b");
   EXPECT_EQ(word_of(PipelineSchedule::kGpipe), "gpipe");
@@ -80,7 +82,8 @@ TEST(Keys, EachHasItsOwnField) {
         int64_t{3}, 0.3,    true,         false,     "cuda",
         "hf:x",     "bf16", "gpt2",       "relu",    "constant",
         "sgd",      "sim",  "1f1b",       "predict", std::vector<double>{0.5},
-        "lowbit",   "ema",  "on_arrival", "updates"};
+        "lowbit",   "ema",  "on_arrival", "updates", int64_t{30},
+        "tcp://a:1"};
     for (const Value& value : candidates) {
       if (assign(key, value, recipe) && recipe != start.recipe) break;
     }
@@ -116,6 +119,8 @@ TEST(Keys, SayWhatTheyAllow) {
   EXPECT_EQ(allowed("mesh.replicas"), "a whole number from 1 to 256");
   EXPECT_EQ(allowed("averaging.fraction"), "a number from 1e-06, at most 1, or \"auto\"");
   EXPECT_EQ(allowed("averaging.merge"), "\"on_arrival\" or \"fixed_lag\", or \"auto\"");
+  EXPECT_EQ(allowed("network.listen"),
+            "\"tcp://HOST:PORT\", HOST a name, an address or *, PORT 0 for any free one");
   EXPECT_EQ(allowed("sim.speeds"), "a list of numbers, each above 0, at most 1000000");
 }
 

@@ -32,6 +32,20 @@ TEST(Load, TakesTablesInEverySpelling) {
   EXPECT_EQ(loaded_from("[model]").recipe.model.width, 128);
 }
 
+TEST(Load, TakesATableInsideATableInEverySpelling) {
+  for (const std::string text :
+       {"[network]\nemulate.latency_ms = 40", "[network.emulate]\nlatency_ms = 40",
+        "network.emulate.latency_ms = 40", "network = {emulate = {latency_ms = 40}}"}) {
+    const LoadedRecipe loaded = loaded_from(text);
+    EXPECT_EQ(loaded.recipe.network.emulate.latency_ms, 40) << text;
+    EXPECT_EQ(loaded.origin_of("network.emulate.latency_ms").kind, Kind::kFile) << text;
+  }
+  const LoadedRecipe set = loaded_from("[network.emulate]\nloss = 0.1",
+                                       {"network.emulate.loss=0.2", "network.listen=tcp://a:7"});
+  EXPECT_EQ(set.recipe.network.emulate.loss, 0.2);
+  EXPECT_EQ(set.recipe.network.listen, "tcp://a:7");
+}
+
 TEST(Load, TakesOneTextForAList) {
   const std::vector<std::string> two = {"a", "b"};
   EXPECT_EQ(loaded_from("").recipe.data.train, std::vector<std::string>{"text.txt"});
@@ -97,12 +111,28 @@ TEST(LoadError, UnknownKeyInAFile) {
 
 TEST(LoadError, UnknownTableInAFile) {
   EXPECT_EQ(error_of("\n[modle]"), "test.toml:3: unknown table modle, did you mean model?");
-  EXPECT_EQ(error_of("[network]\nlag = 1"),
-            "test.toml:2: unknown table network; the tables are run, model, data, optimizer, "
-            "mesh, pipeline, averaging, sim");
+  EXPECT_EQ(error_of("[cluster]\nlag = 1"),
+            "test.toml:2: unknown table cluster; the tables are run, model, data, optimizer, "
+            "mesh, pipeline, averaging, sim, network, "
+            "network.emulate");
   EXPECT_EQ(error_of("[model.more]"),
             "test.toml:2: unknown table model.more; the tables are run, model, data, optimizer, "
-            "mesh, pipeline, averaging, sim");
+            "mesh, pipeline, averaging, sim, network, "
+            "network.emulate");
+}
+
+TEST(LoadError, UnknownNamesInsideATable) {
+  EXPECT_EQ(error_of("[network.emulte]"),
+            "test.toml:2: unknown table network.emulte, did you mean network.emulate?");
+  EXPECT_EQ(error_of("[network]\nemulate.latncy_ms = 4"),
+            "test.toml:3: unknown key network.emulate.latncy_ms, did you mean "
+            "network.emulate.latency_ms?");
+  EXPECT_EQ(error_of("", {"network.latency_ms=4"}),
+            "--set network.latency_ms=4: unknown key, did you mean sim.latency_ms or "
+            "network.emulate.latency_ms?");
+  EXPECT_EQ(error_of("network.emulate = 3"),
+            "test.toml:2: network.emulate is a table: set one of its keys, for example "
+            "network.emulate.latency_ms");
 }
 
 TEST(LoadError, UnknownKeyAfterSet) {

@@ -109,6 +109,16 @@ TEST(Print, MakesCommentsOfKeysThatTheAveragingIgnores) {
                         "# fraction = 1.0             # idle: averaging.method = \"none\"\n"));
 }
 
+TEST(Print, ParsesBackWithATableInsideATable) {
+  const LoadedRecipe loaded = loaded_from(
+      "network.listen = 'tcp://[::1]:9000'",
+      {"run.driver=zmq", "network.heartbeat_ms=50", "network.emulate.bandwidth_mbit=12.5"});
+  EXPECT_THAT(print_recipe(loaded), HasSubstr("\n[network.emulate]\n"
+                                              "latency_ms = 0.0             # default\n"
+                                              "bandwidth_mbit = 12.5        # --set\n"));
+  EXPECT_EQ(parsed_again(loaded), loaded.recipe);
+}
+
 TEST(Print, SaysAutoIfNoOtherKeyDecides) {
   const std::string matched = print_recipe(loaded_from(""));
   EXPECT_THAT(matched, HasSubstr("\nhorizon = \"auto\"             # default\n"));

@@ -54,6 +54,42 @@ TEST(Verdict, SaysHowLongBothTookToALossThatBothReached) {
   EXPECT_EQ(verdict(ours, other).size(), 4U) << "a loss on another text cannot be reached";
 }
 
+TEST(Verdict, SaysHowLongBothTookToTheSameUpdate) {
+  RunData ours = run_of("ours", 1.0, 0, 0.8);
+  RunData other = run_of("other", 1.2, 0, 0.8);
+  const auto updated = [](RunData& run, int64_t update, double seconds) {
+    const Standing at = {.update = update, .seconds = seconds};
+    run.curves[static_cast<size_t>(Curve::kTrainLoss)].add({at, 2.0});
+  };
+  updated(ours, 100, 40);
+  updated(other, 90, 90);
+  EXPECT_EQ(verdict(ours, other).size(), 4U) << "one has made more updates";
+  updated(other, 100, 100);
+  EXPECT_EQ(verdict(ours, other)[2],
+            "time   to update 100: 40 s against 1 min 40 s of other: 150 % faster (2.50 times)");
+}
+
+TEST(Verdict, SaysHowManyTimesFewerBytesWereSent) {
+  const RunData ours = run_of("ours", 1.0, 5'000'000, 0.8);
+  const RunData other = run_of("other", 1.0, 100'000'000, 0.8);
+  EXPECT_EQ(verdict(ours, other)[2],
+            "bytes  5.0 MB between replicas, 5.0 % of an all-reduce's 100.0 MB; 20.0 times fewer "
+            "than the 100.0 MB of other");
+  EXPECT_EQ(verdict(other, ours)[2],
+            "bytes  100.0 MB between replicas, 100.0 % of an all-reduce's 100.0 MB");
+}
+
+TEST(Verdict, ComparesLossesIfAReplicaWasAwayForAWhile) {
+  RunData ours = run_of("ours", 1.212, 0, 0.8);
+  RunData other = run_of("other", 1.2, 0, 0.8);
+  ours.headline.tokens = 950;
+  EXPECT_EQ(verdict(ours, other)[0],
+            "loss   1.2120 against 1.2000 of other: +1.0 %, after 950 and 1,000 tokens");
+  ours.headline.tokens = 899;
+  EXPECT_EQ(verdict(ours, other)[0],
+            "loss   1.2120 against 1.2000 of other: not comparable, after 899 and 1,000 tokens");
+}
+
 TEST(Verdict, SaysWhatIsNotComparable) {
   RunData ours = run_of("ours", 1.2, 0, 0.8);
   RunData other = run_of("other", 1.2, 0, 0.8);
