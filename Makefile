@@ -29,8 +29,8 @@ FUZZ_SECONDS := 60
         fuzz lint format clean
 
 help:
-	@echo 'make demo       train a small model asynchronously and synchronously, and sample from it'
-	@echo '                (first time: a minute of set-up, three of building, four of training)'
+	@echo 'make demo       eight processes over slow lines, asynchronously and synchronously; one is'
+	@echo '                killed (first time: a minute of set-up, three of building, three to train)'
 	@echo 'make test       set up, build, run every test but the slow ones'
 	@echo 'make build      set up and build build/leeway'
 	@echo 'make test-long  every test, then make asan, make tsan and make fuzz'
@@ -61,18 +61,7 @@ build-tests: needs-packages
 	@cmake --build build -j $(JOBS)
 
 demo: build
-	build/leeway train recipes/quickstart.toml --out out/demo --fresh
-	build/leeway timeline out/demo
-	build/leeway generate out/demo --prompt 'def forward(self, ' --tokens 200
-	@echo
-	@echo 'The same again, synchronously, to see what not waiting costs and saves.'
-	build/leeway train recipes/quickstart.toml --out out/demo-synchronous --fresh \
-	  --set pipeline.schedule=1f1b --set averaging.method=allreduce \
-	  --set averaging.merge=auto --set averaging.lag=auto
-	@echo
-	@echo 'The run is in out/demo: config.toml, events.jsonl, summary.json, checkpoints/, and'
-	@echo 'timeline.svg, a picture of what each worker did and when. Charts of both, and the verdict:'
-	build/leeway report out/demo --against out/demo-synchronous --out out/demo/report.html
+	@tools/demo
 
 test: build-tests
 	$(CTEST) --test-dir build -LE '^long$$'

@@ -4,7 +4,7 @@ Ratios are taken within one run, the two sides taking turns, because machines ar
 reference is the strongest we know: PyTorch eager written for speed, the `tokenizers` package or
 memcpy.
 
-    bench/run.py BUILD [--rounds 3]
+    bench/run.py BUILD [--rounds 3] [--only fleet]
 """
 
 import argparse
@@ -19,6 +19,7 @@ import tempfile
 import time
 import urllib.request
 
+from fleet_rows import fleet_rows
 from long_log import write_long_run
 from programs import REPOSITORY, megabytes, output_of, say
 from text_rows import reading_row, tokenizer_row
@@ -345,10 +346,24 @@ def print_table(rows):
         print("| " + " | ".join(str(cell).ljust(w) for cell, w in zip(line, widths)) + " |")
 
 
+def rows_of_one_process(build, data, folder, rounds):
+    rows = [*training_rows(build, data, folder, rounds)]
+    rows += [*optimizer_rows(build), *averaging_rows(build)]
+    rows += [tokenizer_row(build, folder), reading_row(build, data)]
+    rows += [loop_row(build, data, folder, optimizer) for optimizer in ("adamw", "muon")]
+    pipeline, notes = pipeline_rows(build, data, folder, rounds)
+    rows += [*pipeline, *log_rows(build, data, folder), saves_row(build, data, folder)]
+    rows += [joins_row(build, data, folder), report_row(build, folder)]
+    rows += [dashboard_row(build, data, folder), simulator_row(build), plan_row(build, folder)]
+    rows += prediction_rows(build, data, folder, rounds)
+    return rows, notes
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=3, help="runs of each side, taking turns")
+    parser.add_argument("--only", choices=["fleet"], help="only the rows about many processes")
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     with tempfile.TemporaryDirectory() as name:
@@ -359,15 +374,10 @@ def main():
             [build / "leeway", "data", "prepare", corpus, "--include", "*.py",
              "--tokenizer", "bytes", "--out", data]
         )  # fmt: skip
-        rows = [*training_rows(build, data, folder, arguments.rounds)]
-        rows += [*optimizer_rows(build), *averaging_rows(build)]
-        rows += [tokenizer_row(build, folder), reading_row(build, data)]
-        rows += [loop_row(build, data, folder, optimizer) for optimizer in ("adamw", "muon")]
-        pipeline, notes = pipeline_rows(build, data, folder, arguments.rounds)
-        rows += [*pipeline, *log_rows(build, data, folder), saves_row(build, data, folder)]
-        rows += [joins_row(build, data, folder), report_row(build, folder)]
-        rows += [dashboard_row(build, data, folder), simulator_row(build), plan_row(build, folder)]
-        rows += prediction_rows(build, data, folder, arguments.rounds)
+        rows, notes = [], []
+        if arguments.only is None:
+            rows, notes = rows_of_one_process(build, data, folder, arguments.rounds)
+        rows += fleet_rows(build, data, folder, arguments.rounds)
     print(f"{THREADS} threads; ratio: ours over the reference; medians of {arguments.rounds}\n")
     print_table(rows)
     print("", *notes, sep="\n")
