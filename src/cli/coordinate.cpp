@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/fleet_arguments.h"
@@ -55,10 +56,13 @@ Result<std::optional<std::string>> listed(const Path& file, const std::string& k
   return machine == nullptr ? std::nullopt : std::optional(machine->name);
 }
 
-// A list that cannot be read lets nobody in.
-bool is_allowed(const Path& file, const std::string& key) {
+// A list that cannot be read lets nobody in, which is said once, and not at each attempt.
+bool is_allowed(const Path& file, const std::string& key, std::string& said) {
   const auto name = listed(file, key);
-  if (!name.ok()) say_aside(fmt::format("warning: nobody can join: {}", name.error().message));
+  const std::string trouble = name.ok() ? "" : name.error().message;
+  if (std::exchange(said, trouble) != trouble && !name.ok()) {
+    say_aside(fmt::format("warning: nobody can join: {}", trouble));
+  }
   return name.ok() && name->has_value();
 }
 
@@ -97,15 +101,18 @@ Status run(CoordinateArguments arguments) {
     LEEWAY_ASSIGN(keys, zmq::read_key_pair(arguments.key));
     LEEWAY_TRY(AllowList::read(arguments.allow));  // now, and not when the first one comes
   }
+  std::string said_of_list;  // on the thread of the wire
   LEEWAY_ASSIGN(
       const std::unique_ptr<Host> host,
       Host::open(
-          {.wire = zmq_wire(
-               {.self = kHost,
-                .listen = listen,
-                .keys = keys,
-                .allows = [&](const std::string& key) { return is_allowed(arguments.allow, key); },
-                .clock = clock}),
+          {.wire = zmq_wire({.self = kHost,
+                             .listen = listen,
+                             .keys = keys,
+                             .allows =
+                                 [&](const std::string& key) {
+                                   return is_allowed(arguments.allow, key, said_of_list);
+                                 },
+                             .clock = clock}),
            .recipe = loaded.recipe,
            .recipe_text = print_recipe(loaded),
            .folder = arguments.train.folder(),
@@ -131,7 +138,7 @@ Status run(CoordinateArguments arguments) {
       arguments.train, loaded, clock,
       {.crew = host.get(), .resume = "leeway coordinate --resume --out", .folder_taken = invite});
   say_what_is_missing(host->merge_logs());
-  host->end("the run is over");
+  host->end(status.ok() ? "the run is over" : "the coordinator has stopped", !status.ok());
   return status;
 }
 

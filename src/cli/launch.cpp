@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,10 +52,11 @@ class Launch {
     Status trained = train_and_print(arguments_.train, loaded_, clock_,
                                      {.crew = host_.get(),
                                       .resume = "leeway launch --resume --out",
-                                      .folder_taken = [this] { return start_children(); }});
+                                      .folder_taken = [this] { return start_children(); },
+                                      .updated = [this](int64_t update) { updates_ = update; }});
     if (children_) children_->let_end();
     say_what_is_missing(host_->merge_logs());
-    host_->end("the run is over");
+    host_->end("the run is over", !trained.ok());
     if (children_) children_->end();
     if (children_ && children_->failure()) return *children_->failure();
     return trained;
@@ -97,6 +99,7 @@ class Launch {
                         .folder = place,
                         .clock = clock_,
                         .said = say_aside,
+                        .updates = [this] { return updates_.load(); },
                         .ended = [this](const std::string& name) { host_->note_ended(name); }});
     children_->start();
     return {};
@@ -129,6 +132,7 @@ class Launch {
   const threads::WallClock clock_;
   std::optional<zmq::KeyPair> host_keys_;
   std::optional<zmq::KeyPair> child_keys_;
+  std::atomic<int64_t> updates_ = 0;
   std::optional<Children> children_;
   std::unique_ptr<Host> host_;
 };

@@ -82,11 +82,14 @@ Status lead(TrainArguments& arguments, const Rank& rank) {
                        .gave_up = [&] { return crew.failure().has_value(); }},
                       guest_of(rank, arguments, loaded.recipe));
   };
-  Status status =
-      train_and_print(arguments, loaded, rank.clock, {.crew = &crew, .folder_taken = begin});
+  Status status = train_and_print(
+      arguments, loaded, rank.clock,
+      {.crew = &crew,
+       .resume = "torchrun --no-python ... leeway train --driver zmq --resume --out",
+       .folder_taken = begin});
+  const std::optional<Error> failure = crew.failure();  // why the run has ended, if there is one
   crew.end();
-  if (const std::optional<Error> failure = crew.failure()) return *failure;
-  return status;
+  return failure ? Status(*failure) : status;
 }
 
 Status follow(TrainArguments& arguments, const Rank& rank) {
@@ -98,7 +101,7 @@ Status follow(TrainArguments& arguments, const Rank& rank) {
   GuestOptions guest = guest_of(rank, arguments, loaded.recipe);
   guest.interrupted = interrupted;
   LEEWAY_ASSIGN(const GuestEnd end, take_part(goes_with_host(std::move(guest))));
-  if (end == GuestEnd::kOver) return {};
+  if (end != GuestEnd::kForgotten) return {};
   return Error{"rank 0 does not know this process any more; start the job again with --resume"};
 }
 

@@ -178,7 +178,6 @@ Result<TrainingSummary> train_watched(const TrainArguments& arguments, const Loa
   const Path folder = arguments.folder();
   Display display(clock, loaded.recipe.run.updates);
   std::optional<SignalWatch> signals;
-  Status taken;
   TrainOptions options = {.folder = folder,
                           .existing = arguments.existing(),
                           .stop_at = arguments.stop_at,
@@ -196,11 +195,16 @@ Result<TrainingSummary> train_watched(const TrainArguments& arguments, const Loa
   options.folder_taken = [&] {
     if (dashboard) dashboard->follow(folder, RunWriter::kThisProgram);
     display.begin();
-    if (crew.folder_taken) taken = crew.folder_taken();
+    return crew.folder_taken ? crew.folder_taken() : Status();
   };
-  Result<TrainingSummary> trained = train(loaded, options);
-  LEEWAY_TRY(std::move(taken));
-  LEEWAY_ASSIGN(TrainingSummary summary, std::move(trained));
+  if (crew.updated) {
+    options.observer.updated = [show = options.observer.updated, &crew](const UpdateReport& report,
+                                                                        double speed) {
+      crew.updated(report.update);
+      show(report, speed);
+    };
+  }
+  LEEWAY_ASSIGN(TrainingSummary summary, train(loaded, options));
   if (!summary.nothing_to_do) display.finish(summary.updates);
   return summary;
 }

@@ -57,6 +57,7 @@ struct TrainingCrew {
   Crew* crew = nullptr;
   std::string resume = "leeway resume";       // how the run goes on, before its folder
   std::function<Status()> folder_taken = {};  // the run's folder is there; before training begins
+  std::function<void(int64_t update)> updated = {};
 };
 // Trains, with a progress bar, and prints the summary.
 Status train_and_print(const TrainArguments& arguments, const LoadedRecipe& loaded,

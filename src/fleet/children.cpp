@@ -40,6 +40,8 @@ void Children::replace(const std::string& name) {
   to_replace_.insert(name);
 }
 
+int64_t Children::updates() const { return options_.updates ? options_.updates() : 0; }
+
 void Children::let_end() {
   const std::lock_guard lock(mutex_);
   ends_ = true;
@@ -62,6 +64,7 @@ void Children::start(size_t at) {
   watched.name = "process " + name;
   watched.log = options_.folder / fmt::format("process-{}.log", name);
   watched.since = options_.clock.now();
+  watched.updates = updates();
   std::vector<std::string> words = options_.words[at];
   words.insert(words.begin(), "leeway");
   words.push_back("--name");
@@ -77,15 +80,18 @@ void Children::start(size_t at) {
 
 void Children::note_end(size_t at, const Child::End& end) {
   Watched& watched = watched_[at];
+  // A run that goes on survives kills; one that fails by itself may do so again and again, while
+  // other replicas train.
   const bool soon = options_.clock.now() - watched.since < kSoon;
-  watched.failed = soon ? watched.failed + 1 : 0;
+  const bool goes_on = updates() > watched.updates && (end.signal != 0 || !soon);
+  watched.failed = goes_on ? 0 : watched.failed + 1;
   const std::string how = end.signal != 0 ? fmt::format("was ended by signal {}", end.signal)
                                           : fmt::format("ended with status {}", end.status);
   const bool by_itself = end.signal == 0 && end.status != 0;
   const std::string last = by_itself ? last_line(watched.log) : "";
   const std::string said = last.empty() ? "" : ": " + last;
   // A mistake of the user's stays one, however often it is tried.
-  if (by_itself && end.status == kUsageStatus && soon) {
+  if (by_itself && end.status == kUsageStatus) {
     const std::lock_guard lock(mutex_);
     failure_ =
         usage_error(fmt::format("{} {}{}; see {}", watched.name, how, said, watched.log.string()));

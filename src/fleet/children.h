@@ -25,6 +25,7 @@ struct ChildrenOptions {
   Path folder;                                  // what they print goes here
   const Clock& clock;
   std::function<void(const std::string& sentence)> said = {};
+  std::function<int64_t()> updates = {};                    // that the run has made
   std::function<void(const std::string& name)> ended = {};  // by itself, or killed
 };
 
@@ -51,13 +52,15 @@ class Children {
     std::optional<Child> child;
     std::string name;
     int64_t started = 0;  // how often
-    int64_t failed = 0;   // soon after it was started, in a row
+    int64_t failed = 0;   // in a row
     Nanos since = {};
+    int64_t updates = 0;  // of the run, then
     Path log;
   };
   void watch();
   void start(size_t at);
   void note_end(size_t at, const Child::End& end);
+  int64_t updates() const;
 
   ChildrenOptions options_;
   mutable std::mutex mutex_;

@@ -70,7 +70,8 @@ nlohmann::json to_json(const Directory& directory) {
 
 Result<Directory> directory_from(const nlohmann::json& json) {
   const bool sound = json.is_object() && json.contains("number") && is_whole(json["number"]) &&
-                     json.contains("members") && json["members"].is_array();
+                     json.contains("members") && json["members"].is_array() &&
+                     json.contains("turned") && json["turned"].is_array();
   if (!sound) return kNoDirectory;
   Directory directory = {.number = json["number"].get<int64_t>(), .members = {}};
   for (const nlohmann::json& entry : json["members"]) {

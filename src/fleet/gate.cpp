@@ -9,7 +9,8 @@
 namespace leeway {
 namespace {
 
-constexpr size_t kEarlyBytesMax = size_t{1} << 30;
+// What has arrived is not sent again: as much as may be under way from one process.
+constexpr size_t kEarlyBytesMax = size_t{16} << 30;
 
 // One without content takes room too.
 size_t cost_of(const Parcel& parcel) { return sizeof(Parcel) + parcel.bytes.size(); }

@@ -32,7 +32,7 @@ void Guest::say_it_closes_early() {
 
 // What the host says that nobody waits for; the rest is kept for those who do.
 Status Guest::heed_host(const Note& note) {
-  reached_ = true;
+  note_reached();
   closes_early_ = false;
   switch (note.kind()) {
     case NoteKind::kDirectory: {
@@ -53,6 +53,8 @@ Status Guest::heed_host(const Note& note) {
       return {};
     case NoteKind::kEnd:
       over_ = true;
+      unfinished_ = note.has("unfinished", &nlohmann::json::is_boolean) &&
+                    note.facts()["unfinished"].get<bool>();
       if (const auto reason = note.text("reason"); reason.ok()) say(*reason);
       return {};
     default:
@@ -84,14 +86,15 @@ Status Guest::heed(const News& news) {
       return {};
     case News::Kind::kUnreachable:
       if (news.from != kHost) {
-        tell_host_of(news.from, NoteKind::kUnreachable);
+        miss(news.from);
       } else if (!closes_early_) {
+        told_of_silence_ = true;
         say(fmt::format("{} does not answer; it is tried again", options_.host_name));
       }
       return {};
     case News::Kind::kSilent:
       if (news.from != kHost) {  // it may only be cut off from here
-        tell_host_of(news.from, NoteKind::kUnreachable);
+        miss(news.from);
       } else if (reached_) {
         reached_ = false;
         silent_since_ = options_.clock.now();
@@ -102,17 +105,31 @@ Status Guest::heed(const News& news) {
       if (!reached_ && news.text != std::exchange(refusal_, news.text)) say(news.text);
       return {};
     case News::Kind::kHeardAgain:
-      if (news.from != kHost) {
-        tell_host_of(news.from, NoteKind::kReached);
+      if (news.from == kHost) {
+        note_reached();
         return {};
       }
-      reached_ = true;
-      say(fmt::format("{} {}", options_.host_name,
-                      silent_since_.count > 0 ? "is back" : "answers now"));
+      unheard_.erase(news.from);
+      tell_host_of(news.from, NoteKind::kReached);
       return {};
     default:
       return {};
   }
+}
+
+void Guest::note_reached() {
+  const bool was_missed = silent_since_.count > 0 || told_of_silence_;
+  if (!std::exchange(reached_, true) && was_missed) {
+    say(fmt::format("{} {}", options_.host_name,
+                    silent_since_.count > 0 ? "is back" : "answers now"));
+  }
+  told_of_silence_ = false;
+}
+
+// Whoever hosts the run is to know of it: the next one hears it again.
+void Guest::miss(ProcessId process) {
+  unheard_.insert(process);
+  tell_host_of(process, NoteKind::kUnreachable);
 }
 
 void Guest::tell_host_of(ProcessId process, NoteKind kind) {
@@ -160,7 +177,7 @@ Result<GuestEnd> Guest::run() {
   const Status joined = join();
   Result<GuestEnd> end = joined.ok() ? take_places() : Result<GuestEnd>(joined.error());
   if (forgotten_) return GuestEnd::kForgotten;
-  if (over_) return GuestEnd::kOver;
+  if (over_) return unfinished_ ? GuestEnd::kStopped : GuestEnd::kOver;
   return end;
 }
 
@@ -221,7 +238,10 @@ Result<GuestEnd> Guest::take_places() {
     }
     Note left(NoteKind::kLeft);
     left.add("session", order.number);
-    std::erase_if(orders_, [](const Note& old) { return old.kind() == NoteKind::kSessionOver; });
+    std::erase_if(orders_, [&](const Note& old) {
+      const Result<int64_t> session = old.whole("session");
+      return old.kind() == NoteKind::kSessionOver && session.ok() && *session <= order.number;
+    });
     wire_->send(kHost, parcel_of(left, TrafficClass::kAveraging));
   }
 }

@@ -37,6 +37,7 @@ struct GuestOptions {
 
 enum class GuestEnd {
   kOver,       // the run is over
+  kStopped,    // likewise, before its end: it may go on later
   kForgotten,  // the host has given its places away: it may join again, as another process
 };
 Result<GuestEnd> take_part(const GuestOptions& options);

@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -45,6 +46,8 @@ class Guest {
   bool session_is_over() const;
   void send_log(const Path& folder);
   void ask_back();
+  void note_reached();
+  void miss(ProcessId process);
   void tell_host_of(ProcessId process, NoteKind kind);
 
   Result<Note> wait_for(NoteKind kind, Nanos host_within);
@@ -70,8 +73,11 @@ class Guest {
   std::string refusal_;        // that was said last
   bool forgotten_ = false;
   bool over_ = false;
-  bool trains_ = false;   // its workers are in a session
-  bool goes_on_ = false;  // that goes on under another host
+  bool unfinished_ = false;           // though it is over
+  bool told_of_silence_ = false;      // at first, before the host had answered
+  std::set<ProcessId> unheard_ = {};  // others, that this process has told the host of
+  bool trains_ = false;               // its workers are in a session
+  bool goes_on_ = false;              // that goes on under another host
 
   static constexpr Nanos kGuestLooksUp = {200'000'000};
   static constexpr Nanos kHostBackWithin = {120'000'000'000};  // while there is nothing to do here

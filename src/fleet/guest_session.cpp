@@ -23,6 +23,16 @@ bool is_about_shards(const News& news) {
   return kind == NoteKind::kShardTaken || kind == NoteKind::kShardStored;
 }
 
+// What was saved in other sessions is of no use in this one.
+void remove_others(const Path& states, const std::string& own) {
+  std::vector<Path> others;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(states, ignored)) {
+    if (entry.path().filename() != own) others.push_back(entry.path());
+  }
+  for (const Path& other : others) static_cast<void>(remove_tree(other));
+}
+
 }  // namespace
 
 Status Guest::load_state(Worker& worker, int64_t session) {
@@ -78,7 +88,9 @@ Status Guest::train(const SessionOrder& order) {
   plan.starts = order.starts;
   const Nanos begin = options_.clock.now();
   const Path folder = options_.folder / hash_hex(order.run);
-  RemoteShards shards(folder / "shards", *wire_);
+  const Path states = folder / "shards";
+  remove_others(states, hash_hex(order.timeline));
+  RemoteShards shards(states / hash_hex(order.timeline), options_.name, *wire_);
   gate_.expect(order.number);
   gate_.adopt(order.directory);
   wire_->adopt(order.directory);
@@ -140,7 +152,11 @@ void Guest::send_log(const Path& folder) {
 bool Guest::session_is_over() const {
   return std::ranges::any_of(orders_, [this](const Note& note) {
     const Result<int64_t> session = note.whole("session");
-    return note.kind() == NoteKind::kSessionOver && session.ok() && *session >= session_;
+    if (!session.ok()) return false;
+    // One that begins another has ended this one.
+    return note.kind() == NoteKind::kSession
+               ? *session > session_
+               : note.kind() == NoteKind::kSessionOver && *session >= session_;
   });
 }
 
@@ -176,7 +192,11 @@ Status Guest::follow(Process& process, RemoteShards& shards, std::exception_ptr&
     } else if (news && status.ok()) {
       status = heed(*news);
     }
-    if (std::exchange(goes_on_, false)) shards.start_over();
+    shards.set_host_heard(reached_);
+    if (std::exchange(goes_on_, false)) {
+      shards.start_over();
+      for (const ProcessId lost : unheard_) tell_host_of(lost, NoteKind::kUnreachable);
+    }
     const bool must_leave =
         forgotten_ || over_ || interrupted() || !status.ok() || session_is_over();
     if (must_leave && !std::exchange(leaves, true)) {

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <exception>
+#include <span>
 #include <utility>
 
 #include "base/hash.h"
@@ -58,12 +61,12 @@ Status Host::open_wire() {
 
 Host::~Host() { end("the coordinator has stopped"); }
 
-void Host::end(const std::string& reason) {
+void Host::end(const std::string& reason, bool unfinished) {
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(ended_, true)) return;
     Note note(NoteKind::kEnd);
-    note.add("reason", reason);
+    note.add("reason", reason).add("unfinished", unfinished);
     for (const ProcessId process : places_.known()) {
       // Those of a session that this host has not taken over go on.
       if (!returned_to_) wire_->send(process, parcel_of(note));
@@ -147,6 +150,8 @@ Status Host::begin_session(ShardStore& shards) {
 // All who are there get their places.
 void Host::new_session() {
   const RunPlan& plan = start_->plan;
+  session_began_ = threads::unix_seconds();
+  const std::array<uint64_t, 2> name = {plan.run, std::bit_cast<uint64_t>(session_began_)};
   session_ = {.number = sessions_,
               .logged = logged_,
               .seconds = start_->before.seconds,
@@ -157,8 +162,8 @@ void Host::new_session() {
               .last_update = plan.last_update,
               .run = plan.run,
               .recipe = plan.recipe,
+              .timeline = hash_bytes(std::as_bytes(std::span(name))),
               .starts = plan.starts};
-  session_began_ = threads::unix_seconds();
   places_.begin_session();
   gate_.adopt(places_.directory());
   wire_->adopt(places_.directory());

@@ -79,10 +79,15 @@ class Host final : public Crew {
   Result<std::vector<std::string>> merge_logs();
   // From any thread: the process of this name has ended.
   void note_ended(const std::string& name);
-  // Everybody is told that the run is over, and why. Nothing is sent after it.
-  void end(const std::string& reason);
+  // Everybody is told that the run is over, and why. Nothing is sent after it. `unfinished`: it may
+  // go on later.
+  void end(const std::string& reason, bool unfinished = false);
 
  private:
+  // Longer than the limit for silence: they have to find out that this is another host, or that the
+  // line is back.
+  static constexpr Nanos kBackWithin = {20'000'000'000};
+
   explicit Host(HostOptions options);
   Status open_wire();
   Mesh mesh() const {
@@ -114,7 +119,11 @@ class Host final : public Crew {
   void part_with(ProcessId process, const std::string& why);
   void part_with_revoked();
   void part_with_estranged();
-  void refuse(ProcessId process, const std::string& reason);
+  bool hears_nobody() const;
+  void miss(ProcessId process);
+  void note_heard(ProcessId process);
+  void part_with_missed();
+  void refuse(ProcessId process, const std::string& name, const std::string& reason);
   void send_state(ProcessId to, const Note& ask);
   void take_shard(ProcessId from, const Note& note);
   void take_log(ProcessId from, const Note& note);
@@ -158,6 +167,10 @@ class Host final : public Crew {
   bool decided_ = false;           // whether it takes part in a session that somebody comes back to
   std::set<ProcessId> undecided_;  // who have come back before that
   Estranged estranged_;
+  // Who fell silent while nobody at all was heard, so that the own line may be the one that is cut;
+  // and since when somebody is heard again.
+  std::set<ProcessId> missed_;
+  std::optional<Nanos> heard_since_;
   Nanos opened_at_ = {};
   std::map<ProcessId, std::string> trained_;  // names of all that have had places
   std::optional<MeshSize> mesh_size_;
@@ -166,6 +179,7 @@ class Host final : public Crew {
   std::optional<EventLog> audit_;
   std::vector<Event> early_audit_;           // before there is a folder for it
   std::map<std::string, int64_t> refusals_;  // how often
+  std::set<ProcessId> incomplete_;           // logs, as people were told
   bool ended_ = false;
 
   std::thread thread_;

@@ -34,15 +34,18 @@ GuestOptions goes_with_host(GuestOptions options) {
 Status HostAndGuest::begin(HostOptions host, GuestOptions guest,
                            std::function<void(const Error&)> failed) {
   LEEWAY_ASSIGN(host_, Host::open(std::move(host)));
-  guest_ = std::thread([this, guest = std::move(guest), failed = std::move(failed)] {
-    const Result<GuestEnd> end = take_part_safely(guest);
-    if (end.ok()) return;
-    {
-      const std::lock_guard lock(mutex_);
-      failure_ = end.error();
-    }
-    if (failed) failed(end.error());
-  });
+  // One that the host has not heard of yet is not told of the end.
+  guest.interrupted = [this] { return ended_.load(); };
+  guest_ =
+      std::thread([this, guest = goes_with_host(std::move(guest)), failed = std::move(failed)] {
+        const Result<GuestEnd> end = take_part_safely(guest);
+        if (end.ok()) return;
+        {
+          const std::lock_guard lock(mutex_);
+          failure_ = end.error();
+        }
+        if (failed) failed(end.error());
+      });
   return {};
 }
 
@@ -62,6 +65,7 @@ std::optional<Error> HostAndGuest::failure() const {
 
 void HostAndGuest::end() {
   if (!host_) return;
+  ended_ = true;
   host_->end("the run is over");
   guest_.join();
   host_.reset();

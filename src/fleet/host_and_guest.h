@@ -2,6 +2,7 @@
 // opens late, once the folder of the run is there: before that, nobody could begin.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -46,6 +47,7 @@ class HostAndGuest final : public Crew {
  private:
   const Clock& clock_;
   std::unique_ptr<Host> host_;
+  std::atomic<bool> ended_ = false;
   std::thread guest_;
   mutable std::mutex mutex_;  // guards:
   std::optional<Error> failure_;

@@ -83,7 +83,8 @@ Status Host::open_audit() {
   for (const Event& event : std::exchange(early_audit_, {})) {
     static_cast<void>(audit_->write(event));
   }
-  return audit_->flush();
+  static_cast<void>(audit_->flush());  // no session ends for want of it
+  return {};
 }
 
 void Host::serve() {
@@ -94,6 +95,7 @@ void Host::serve() {
     if (news) act_on(*news);
     part_with_revoked();
     part_with_estranged();
+    part_with_missed();
     if (ask_ && options_.gave_up && options_.gave_up()) ask_(Ask::kAbandon);
     changed_.notify_all();
   }
@@ -102,10 +104,13 @@ void Host::serve() {
 void Host::act_on(const News& news) {
   switch (news.kind) {
     case News::Kind::kNote:
+      note_heard(news.from);
       return act_on_note(news.from, *news.note);
+    case News::Kind::kHeardAgain:
+      return note_heard(news.from);
     case News::Kind::kSilent:
       if (awaited_.contains(news.from)) return;  // it has yet to find this host
-      return part_with(news.from, "it is silent");
+      return hears_nobody() ? miss(news.from) : part_with(news.from, "it is silent");
     case News::Kind::kEnded:
       if (const auto process = places_.named(news.text)) part_with(*process, "it has ended");
       return;
@@ -172,12 +177,12 @@ std::optional<std::string> Host::why_not(const Note& join) const {
 
 void Host::admit(ProcessId from, const Note& note) {
   if (places_.knows(from)) return;  // it has said so before
-  if (const std::optional<std::string> why = why_not(note)) return refuse(from, *why);
   const std::optional<Stranger> stranger = wire_->stranger(from);
   std::string host = text_or_empty(note, "host");
   if (host.empty() && stranger) host = stranger->host;
   std::string name = printable(text_or_empty(note, "name"));
   if (name.empty()) name = fmt::format("process {}", from.value);
+  if (const std::optional<std::string> why = why_not(note)) return refuse(from, name, *why);
   const std::string listed = stranger ? listed_as(stranger->key) : "";
   if (!listed.empty() && listed != name) name += fmt::format(" (listed as {})", listed);
   places_.join({.id = from,
@@ -190,10 +195,9 @@ void Host::admit(ProcessId from, const Note& note) {
   send(from, welcome.add("recipe", options_.recipe_text));
 }
 
-void Host::refuse(ProcessId process, const std::string& reason) {
+void Host::refuse(ProcessId process, const std::string& name, const std::string& reason) {
   audit("refused", process, reason);
-  const Member* const member = places_.find(process);
-  say(fmt::format("refused {}: {}", member == nullptr ? "a process" : member->name, reason));
+  say(fmt::format("refused {}: {}", name, reason));
   Note note(NoteKind::kRefused);
   send(process, note.add("reason", reason));
   places_.leave(process);
@@ -218,7 +222,7 @@ void Host::check_data(ProcessId process, const DataFacts& facts) {
        {"vocabulary", fmt::format("{}", facts.vocabulary), fmt::format("{}", data_->vocabulary)}}};
   for (const auto& [what, there, here] : both) {
     if (there == here) continue;
-    return refuse(process,
+    return refuse(process, places_.find(process)->name,
                   fmt::format("its {} is {}, and the coordinator's {}; give it the same files with "
                               "--data",
                               what, there, here));
@@ -263,6 +267,7 @@ void Host::part_with(ProcessId process, const std::string& why) {
   data_of_.erase(process);
   awaited_.erase(process);
   estranged_.leave(process);
+  missed_.erase(process);
   tell_directory();
   wire_->forget(process);
   if (in_session_) {
@@ -291,6 +296,39 @@ void Host::part_with_revoked() {
     audit("revoked", process);
     part_with(process, "its key is not allowed any more");
   }
+}
+
+// Then its own line may be cut, while the others train on. Processes that this one has started are
+// on the same machine, and end with it.
+bool Host::hears_nobody() const {
+  const Nanos beat = {options_.recipe.network.heartbeat_ms * 1'000'000};
+  const Nanos limit = beat * 2;  // there is a sign of life in every beat
+  return options_.keeps_session && in_session_ && options_.clock.now() - wire_->heard_at() > limit;
+}
+
+// Nobody else could take its place either: so nothing is lost by waiting.
+void Host::miss(ProcessId process) {
+  if (!places_.knows(process)) return;
+  if (missed_.empty()) {
+    say("nobody is heard any more: the line of this machine may be cut; the others train on "
+        "without "
+        "it");
+  }
+  missed_.insert(process);
+  heard_since_.reset();
+}
+
+void Host::note_heard(ProcessId process) {
+  if (missed_.empty()) return;
+  missed_.erase(process);
+  if (missed_.empty()) say("all are heard again");
+  if (!heard_since_) heard_since_ = options_.clock.now();
+}
+
+void Host::part_with_missed() {
+  if (!heard_since_ || options_.clock.now() - *heard_since_ < kBackWithin) return;
+  heard_since_.reset();
+  for (const ProcessId process : std::exchange(missed_, {})) part_with(process, "it is silent");
 }
 
 // They would wait for each other; another process may reach both.
@@ -341,7 +379,7 @@ void Host::take_log(ProcessId from, const Note& note) {
   if (!sound) return audit_refusal(from, "part of a log that is none");
   heard_at_ = options_.clock.now();
   if (const Status taken = store_log_part(options_.folder, from, *file, *begin, note.body());
-      !taken.ok()) {
+      !taken.ok() && incomplete_.insert(from).second) {
     say(fmt::format("warning: the log of {} is incomplete: {}", places_.find(from)->name,
                     taken.error().message));
   }

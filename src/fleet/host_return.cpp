@@ -14,8 +14,6 @@
 namespace leeway {
 namespace {
 
-// Longer than the limit for silence: they have to find out that this is another host.
-constexpr Nanos kBackWithin = {10'000'000'000};
 constexpr Nanos kLooksAround = {50'000'000};
 
 // Whether what was kept can be of this mesh.

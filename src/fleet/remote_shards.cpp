@@ -36,12 +36,14 @@ std::vector<Path> files_of(const Path& folder, WorkerId worker) {
 }  // namespace
 
 Result<ShardStore::Stored> RemoteShards::store(const StageState& state) {
-  LEEWAY_TRY(make_folder(folder_));
   const Path file = file_of(folder_, state.worker, state.update);
-  LEEWAY_TRY(write_shard(file, shard_of(state)));
+  Status written = make_folder(folder_);
+  if (written.ok()) written = write_shard(file, shard_of(state));
+  if (!written.ok()) return Error{fmt::format("{} on {}", written.error().message, name_)};
   int64_t upload = 0;
   {
     const std::lock_guard lock(mutex_);
+    if (!host_heard_) return Error{"the coordinator is silent"};
     upload = ++upload_;
     taken_ = 0;
     answer_.reset();
@@ -112,6 +114,11 @@ bool RemoteShards::wait_to_store(const Error&) {
   std::unique_lock lock(mutex_);
   heard_.wait_for(lock, std::chrono::seconds(1), [this] { return !given_up_.empty(); });
   return given_up_.empty() && ++tries_ < kTriesMax;
+}
+
+void RemoteShards::set_host_heard(bool heard) {
+  const std::lock_guard lock(mutex_);
+  host_heard_ = heard;
 }
 
 void RemoteShards::start_over() {

@@ -19,8 +19,9 @@ namespace leeway {
 
 class RemoteShards final : public ShardStore {
  public:
-  RemoteShards(Path folder, Wire& wire, Nanos patience = {120'000'000'000})
-      : folder_(std::move(folder)), wire_(wire), patience_(patience) {}
+  // `name`: of this process, for people who have to find the disk.
+  RemoteShards(Path folder, std::string name, Wire& wire, Nanos patience = {120'000'000'000})
+      : folder_(std::move(folder)), name_(std::move(name)), wire_(wire), patience_(patience) {}
 
   // Blocks until the host has it on disk.
   Result<Stored> store(const StageState& state) override;
@@ -29,6 +30,8 @@ class RemoteShards final : public ShardStore {
 
   // From any thread: what the host says of it.
   void hear(const Note& note);
+  // Nothing is sent to a host that is silent: it would only pile up here.
+  void set_host_heard(bool heard);
   // Another host has taken over: what it was told so far is lost.
   void start_over();
   // The host is gone, or the session over: nobody waits any longer.
@@ -40,6 +43,7 @@ class RemoteShards final : public ShardStore {
   void remove_older(WorkerId worker, const std::string& newest) const;
 
   Path folder_;
+  std::string name_;
   Wire& wire_;
   Nanos patience_;  // with a host that says nothing
   std::mutex mutex_;
@@ -47,6 +51,7 @@ class RemoteShards final : public ShardStore {
   int64_t upload_ = 0;  // the newest
   int64_t taken_ = 0;   // parts of it
   std::optional<Result<Stored>> answer_;
+  bool host_heard_ = true;
   std::string given_up_;
   int tries_ = 0;  // at a last state
 };

@@ -68,6 +68,7 @@ Note to_note(const SessionOrder& order) {
       .add("last_update", order.last_update)
       .add("run", order.run)
       .add("recipe", order.recipe)
+      .add("timeline", order.timeline)
       .add("own", to_json(own))
       .add("directory", to_json(order.directory));
   ByteWriter writer;
@@ -82,13 +83,15 @@ Result<SessionOrder> session_order_from(const Note& note) {
       note.has("seconds", static_cast<bool (Json::*)() const>(&Json::is_number)) &&
       note.has("evaluates_first", &Json::is_boolean) && note.has("has_state", &Json::is_boolean) &&
       note.has("run", &Json::is_number_unsigned) && note.has("recipe", &Json::is_number_unsigned) &&
-      note.has("own", &Json::is_object) && note.has("directory", &Json::is_object);
+      note.has("timeline", &Json::is_number_unsigned) && note.has("own", &Json::is_object) &&
+      note.has("directory", &Json::is_object);
   if (!sound) return Error{"an order to begin a session is damaged"};
   SessionOrder order = {.seconds = note.facts()["seconds"].get<double>(),
                         .evaluates_first = note.facts()["evaluates_first"].get<bool>(),
                         .has_state = note.facts()["has_state"].get<bool>(),
                         .run = note.facts()["run"].get<uint64_t>(),
-                        .recipe = note.facts()["recipe"].get<uint64_t>()};
+                        .recipe = note.facts()["recipe"].get<uint64_t>(),
+                        .timeline = note.facts()["timeline"].get<uint64_t>()};
   LEEWAY_ASSIGN(order.number, note.whole("session"));
   LEEWAY_ASSIGN(order.logged, note.whole("logged"));
   LEEWAY_ASSIGN(order.shift, note.whole("shift"));

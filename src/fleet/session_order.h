@@ -24,6 +24,9 @@ struct SessionOrder {
   int64_t last_update = 0;
   uint64_t run = 0;
   uint64_t recipe = 0;
+  // Another one for each session: states of an earlier one, or of another run, are of other
+  // weights.
+  uint64_t timeline = 0;
   std::vector<ReplicaStart> starts = {};
   std::vector<Place> places = {};  // of this process
   Directory directory = {};

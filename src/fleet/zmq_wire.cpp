@@ -22,6 +22,7 @@ class ZmqWire final : public Wire {
   void send(ProcessId to, Parcel parcel) override { endpoint_->send(to, std::move(parcel)); }
   void forget(ProcessId process) override { endpoint_->forget(process); }
   std::string address() const override { return endpoint_->address(); }
+  Nanos heard_at() const override { return endpoint_->heard_at(); }
   void close() override { endpoint_->close(); }
 
   // A host is dialed by all.

@@ -170,7 +170,7 @@ Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainO
                               "trains there",
                               folder.string()));
   }
-  if (options.folder_taken) options.folder_taken();
+  if (options.folder_taken) LEEWAY_TRY(options.folder_taken());
   TrainingRequest request = {.recipe = recipe,
                              .recipe_text = print_recipe(loaded),
                              .folder = held,

@@ -34,7 +34,7 @@ struct TrainOptions {
   // There is something to train, and nothing has been read or written yet. An error ends it here.
   std::function<Status()> checked = {};
   // The folder is this run's now; an earlier run there has been moved aside.
-  std::function<void()> folder_taken = {};
+  std::function<Status()> folder_taken = {};
 };
 
 // With kResume, the recipe may differ from the run's own in what may change, such as rates.

@@ -48,11 +48,12 @@ def again(machines, *arguments):
 
 
 def stop(place, host, guests):
-    """After some more updates. Everybody ends well."""
+    """After some more updates. Everybody ends, and knows that the run is not finished."""
     host.until_update("r", newest_update(place.folder / "r") + 20)
     host.interrupt()
     assert host.end() == 130 and "everything is saved" in host.said(), host.said()
-    assert [guest.end() for guest in guests] == [0, 0], guests[0].said() + guests[1].said()
+    assert [guest.end() for guest in guests] == [1, 1], guests[0].said() + guests[1].said()
+    assert "has stopped before the end of the run, which is saved" in guests[0].sentence()
 
 
 def test_the_session_goes_on_to_the_same_bits(place, machines):
@@ -64,6 +65,7 @@ def test_the_session_goes_on_to_the_same_bits(place, machines):
     host = again(machines)
     host.until_said("2 of 2 processes have come back")
     stop(place, host, guests)
+    assert "is back\n" in guests[0].said()
     summary = summary_of(place)
     threads = place.train("threads", *place.sets(**FIXED), "--stop-at", summary["updates"])
     assert summary["weights_hash"] == threads["weights_hash"]

@@ -181,6 +181,13 @@ def test_children_that_fail_end_the_run_and_say_why(place):
     assert "ended with status 1: leeway: " in done.stderr and own[0].name in done.stderr
 
 
+def test_children_that_cannot_be_prepared_end_the_run(place):
+    place.ok("launch", "tiny.toml", "--out", "r", *place.sets(**FIXED), "--stop-at", 3)
+    shutil.rmtree(place.folder / "r/processes")
+    (place.folder / "r/processes").write_text("a file where their folder should be\n")
+    assert "processes" in place.refused(1, "launch", "--resume", "--out", "r")
+
+
 def test_a_child_that_cannot_be_started_ends_the_run(place):
     place.ok("launch", "tiny.toml", "--out", "r", *place.sets(**FIXED), "--stop-at", 3)
     log = place.folder / "r/processes/process-0.log"

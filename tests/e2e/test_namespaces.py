@@ -257,10 +257,29 @@ def test_a_site_is_cut_off_and_comes_back(machines):
     # Stopped and resumed, so that its length does not depend on the speed of this machine.
     os.kill(coordinator.inner_pid(), signal.SIGTERM)
     assert coordinator.end(120) == 143, coordinator.said
-    assert [running[site].end(120) for site in SITES[1:]] == [0, 0]
+    assert [running[site].end(120) for site in SITES[1:]] == [1, 1]
     newest = max((run / "checkpoints").glob("update-*/checkpoint.json"))
     done = max(shard["update"] for shard in json.loads(newest.read_text())["shards"])
     more = f" --resume --set run.updates={done + 20} --set run.evaluate_every=0"
     machines.ends_well(machines.follow_the_page(more))
     members = [event["replicas"] for event in events(run, "members")]
     assert members[0] in ("0", "1") and "0 1" in members[1:]
+
+
+def test_the_coordinators_own_line_is_cut_and_nothing_is_lost(machines):
+    """It hears nobody, so it waits: the others train on, and need no place anew."""
+    running = machines.follow_the_page(" --set run.updates=1000000 --set run.evaluate_every=0")
+    coordinator = running["berlin"]
+    coordinator.wait_for("saved ", 120)
+    machines.network("ip", "link", "set", "berlin", "down")
+    coordinator.wait_for("nobody is heard any more: the line of this machine may be cut", 120)
+    machines.network("ip", "link", "set", "berlin", "up")
+    coordinator.wait_for("all are heard again", 120)
+    coordinator.said = coordinator.said.replace("saved ", "")
+    coordinator.wait_for("saved ", 120)
+    os.kill(coordinator.inner_pid(), signal.SIGTERM)
+    assert coordinator.end(120) == 143, coordinator.said
+    assert [running[site].end(120) for site in SITES[1:]] == [1, 1]
+    assert "is gone" not in coordinator.said, coordinator.said
+    run = machines.folder / "berlin/out/first"
+    assert not events(run, "members") and not events(run, "resumed")

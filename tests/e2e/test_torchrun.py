@@ -83,6 +83,16 @@ def test_ranks_that_wait_end_with_rank_0(place):
     assert "SIGKILL" not in errors  # torchrun's, for those that do not heed SIGTERM
 
 
+def test_a_run_that_cannot_go_on_says_why(place):
+    """Before any rank has joined."""
+    place.train("job", *place.sets(**MESH), "--stop-at", 3)
+    for shard in (place.folder / "job/checkpoints").glob("*/*.safetensors"):
+        shard.write_bytes(b"damaged")
+    status, _, errors = train(place, 2, "job", "--resume", *place.sets(**MESH))
+    assert status == 1
+    assert any("has no intact checkpoint" in line for line in sentences(errors)), errors
+
+
 def test_sigterm_saves_and_the_run_goes_on(place):
     values = {**MESH, "run__updates": 100_000, "run__evaluate_every": 0}
     sets = place.sets(**values, run__checkpoint_every=20)
@@ -95,7 +105,8 @@ def test_sigterm_saves_and_the_run_goes_on(place):
     watchdog.cancel()
     process.send_signal(signal.SIGTERM)
     _, errors = ended(process)
-    assert "everything is saved, resume with: leeway resume r" in errors
+    assert "everything is saved, resume with: torchrun" in errors
+    assert "leeway train --driver zmq --resume --out r" in errors
     stopped = json.loads((place.folder / "r/summary.json").read_text())["updates"]
     assert stopped >= 20
     status, printed, errors = train(place, 2, "r", "--resume", *sets, "--stop-at", stopped + 3)

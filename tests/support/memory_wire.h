@@ -36,6 +36,17 @@ class MemoryNet {
     cut_.insert(process);
     if (const auto host = ends_.find(kHost); host != ends_.end()) host->second.silent(process);
   }
+  // Of all these, the host hears nothing, as if its own line were cut; then it does again.
+  void cut_host(const std::vector<ProcessId>& others) {
+    const std::lock_guard lock(mutex_);
+    deaf_ = true;
+    for (const ProcessId other : others) ends_.at(kHost).silent(other);
+  }
+  void mend_host(const std::vector<ProcessId>& others) {
+    const std::lock_guard lock(mutex_);
+    deaf_ = false;
+    for (const ProcessId other : others) ends_.at(kHost).heard_again(other);
+  }
   // One does not hear the other any more.
   void estrange(ProcessId one, ProcessId other) {
     const std::lock_guard lock(mutex_);
@@ -55,6 +66,7 @@ class MemoryNet {
     }
     void shape(const NetworkOptions&) override {}
     std::string address() const override { return "tcp://memory:1"; }
+    Nanos heard_at() const override { return net_.heard_at(); }
     void close() override { net_.leave(self_); }
 
    private:
@@ -86,6 +98,11 @@ class MemoryNet {
     const auto key = keys_.find(process);
     return Stranger{.key = key == keys_.end() ? "" : key->second, .host = "memory"};
   }
+  // Now, or never.
+  Nanos heard_at() const {
+    const std::lock_guard lock(mutex_);
+    return deaf_ ? Nanos{} : Nanos{INT64_MAX / 2};
+  }
   void leave(ProcessId process) {
     const std::lock_guard lock(mutex_);
     ends_.erase(process);
@@ -95,6 +112,7 @@ class MemoryNet {
   std::map<ProcessId, Post::Handlers> ends_;
   std::map<ProcessId, std::string> keys_;
   std::set<ProcessId> cut_;
+  bool deaf_ = false;
 };
 
 }  // namespace leeway

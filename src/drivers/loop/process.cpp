@@ -170,8 +170,9 @@ void Process::work(Worker& first) {
       worker = successor.get();
     }
     const int64_t updates = worker->counts().updates;
-    idle = !take_turn(*worker, options_.clock, *this, recorder_);
-    if (!idle) ++turns_;
+    const std::optional<WorkKind> done = take_turn(*worker, options_.clock, *this, recorder_);
+    idle = !done;
+    if (done && *done != WorkKind::kReport) ++turns_;
     const bool updated = worker->counts().updates > updates;
     if (updated && worker->id().stage.value == 0) {
       fail_as_planned(worker->id().replica, worker->counts().updates);

@@ -61,7 +61,7 @@ class Process final : private Outbox {
   bool receive(std::span<const std::byte> bytes, const Believes& believes = {});
   // A worker of another process is gone. The coordinator lives here.
   void lost(WorkerId worker, int64_t incarnation);
-  // Pieces of work that its workers have done so far.
+  // Pieces of work that its workers have done so far; reports, which may only be reminders, aside.
   int64_t turns() const { return turns_; }
   // The session goes on without those who live here.
   void leave();

@@ -2,6 +2,7 @@
 // delivered, one thing is done, and what it sends is sent.
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -10,17 +11,19 @@
 
 namespace leeway {
 
-// False: there was nothing to do.
-inline bool take_turn(Worker& worker, const Clock& clock, Outbox& outbox, Journal& journal) {
+// What was done; none: there was nothing to do.
+inline std::optional<WorkKind> take_turn(Worker& worker, const Clock& clock, Outbox& outbox,
+                                         Journal& journal) {
   const std::optional<Work> next = worker.next();
-  if (!next) return false;
+  if (!next) return std::nullopt;
   const Nanos begin = clock.now();
   Outcome outcome = worker.run(*next);
   outcome.times = {.begin = begin, .end = clock.now()};
   worker.finish(*next, std::move(outcome), outbox, journal);
-  return true;
+  return next->kind;
 }
 
+// False: there was nothing to do.
 inline bool take_turn(Coordinator& coordinator, Outbox& outbox) {
   const std::optional<Coordinator::Errand> next = coordinator.next();
   if (!next) return false;

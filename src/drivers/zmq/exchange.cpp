@@ -16,7 +16,7 @@ namespace {
 
 // One that has not joined has little to say.
 constexpr uint64_t kVisitorBytesMax = uint64_t{1} << 20;
-constexpr Nanos kCloseWithin = {15'000'000'000};
+constexpr Nanos kCloseWithin = {10'000'000'000};
 
 void add_to(LinkCounts& sum, const LinkCounts& more) {
   sum.parcels_sent += more.parcels_sent;
@@ -96,6 +96,11 @@ std::optional<Endpoint::Visitor> Exchange::visitor(ProcessId id) const {
   const std::lock_guard lock(mutex_);
   const auto found = visitors_.find(id);
   return found == visitors_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Nanos Exchange::heard_at() const {
+  const std::lock_guard lock(mutex_);
+  return heard_at_;
 }
 
 LinkCounts Exchange::counts() const {
@@ -243,9 +248,14 @@ bool Exchange::drained() const {
 
 void Exchange::count() {
   LinkCounts counts = ended_;
-  for (const auto& [id, with] : correspondents_) add_to(counts, with.link.counts());
+  Nanos heard_at;
+  for (const auto& [id, with] : correspondents_) {
+    add_to(counts, with.link.counts());
+    heard_at = std::max(heard_at, with.link.heard_at());
+  }
   const std::lock_guard lock(mutex_);
   counts_ = counts;
+  heard_at_ = std::max(heard_at_, heard_at);
 }
 
 }  // namespace leeway::zmq

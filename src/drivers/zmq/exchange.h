@@ -29,6 +29,7 @@ class Exchange final : public Endpoint {
   void shape(const LineOptions& line, Nanos heartbeat) override;
   void forget(ProcessId peer) override;
   std::optional<Visitor> visitor(ProcessId id) const override;
+  Nanos heard_at() const override;
   LinkCounts counts() const override;
 
  private:
@@ -120,6 +121,7 @@ class Exchange final : public Endpoint {
   bool closing_ = false;
   std::map<ProcessId, Visitor> visitors_;
   LinkCounts counts_;
+  Nanos heard_at_ = {};
 
   // Of its own thread:
   std::unique_ptr<Sockets> sockets_;

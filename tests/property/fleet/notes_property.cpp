@@ -60,6 +60,7 @@ SessionOrder any_order() {
                         .last_update = *rc::gen::arbitrary<int64_t>(),
                         .run = *rc::gen::arbitrary<uint64_t>(),
                         .recipe = *rc::gen::arbitrary<uint64_t>(),
+                        .timeline = *rc::gen::arbitrary<uint64_t>(),
                         .places = any_places(),
                         .directory = any_directory()};
   order.starts.resize(*rc::gen::inRange<size_t>(0, 4));

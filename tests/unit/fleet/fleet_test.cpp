@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "../../support/memory_wire.h"
@@ -21,6 +23,7 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr Nanos kMinutes = {300'000'000'000};
 constexpr int64_t kCheckpointEvery = 100;
@@ -57,6 +60,7 @@ class FleetTest : public testing::Test {
                                   const std::lock_guard lock(mutex_);
                                   return key != revoked_;
                                 },
+                            .keeps_session = keeps_session_,
                             .patience = patience_});
     ASSERT_TRUE(host.ok()) << host.error().message;
     host_ = std::move(*host);
@@ -144,6 +148,7 @@ class FleetTest : public testing::Test {
   std::mutex mutex_;
   std::string revoked_ = "nobody's";
   Nanos patience_ = kMinutes;
+  bool keeps_session_ = false;
   std::vector<std::string> said_;
   std::map<int64_t, std::string> ends_;
 };
@@ -179,6 +184,63 @@ TEST_F(FleetTest, RegroupsWithASpareWhenOneIsLost) {
   EXPECT_EQ(ends_[2], "over");
   EXPECT_EQ(ends_[3], "over");
   EXPECT_THAT(said(), Contains(HasSubstr("guest 1 is gone (it is silent)")));
+}
+
+// A coordinator on another machine than those who train: they go on, and are all still there.
+TEST_F(FleetTest, WaitsForTheOthersIfItsOwnLineIsCut) {
+  keeps_session_ = true;
+  open(kEndless);
+  for (const int64_t id : {1, 2}) start_guest(id, 2);
+  train_until([this] { return has_said("all are heard again"); },
+              [this] {
+                net_.cut_host({{1}, {2}});
+                while (!has_said("nobody is heard any more") && !late()) std::this_thread::yield();
+                net_.mend_host({{1}, {2}});
+              });
+  EXPECT_FALSE(has_said("is gone"));
+  EXPECT_THAT(*read_text(place_ / "run/events.jsonl"), Not(HasSubstr("\"event\":\"members\"")));
+  EXPECT_EQ(ends_[1], "over");
+  EXPECT_EQ(ends_[2], "over");
+}
+
+TEST_F(FleetTest, PartsWithOneThatIsSilentWhileOthersAreHeard) {
+  keeps_session_ = true;
+  open(kEndless);
+  for (const int64_t id : {1, 2}) start_guest(id, 2);
+  train_until([this] { return has_said("takes the place") && has_ended(1); },
+              [this] {
+                start_guest(3, 2);
+                net_.cut({1});
+              });
+  EXPECT_TRUE(has_said("guest 1 is gone (it is silent)"));
+}
+
+// Its machines have kept states of the first one: they are of other weights.
+TEST_F(FleetTest, ARunOfTheSameNameHasStatesOfItsOwn) {
+  const auto states_of = [this](int64_t guest) {
+    std::set<std::string> sessions;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(
+             place_.path() / ("guest-" + std::to_string(guest)))) {
+      if (entry.path().parent_path().filename() == "shards")
+        sessions.insert(entry.path().filename());
+    }
+    return sessions;
+  };
+  const auto train_once = [this] {
+    open({"run.checkpoint_every=2"});
+    for (const int64_t id : {1, 2}) start_guest(id, 2);
+    const auto summary = train_all({});
+    EXPECT_TRUE(summary.ok() && summary->finished);
+    end_all();
+    host_.reset();
+  };
+  train_once();
+  const std::set<std::string> first = states_of(1);
+  train_once();
+  const std::set<std::string> second = states_of(1);
+  EXPECT_EQ(first.size(), 1U);
+  EXPECT_EQ(second.size(), 1U) << "what is of no use any more is gone";
+  EXPECT_NE(first, second);
 }
 
 TEST_F(FleetTest, PartsWithOneOfTwoThatCannotHearEachOther) {

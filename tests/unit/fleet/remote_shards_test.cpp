@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../../support/data_files.h"
 #include "../../support/memory_store.h"
 #include "../../support/temporary_folder.h"
 #include "base/hash.h"
@@ -44,6 +45,7 @@ class BentWire final : public Wire {
   std::optional<Stranger> stranger(ProcessId) const override { return std::nullopt; }
   void shape(const NetworkOptions&) override {}
   std::string address() const override { return ""; }
+  Nanos heard_at() const override { return {}; }
   void close() override {}
 };
 
@@ -80,7 +82,7 @@ class RemoteShardsTest : public testing::Test {
   TemporaryFolder place_;
   MemoryStore store_;
   BentWire wire_;
-  RemoteShards shards_{place_ / "own", wire_};
+  RemoteShards shards_{place_ / "own", "paris", wire_};
   std::mutex mutex_;
   std::vector<Note> answers_;
   bool hears_ = true;
@@ -159,13 +161,34 @@ TEST_F(RemoteShardsTest, ADamagedFileIsRefused) {
 
 TEST_F(RemoteShardsTest, AHostThatNeverAnswersIsAnErrorAfterAWhile) {
   wire_.sends = {};
-  RemoteShards impatient(place_ / "own", wire_, kAWhile);
+  RemoteShards impatient(place_ / "own", "paris", wire_, kAWhile);
   const auto stored = impatient.store(state_of(kOwn, 12, 700'000));
   ASSERT_FALSE(stored.ok());
   EXPECT_THAT(stored.error().message, HasSubstr("does not take it"));
   hears_ = false;  // it takes the parts, and is not heard
   wire_.sends = [this](const Note& note) { take(note); };
   EXPECT_FALSE(impatient.store(state_of(kOwn, 13)).ok());
+}
+
+TEST_F(RemoteShardsTest, NothingIsSentToAHostThatIsSilent) {
+  int64_t sent = 0;
+  wire_.sends = [&](const Note& note) {
+    ++sent;
+    take(note);
+  };
+  shards_.set_host_heard(false);
+  EXPECT_FALSE(shards_.store(state_of(kOwn, 12)).ok());
+  EXPECT_EQ(sent, 0);
+  ASSERT_NE(shards_.newest_of(kOwn), nullptr) << "it is on the own disk";
+  shards_.set_host_heard(true);
+  EXPECT_TRUE(shards_.store(state_of(kOwn, 12)).ok());
+}
+
+TEST_F(RemoteShardsTest, AnErrorOfTheOwnDiskSaysWhereThatIs) {
+  write_data(place_ / "own", "a file where the folder should be");
+  const auto stored = shards_.store(state_of(kOwn, 12));
+  ASSERT_FALSE(stored.ok());
+  EXPECT_THAT(stored.error().message, HasSubstr(" on paris"));
 }
 
 TEST_F(RemoteShardsTest, NobodyWaitsAfterTheSession) {
@@ -176,7 +199,7 @@ TEST_F(RemoteShardsTest, NobodyWaitsAfterTheSession) {
 }
 
 TEST_F(RemoteShardsTest, AnswersAboutAnotherFileAreNotBelieved) {
-  RemoteShards impatient(place_ / "own", wire_, kAWhile);
+  RemoteShards impatient(place_ / "own", "paris", wire_, kAWhile);
   wire_.sends = [&](const Note&) {
     Note other(NoteKind::kShardStored);
     impatient.hear(other.add("upload", 99).add("file", "x").add("size", 1).add("hash", "0"));

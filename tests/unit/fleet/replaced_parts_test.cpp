@@ -49,7 +49,7 @@ TEST(ReplacedParts, OfACommonModelAreSentAgain) {
                     .posts =
                         [&](std::vector<Post::Handlers> handlers) {
                           auto posts = open_zmq_posts(std::move(handlers), /*encrypted=*/false,
-                                                      {.bytes_per_second = 60'000});
+                                                      {.bytes_per_second = 200'000});
                           for (auto& post : posts) {
                             post = std::make_unique<CountingPost>(std::move(post), replaced);
                           }

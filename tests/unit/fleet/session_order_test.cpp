@@ -29,6 +29,7 @@ SessionOrder whole_order() {
           .last_update = 40,
           .run = ~uint64_t{0},
           .recipe = (uint64_t{1} << 63) + 1,
+          .timeline = (uint64_t{1} << 62) + 3,
           .starts = {first, second},
           .places = places,
           .directory = {.number = 9, .members = {{.id = {5}, .name = "a", .places = places}}}};
@@ -67,7 +68,7 @@ TEST(SessionOrder, ComesBackAsItWas) {
 
 TEST(SessionOrder, EveryFactIsNeededAndOfItsType) {
   const Note whole = to_note(whole_order());
-  ASSERT_EQ(whole.facts().size(), 12U);
+  ASSERT_EQ(whole.facts().size(), 13U);
   for (const auto& [name, value] : whole.facts().items()) {
     Note missing = whole;
     missing.facts().erase(name);

@@ -113,7 +113,10 @@ TEST_F(TrainLibrary, MovesAFinishedRunAsideAndSaysSo) {
     before = read_text(place_ / "run" / "config.toml").value();
     return {};
   };
-  options.folder_taken = [&] { taken = read_text(place_ / "run.1" / "config.toml").value(); };
+  options.folder_taken = [&]() -> Status {
+    taken = read_text(place_ / "run.1" / "config.toml").value();
+    return {};
+  };
   const auto summary = train(*load({"run.updates=2"}), options);
   ASSERT_TRUE(summary.ok()) << summary.error().message;
   EXPECT_THAT(notes, testing::Contains(HasSubstr("moved the earlier run in")));
