@@ -78,7 +78,7 @@ def test_replicas_that_wait_for_each_other_begin_again_together(place, method):
     if method == "allreduce":
         sets["averaging__merge"] = "auto"
     done = place.ok("train", "tiny.toml", "--out", "r", *place.sets(**sets))
-    assert "all replicas are there again, and go on together after update" in done.stderr
+    assert "all replicas are there again, and go on together from update-" in done.stderr
     run = place.folder / "r"
     (resumed,) = events(run, "resumed")
     assert 30 <= resumed["update"] <= 38
@@ -113,19 +113,22 @@ def test_one_that_is_back_takes_the_common_model_and_counts_at_once(place, fault
 
 @pytest.mark.parametrize("merge", ["on_arrival", "fixed_lag"])
 def test_threads_are_lost_and_replaced_as_well(place, merge):
-    faults = STORY.replace("45", "100").replace("40", "90")
-    sets = {"mesh__stages": 2, "mesh__replicas": 3, "run__updates": 150, "run__faults": faults}
-    sets |= {"run__checkpoint_every": 10, "averaging__merge": merge}
+    # Far apart: how many updates the others make until it is back depends on the machine.
+    faults = STORY.replace("45", "450").replace("40", "400")
+    sets = {"mesh__stages": 2, "mesh__replicas": 3, "run__updates": 500, "run__faults": faults}
+    sets |= {"run__checkpoint_every": 0, "run__join_mbit": 1000, "averaging__merge": merge}
+    if merge == "on_arrival":
+        sets["averaging__deadline_ms"] = 60_000  # nobody who is there is left out
     summary = place.train("r", *place.sets(**sets))
     run = place.folder / "r"
-    assert summary["finished"] and summary["updates"] == 150
+    assert summary["finished"] and summary["updates"] == 500
     assert summary["valid_replicas"] == [0, 1]
     updates = events(run, "update")
-    assert [event["update"] for event in updates] == list(range(1, 151)), "each is logged once"
+    assert [event["update"] for event in updates] == list(range(1, 501)), "each is logged once"
     # Replicas that do not wait for each other are not at the same update when one is lost.
     who = [event.get("replicas", "0 1 2") for event in updates]
     changes = [one for one, before in zip(who, [None, *who]) if one != before]
     assert changes == ["0 1 2", "0 2", "0 1 2", "0 1"]
-    assert saved_after(run)[-1] == 150
+    assert saved_after(run)[-1] == 500
     (resumed,) = events(run, "resumed") if merge == "fixed_lag" else [None]
-    assert resumed is None or 30 <= resumed["update"] <= 60
+    assert resumed is None or 30 <= resumed["update"] < 400

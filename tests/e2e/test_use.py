@@ -21,7 +21,8 @@ def test_eval_gives_the_validation_loss_of_the_run(place):
 
 
 def test_eval_takes_plain_text_and_one_checkpoint(place):
-    place.train("r", *place.sets(run__checkpoint_every=4, run__keep=3))
+    place.train("r", "--stop-at", 4)
+    place.train("r", "--resume")
     losses = [
         json.loads(place.ok("eval", run, "--data", "corpus", "--json").stdout)["loss"]
         for run in ("r/checkpoints/update-00000004", "r")

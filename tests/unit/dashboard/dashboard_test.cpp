@@ -24,6 +24,11 @@ class RealClock final : public Clock {
   }
 };
 
+class StoppedClock final : public Clock {
+ public:
+  Nanos now() const override { return {}; }
+};
+
 class Client {
  public:
   // An empty path: sends only the beginning of a request.
@@ -85,19 +90,17 @@ TEST(Dashboard, ServesReadersAndEndsWhileTheyRead) {
   EXPECT_THAT(second.read(""), HasSubstr("event: ended"));
 }
 
-// A request of half a line keeps its connection open until the time-out, which is longer than this
-// test may take.
+// Time stands still: a request of half a line is never too late, and if others had to wait for it
+// they would wait for ever.
 TEST(Dashboard, SlowClientsDoNotHoldUpOthers) {
-  const RealClock clock;
+  const StoppedClock clock;
   auto opened = Dashboard::open({.port_option = "--dashboard"}, clock);
   if (!opened.ok() && opened.error().message.find("built without") != std::string::npos)
     GTEST_SKIP() << opened.error().message;
   const std::string address = (*opened)->address();
   std::vector<std::unique_ptr<Client>> slow;
   for (int i = 0; i < 300; ++i) slow.push_back(std::make_unique<Client>(address, ""));
-  const Nanos begin = clock.now();
   EXPECT_THAT(Client(address, "/data.json").read(""), HasSubstr("has not begun yet"));
-  EXPECT_LT((clock.now() - begin).seconds(), 3);
   EXPECT_EQ(slow.front()->read(""), "") << "the oldest had to go";
 }
 
