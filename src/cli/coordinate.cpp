@@ -138,7 +138,9 @@ Status run(CoordinateArguments arguments) {
       arguments.train, loaded, clock,
       {.crew = host.get(), .resume = "leeway coordinate --resume --out", .folder_taken = invite});
   say_what_is_missing(host->merge_logs());
-  host->end(status.ok() ? "the run is over" : "the coordinator has stopped", !status.ok());
+  const Result<RunFolderState> state = run_folder_state(arguments.train.folder());
+  const bool finished = state.ok() && *state == RunFolderState::kFinished;
+  host->end(finished ? "the run is over" : "the coordinator has stopped", !finished);
   return status;
 }
 

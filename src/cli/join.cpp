@@ -123,10 +123,8 @@ Status run(JoinArguments arguments) {
     LEEWAY_ASSIGN(const GuestEnd end, take_part(options));
     if (end == GuestEnd::kOver) return {};
     if (end == GuestEnd::kStopped) {
-      return Error{
-          fmt::format("{} has stopped before the end of the run, which is saved; join "
-                      "again when it goes on",
-                      arguments.host)};
+      return Error{fmt::format(
+          "{} has stopped before the end of the run; join again when it goes on", arguments.host)};
     }
     say_aside("the coordinator does not know this process any more; it joins again");
   }

@@ -119,7 +119,7 @@ class Host final : public Crew {
   void part_with(ProcessId process, const std::string& why);
   void part_with_revoked();
   void part_with_estranged();
-  bool hears_nobody() const;
+  bool suspects_its_line() const;
   void miss(ProcessId process);
   void note_heard(ProcessId process);
   void part_with_missed();
@@ -167,10 +167,7 @@ class Host final : public Crew {
   bool decided_ = false;           // whether it takes part in a session that somebody comes back to
   std::set<ProcessId> undecided_;  // who have come back before that
   Estranged estranged_;
-  // Who fell silent while nobody at all was heard, so that the own line may be the one that is cut;
-  // and since when somebody is heard again.
-  std::set<ProcessId> missed_;
-  std::optional<Nanos> heard_since_;
+  std::set<ProcessId> missed_;  // who fell silent when the own line may have been cut
   Nanos opened_at_ = {};
   std::map<ProcessId, std::string> trained_;  // names of all that have had places
   std::optional<MeshSize> mesh_size_;

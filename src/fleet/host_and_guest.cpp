@@ -39,7 +39,7 @@ Status HostAndGuest::begin(HostOptions host, GuestOptions guest,
   guest_ =
       std::thread([this, guest = goes_with_host(std::move(guest)), failed = std::move(failed)] {
         const Result<GuestEnd> end = take_part_safely(guest);
-        if (end.ok()) return;
+        if (end.ok() || ended_) return;  // at the end it is not told, or not in time
         {
           const std::lock_guard lock(mutex_);
           failure_ = end.error();

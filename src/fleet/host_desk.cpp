@@ -110,7 +110,7 @@ void Host::act_on(const News& news) {
       return note_heard(news.from);
     case News::Kind::kSilent:
       if (awaited_.contains(news.from)) return;  // it has yet to find this host
-      return hears_nobody() ? miss(news.from) : part_with(news.from, "it is silent");
+      return suspects_its_line() ? miss(news.from) : part_with(news.from, "it is silent");
     case News::Kind::kEnded:
       if (const auto process = places_.named(news.text)) part_with(*process, "it has ended");
       return;
@@ -298,42 +298,43 @@ void Host::part_with_revoked() {
   }
 }
 
-// Then its own line may be cut, while the others train on. Processes that this one has started are
-// on the same machine, and end with it.
-bool Host::hears_nobody() const {
+// Nobody was heard a moment ago: its own line may be cut, while the others train on. For a while
+// after that, who is back may not have got through yet. Processes that this one has started are on
+// the same machine, and a run that is to stop does not wait.
+bool Host::suspects_its_line() const {
+  const bool stops = options_.interrupted && options_.interrupted();
+  if (!options_.keeps_session || !in_session_ || stops) return false;
   const Nanos beat = {options_.recipe.network.heartbeat_ms * 1'000'000};
-  const Nanos limit = beat * 2;  // there is a sign of life in every beat
-  return options_.keeps_session && in_session_ && options_.clock.now() - wire_->heard_at() > limit;
+  const Nanos now = options_.clock.now();
+  const Heard heard = wire_->heard();
+  const bool hears_nobody = now - heard.at > beat * 2;  // there is a sign of life in every beat
+  const bool is_back = heard.since.count > 0 && now - heard.since < std::max(kBackWithin, beat * 4);
+  return hears_nobody || is_back;
 }
 
 // Nobody else could take its place either: so nothing is lost by waiting.
 void Host::miss(ProcessId process) {
-  if (!places_.knows(process)) return;
+  if (!places_.knows(process)) return wire_->forget(process);
   if (missed_.empty()) {
     say("nobody is heard any more: the line of this machine may be cut; the others train on "
         "without "
         "it");
   }
   missed_.insert(process);
-  heard_since_.reset();
 }
 
 void Host::note_heard(ProcessId process) {
-  if (missed_.empty()) return;
-  missed_.erase(process);
-  if (missed_.empty()) say("all are heard again");
-  if (!heard_since_) heard_since_ = options_.clock.now();
+  if (missed_.erase(process) > 0 && missed_.empty()) say("all are heard again");
 }
 
 void Host::part_with_missed() {
-  if (!heard_since_ || options_.clock.now() - *heard_since_ < kBackWithin) return;
-  heard_since_.reset();
+  if (missed_.empty() || suspects_its_line()) return;
   for (const ProcessId process : std::exchange(missed_, {})) part_with(process, "it is silent");
 }
 
 // They would wait for each other; another process may reach both.
 void Host::part_with_estranged() {
-  if (!in_session_) return;
+  if (!in_session_ || suspects_its_line()) return;  // that they are together again is not heard
   if (const auto process = estranged_.to_part_with(places_.directory(), options_.clock.now())) {
     part_with(*process, "it and others cannot reach each other");
   }

@@ -17,7 +17,7 @@ class MpiWires::MpiWire final : public Wire {
   // The recipe's lines are those of TCP.
   void shape(const NetworkOptions&) override {}
   std::string address() const override { return ""; }
-  Nanos heard_at() const override { return {}; }  // nobody is ever silent here
+  Heard heard() const override { return {}; }  // nobody is ever silent here
 
   // A host tells those that have joined. One that has not would wait for it, and all ranks for that
   // one: MPI never says that somebody is gone.

@@ -113,7 +113,8 @@ void RemoteShards::hear(const Note& note) {
 bool RemoteShards::wait_to_store(const Error&) {
   std::unique_lock lock(mutex_);
   heard_.wait_for(lock, std::chrono::seconds(1), [this] { return !given_up_.empty(); });
-  return given_up_.empty() && ++tries_ < kTriesMax;
+  // How long a host may be silent is not decided here.
+  return given_up_.empty() && (!host_heard_ || ++tries_ < kTriesMax);
 }
 
 void RemoteShards::set_host_heard(bool heard) {

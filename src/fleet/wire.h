@@ -31,7 +31,7 @@ class Wire {
   // The recipe's lines: a cap, emulated latency, heartbeats.
   virtual void shape(const NetworkOptions& network) = 0;
   virtual std::string address() const = 0;  // where this process listens; empty: nowhere
-  virtual Nanos heard_at() const = 0;       // when anything came, from anybody
+  virtual Heard heard() const = 0;
   // Waits, for a limited time, until what was sent has arrived.
   virtual void close() = 0;
 };

@@ -22,7 +22,7 @@ class ZmqWire final : public Wire {
   void send(ProcessId to, Parcel parcel) override { endpoint_->send(to, std::move(parcel)); }
   void forget(ProcessId process) override { endpoint_->forget(process); }
   std::string address() const override { return endpoint_->address(); }
-  Nanos heard_at() const override { return endpoint_->heard_at(); }
+  Heard heard() const override { return endpoint_->heard(); }
   void close() override { endpoint_->close(); }
 
   // A host is dialed by all.

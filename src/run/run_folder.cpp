@@ -14,10 +14,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// What processes of a run have printed may be there though it never began.
 bool is_empty_but_for_the_lock(const Path& folder) {
   std::error_code code;  // a missing folder counts as empty
   for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
-    if (it->path().filename() != kLockFile) return false;
+    const Path name = it->path().filename();
+    if (name != kLockFile && name != "processes") return false;
   }
   return true;
 }

@@ -283,3 +283,14 @@ def test_the_coordinators_own_line_is_cut_and_nothing_is_lost(machines):
     assert "is gone" not in coordinator.said, coordinator.said
     run = machines.folder / "berlin/out/first"
     assert not events(run, "members") and not events(run, "resumed")
+
+
+def test_a_coordinator_that_hears_nobody_can_be_stopped(machines):
+    running = machines.follow_the_page(" --set run.updates=1000000 --set run.evaluate_every=0")
+    coordinator = running["berlin"]
+    coordinator.wait_for("saved ", 120)
+    machines.network("ip", "link", "set", "berlin", "down")
+    coordinator.wait_for("nobody is heard any more", 120)
+    os.kill(coordinator.inner_pid(), signal.SIGTERM)
+    assert coordinator.end(120) == 1, coordinator.said
+    assert "no replica is left" in coordinator.said and "can be resumed from" in coordinator.said

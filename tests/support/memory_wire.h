@@ -42,9 +42,10 @@ class MemoryNet {
     deaf_ = true;
     for (const ProcessId other : others) ends_.at(kHost).silent(other);
   }
-  void mend_host(const std::vector<ProcessId>& others) {
+  void mend_host(const std::vector<ProcessId>& others, Nanos now) {
     const std::lock_guard lock(mutex_);
     deaf_ = false;
+    heard_since_ = now;
     for (const ProcessId other : others) ends_.at(kHost).heard_again(other);
   }
   // One does not hear the other any more.
@@ -66,7 +67,7 @@ class MemoryNet {
     }
     void shape(const NetworkOptions&) override {}
     std::string address() const override { return "tcp://memory:1"; }
-    Nanos heard_at() const override { return net_.heard_at(); }
+    Heard heard() const override { return net_.heard(); }
     void close() override { net_.leave(self_); }
 
    private:
@@ -98,10 +99,10 @@ class MemoryNet {
     const auto key = keys_.find(process);
     return Stranger{.key = key == keys_.end() ? "" : key->second, .host = "memory"};
   }
-  // Now, or never.
-  Nanos heard_at() const {
+  // Never, or all the time.
+  Heard heard() const {
     const std::lock_guard lock(mutex_);
-    return deaf_ ? Nanos{} : Nanos{INT64_MAX / 2};
+    return {.at = deaf_ ? Nanos{} : Nanos{INT64_MAX / 2}, .since = heard_since_};
   }
   void leave(ProcessId process) {
     const std::lock_guard lock(mutex_);
@@ -113,6 +114,7 @@ class MemoryNet {
   std::map<ProcessId, std::string> keys_;
   std::set<ProcessId> cut_;
   bool deaf_ = false;
+  Nanos heard_since_ = {};
 };
 
 }  // namespace leeway

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/time.h"
 #include "worker/message.h"
 
 namespace leeway {
@@ -33,6 +34,12 @@ struct Parcel {
   std::vector<std::byte> bytes = {};
 };
 inline constexpr int kParcelKinds = 2;
+
+// When anything came, from anybody.
+struct Heard {
+  Nanos at = {};     // last
+  Nanos since = {};  // when the last gap of two heartbeats ended; zero: there was none
+};
 
 class Post {
  public:

@@ -62,8 +62,7 @@ class Endpoint : public Post {
     std::string host;
   };
   virtual std::optional<Visitor> visitor(ProcessId id) const = 0;
-  // When a frame came last, from anybody.
-  virtual Nanos heard_at() const = 0;
+  virtual Heard heard() const = 0;
   // Bytes of frames, over all links, since the beginning.
   virtual LinkCounts counts() const = 0;
 };

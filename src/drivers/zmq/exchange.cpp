@@ -98,9 +98,9 @@ std::optional<Endpoint::Visitor> Exchange::visitor(ProcessId id) const {
   return found == visitors_.end() ? std::nullopt : std::optional(found->second);
 }
 
-Nanos Exchange::heard_at() const {
+Heard Exchange::heard() const {
   const std::lock_guard lock(mutex_);
-  return heard_at_;
+  return heard_;
 }
 
 LinkCounts Exchange::counts() const {
@@ -246,16 +246,18 @@ bool Exchange::drained() const {
   });
 }
 
+void Exchange::note_heard(Nanos now) {
+  const std::lock_guard lock(mutex_);
+  const bool gap = heard_.at.count > 0 && now - heard_.at > options_.heartbeat * 2;
+  if (gap) heard_.since = now;
+  heard_.at = now;
+}
+
 void Exchange::count() {
   LinkCounts counts = ended_;
-  Nanos heard_at;
-  for (const auto& [id, with] : correspondents_) {
-    add_to(counts, with.link.counts());
-    heard_at = std::max(heard_at, with.link.heard_at());
-  }
+  for (const auto& [id, with] : correspondents_) add_to(counts, with.link.counts());
   const std::lock_guard lock(mutex_);
   counts_ = counts;
-  heard_at_ = std::max(heard_at_, heard_at);
 }
 
 }  // namespace leeway::zmq

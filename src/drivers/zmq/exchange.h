@@ -29,7 +29,7 @@ class Exchange final : public Endpoint {
   void shape(const LineOptions& line, Nanos heartbeat) override;
   void forget(ProcessId peer) override;
   std::optional<Visitor> visitor(ProcessId id) const override;
-  Nanos heard_at() const override;
+  Heard heard() const override;
   LinkCounts counts() const override;
 
  private:
@@ -111,6 +111,7 @@ class Exchange final : public Endpoint {
   void refuse(const Arrival& arrival, const std::string& why) const;
   bool drained() const;
   void count();
+  void note_heard(Nanos now);
 
   EndpointOptions options_;  // its line and heartbeat: of its own thread
   const std::string address_;
@@ -121,7 +122,7 @@ class Exchange final : public Endpoint {
   bool closing_ = false;
   std::map<ProcessId, Visitor> visitors_;
   LinkCounts counts_;
-  Nanos heard_at_ = {};
+  Heard heard_;
 
   // Of its own thread:
   std::unique_ptr<Sockets> sockets_;

@@ -148,6 +148,7 @@ void Exchange::receive(Arrival& arrival, Nanos now) {
   if (greets && with->link.is_late(*header)) return;
   Result<std::optional<Parcel>> parcel = with->link.take(*header, fragment, now);
   if (!parcel.ok()) return refuse(arrival, parcel.error().message);
+  note_heard(now);
   route_by(*with, *header, arrival, now);
   const ProcessId from = with->peer.id;
   const bool was_silent = std::exchange(with->silent, false);

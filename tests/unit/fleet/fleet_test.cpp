@@ -195,7 +195,7 @@ TEST_F(FleetTest, WaitsForTheOthersIfItsOwnLineIsCut) {
               [this] {
                 net_.cut_host({{1}, {2}});
                 while (!has_said("nobody is heard any more") && !late()) std::this_thread::yield();
-                net_.mend_host({{1}, {2}});
+                net_.mend_host({{1}, {2}}, clock_.now());
               });
   EXPECT_FALSE(has_said("is gone"));
   EXPECT_THAT(*read_text(place_ / "run/events.jsonl"), Not(HasSubstr("\"event\":\"members\"")));

@@ -45,7 +45,7 @@ class BentWire final : public Wire {
   std::optional<Stranger> stranger(ProcessId) const override { return std::nullopt; }
   void shape(const NetworkOptions&) override {}
   std::string address() const override { return ""; }
-  Nanos heard_at() const override { return {}; }
+  Heard heard() const override { return {}; }
   void close() override {}
 };
 
