@@ -2,11 +2,9 @@
 
 import csv
 import json
-import signal
-import subprocess
 
 import pytest
-from places import LEEWAY
+from test_nothing_lost import LONG, end, training
 
 CYCLE = 4  # rounds, with a quarter of the weights in each
 MESH = {"mesh__stages": 2, "mesh__replicas": 2}
@@ -203,18 +201,10 @@ def test_a_run_of_replicas_stops_and_resumes_to_the_bits_of_one(place, method):
 
 def test_replicas_stopped_at_different_updates_count_their_own(place):
     sets = place.sets(
-        **ARRIVAL, run__driver="sim", sim__latency_ms=10, sim__jitter_ms=10,
-        run__updates=2000, run__evaluate_every=0, run__log="all",
-    )  # fmt: skip
-    process = subprocess.Popen(
-        [LEEWAY, "train", "tiny.toml", "--out", "r", *sets], cwd=place.folder, text=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    for line in process.stderr:
-        if line.startswith("training"):  # training has started
-            break
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+        **LONG, **ARRIVAL, run__driver="sim", sim__latency_ms=10, sim__jitter_ms=10, run__log="all"
+    )
+    with training(place, "r", *sets) as process:
+        end(process)
     summary = json.loads((place.folder / "r/summary.json").read_text())
     lines = (place.folder / "r/events.jsonl").read_text().splitlines()
     work = [event for event in map(json.loads, lines) if event["event"] == "work"]
@@ -319,9 +309,12 @@ def test_a_common_model_on_arrival_stops_and_resumes_and_replays(place):
     assert place.ok("replay", "r").stdout.startswith("identical: 12 updates")
 
 
+PATIENT = {"averaging__deadline_ms": 60_000}  # a replica that is held up is waited for
+
+
 @pytest.mark.parametrize("method, more, means", [
-    ("sparse", {}, [100, 200, 300, 320]),
-    ("sparse", {"averaging__fraction": 0.02}, [320]),
+    ("sparse", PATIENT, [100, 200, 300, 320]),
+    ("sparse", {**PATIENT, "averaging__fraction": 0.02}, [320]),
     ("diloco", {"averaging__interval": 40}, [200, 320]),
 ])  # fmt: skip
 def test_by_default_evaluation_sends_at_most_a_tenth_of_averaging(place, method, more, means):

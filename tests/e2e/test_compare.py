@@ -12,7 +12,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from fleets import newest_update
 from places import LEEWAY, REPOSITORY
+from test_nothing_lost import read_until, until
 
 HEAD = 'recipe = "tiny.toml"\nseeds = [1, 2]\n'
 BASE = '[base]\n"run.driver" = "sim"\n"run.updates" = {updates}\n"mesh.replicas" = 2\n'
@@ -108,66 +110,71 @@ def test_set_is_for_all_variants_that_do_not_set_it(place):
         assert said in sentence and "--set" in sentence, sentence
 
 
+def updates_made(folder):
+    """By all runs of a comparison."""
+    return sum(newest_update(log.parent) for log in folder.glob("**/events.jsonl"))
+
+
 @contextlib.contextmanager
-def started(place, out, until, **options):
-    """A comparison in the background that has printed a line starting with `until`."""
+def started(place, out, **options):
+    """A comparison in the background whose first run has made an update."""
     process = subprocess.Popen(
         [LEEWAY, "compare", "set.toml", "--out", out, "--json", "--jobs", "1"],
         cwd=place.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "OMP_WAIT_POLICY": "passive"}, **options,
     )  # fmt: skip
     try:
-        read_until(process, until)
+        until(process, lambda: updates_made(place.folder / out) > 0)
         yield process
     finally:
         process.kill()
 
 
-def read_until(process, begin):
-    assert any(line.startswith(begin) for line in process.stderr), "it has ended"
-
-
 @pytest.mark.parametrize("sent", [signal.SIGHUP, signal.SIGKILL])
 def test_a_run_ends_with_its_comparison(place, sent):
-    write(place, updates=600)
+    write(place, updates=1_000_000)
     reader, writer = os.pipe()  # the write end is inherited, and closed when all have ended
-    with started(place, "c", "comparing", pass_fds=[writer]) as process:
+    with started(place, "c", pass_fds=[writer]) as process:
         os.close(writer)
         child = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().strip()
         assert Path(f"/proc/{child}/comm").read_text() == "leeway\n"
         assert Path(f"/proc/{child}/cmdline").read_text().startswith("leeway\0train\0")
         process.send_signal(sent)
-        _, rest = process.communicate(timeout=60)
+        _, rest = process.communicate(timeout=300)
     assert process.returncode == (129 if sent == signal.SIGHUP else -sent)
     assert ("stopped with 0 of 4 runs done" in rest) == (sent == signal.SIGHUP)
-    assert select.select([reader], [], [], 60)[0], "a run continues alone"
+    assert select.select([reader], [], [], 300)[0], "a run continues alone"
     os.close(reader)
     compare(place, "--set", "run.updates=4")  # the folder is free
 
 
 def test_a_closed_terminal_does_not_end_what_nohup_started(place):
-    write(place, updates=600)
+    write(place, updates=1_000_000)
     ignore = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
-    with started(place, "c", "comparing", **ignore) as process:
+    with started(place, "c", **ignore) as process:
         process.send_signal(signal.SIGHUP)
-        read_until(process, "comparing")
+        enough = updates_made(place.folder / "c") + 200
+        until(process, lambda: updates_made(place.folder / "c") >= enough)
         process.send_signal(signal.SIGTERM)
-        assert "stopped with" in process.communicate(timeout=60)[1]
+        assert "stopped with" in process.communicate(timeout=300)[1]
+    assert process.returncode == 143, "it was SIGTERM that ended it"
 
 
 def test_interrupted_and_resumed_gives_the_same_results(place):
-    write(place, updates=80)
+    write(place, SET.replace("[1, 2]", "[1, 2, 3, 4, 5]"), updates=160)
     whole, _ = compare(place)
-    # The first is done, the second running.
-    with started(place, "cut", "all gradients seed 1:") as process:
+    # The first is done, another running: so many that they are not over before the signal comes.
+    with started(place, "cut") as process:
+        read_until(process, "all gradients seed 1:")
         process.send_signal(signal.SIGINT)
-        out, rest = process.communicate(timeout=60)
+        out, rest = process.communicate(timeout=300)
     assert process.returncode == 130 and out == ""
-    done = re.search(r"stopped with ([12]) of 4 runs done; run the same command to continue", rest)
+    said = r"stopped with ([1-9]) of 10 runs done; run the same command to continue"
+    done = re.search(said, rest)
     assert done, rest
     assert not (place.folder / "cut/results.json").exists()
     again = place.ok("compare", "set.toml", "--out", "cut", "--json")
-    assert f"{done[1]} of 4 runs already done" in again.stderr
+    assert f"{done[1]} of 10 runs already done" in again.stderr
     assert numbers(json.loads(again.stdout)) == numbers(whole)
 
 

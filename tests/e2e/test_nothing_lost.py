@@ -3,14 +3,20 @@
 import contextlib
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
+import time
 
 import pytest
+from fleets import newest_update
 from places import LEEWAY
 
-LONG = {"run__updates": 4000, "run__evaluate_every": 0, "run__checkpoint_every": 0}
+# Never over before it is stopped, however busy the machine; its updates are large enough that the
+# log stays one file meanwhile, which events() reads.
+LONG = {"run__updates": 1_000_000, "run__evaluate_every": 0, "run__checkpoint_every": 0,
+        "data__batch": 32}  # fmt: skip
 PIPELINE = {"model__layers": 4, "mesh__stages": 4}
 
 
@@ -35,21 +41,32 @@ def events(run, kind=None):
 
 
 def read_until(process, begin):
-    """Standard error up to a line that begins so."""
+    """Standard error up to a line that begins with this pattern."""
     lines = []
     for line in process.stderr:
         lines.append(line)
-        if line.startswith(begin):
+        if re.match(begin, line):
             return lines
     raise AssertionError(f"it ended with {process.wait()}: {lines}")
 
 
+def until(process, condition, seconds=300):
+    """Waits until it is true; fails if the process ends before, or the time is up."""
+    by = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < by, "it took too long"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.005)  # ends the wait at once if it has ended
+            assert condition(), f"it ended with {process.returncode}: {process.stderr.read()}"
+
+
 @contextlib.contextmanager
-def training(place, out, *arguments, **options):
+def training(place, out, *arguments, updates=20, **options):
     """A run that has made its first updates, and is killed at the end of the block."""
     process = begin(place, "train", "tiny.toml", "--out", out, *arguments, **options)
     try:
-        read_until(process, "training")
+        # By its log: the first line of progress of a long run comes after half a minute.
+        until(process, lambda: newest_update(place.folder / out) >= updates)
         yield process
     finally:
         if process.poll() is None:
@@ -59,7 +76,7 @@ def training(place, out, *arguments, **options):
 
 def end(process, with_signal=signal.SIGINT):
     process.send_signal(with_signal)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     return out, err
 
 
@@ -203,14 +220,14 @@ def test_a_failed_save_is_tried_again(place):
     """The log fits, checkpoints do not; the disk is freed while the run goes on."""
     sets = place.sets(**{**LONG, "run__checkpoint_every": 5})
     run = place.folder / "r"
-    process = begin(place, "train", "tiny.toml", "--out", "r", *sets, preexec_fn=full_disk)
-    (sentence,) = [line for line in read_until(process, "warning: update 5 is not saved: ")
-                   if "not saved" in line]  # fmt: skip
-    assert "it stays in memory and is tried again; there is no checkpoint yet" in sentence
-    assert not events(run, "saved")
-    free_disk(process)
-    read_until(process, "saved ")
-    end(process)
+    with training(place, "r", *sets, preexec_fn=full_disk) as process:
+        # Of whichever update: a newer one takes the place of one that waits for a busy disk.
+        *_, sentence = read_until(process, r"warning: update \d+ is not saved: ")
+        assert "it stays in memory and is tried again; there is no checkpoint yet" in sentence
+        assert not events(run, "saved")
+        free_disk(process)
+        read_until(process, "saved ")
+        end(process)
     assert process.returncode == 130
     assert events(run, "save_failed") and "identical" in place.ok("replay", "r").stdout
 
@@ -221,7 +238,7 @@ def test_the_last_save_waits_for_a_full_disk(place):
     lines = read_until(process, "warning: the last checkpoint is not saved: ")
     assert "tries again for 5 minutes, Ctrl-C gives up" in lines[-1]
     free_disk(process)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == 0, lines
     summary = json.loads((place.folder / "r/summary.json").read_text())
     assert summary["finished"] and summary["weights_hash"] == whole["weights_hash"]

@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 from places import LEEWAY
+from test_nothing_lost import end, training
 
 
 def events(folder):
@@ -195,24 +196,13 @@ def test_other_models_and_precisions_learn_too(place, values):
 
 
 def test_ctrl_c_saves_everything_and_the_run_resumes(place):
-    sets = place.sets(run__updates=4000, run__evaluate_every=0)
-    process = subprocess.Popen(
-        [LEEWAY, "train", "tiny.toml", "--out", "r", *sets],
-        cwd=place.folder,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_WAIT_POLICY": "passive"},
-    )
-    for line in process.stderr:
-        if line.startswith("training"):  # training has started
-            break
-    process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=60)
+    sets = place.sets(run__updates=1_000_000, run__evaluate_every=0)
+    with training(place, "r", *sets) as process:
+        _, rest = end(process, signal.SIGINT)
     assert process.returncode == 130
     assert "everything is saved, resume with: leeway resume r" in rest
     stopped = json.loads((place.folder / "r/summary.json").read_text())
-    assert 0 < stopped["updates"] < 4000 and not stopped["finished"]
+    assert 0 < stopped["updates"] < 1_000_000 and not stopped["finished"]
     more = stopped["updates"] + 3
     resumed = place.train("r", *sets, "--resume", "--stop-at", more)
     straight = place.train("straight", *sets, "--stop-at", more)
@@ -259,7 +249,7 @@ def run_on_terminal(place, *arguments, **environment):
             break
         shown += piece
     os.close(master)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     return shown.decode()
 
 
@@ -278,7 +268,8 @@ def test_a_closed_terminal_ends_it_with_everything_saved(place):
 
 
 def test_a_terminal_sees_a_bar_and_a_pipe_sees_lines(place):
-    command = ("train", "tiny.toml", "--set", "run.updates=400", "--set", "run.evaluate_every=0")
+    # Enough updates that some are drawn after others, even if drawing is held up for a while.
+    command = ("train", "tiny.toml", "--set", "run.updates=2000", "--set", "run.evaluate_every=0")
     shown = run_on_terminal(place, *command, "--out", "a", NO_COLOR="")
     assert re.search(r"training \[\x1b\[36m=+\x1b\[0m *\]", shown), shown[-2000:]
     assert re.search(r"loss \d\.\d{4}  [\d,]+ tokens/s", shown)

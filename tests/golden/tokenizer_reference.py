@@ -56,7 +56,7 @@ class Probe:
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=120)
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def probe():
 def refusal(spec):
     """The error message when loading fails."""
     done = subprocess.run([PROBE, spec], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=20)
+                          capture_output=True, text=True, timeout=120)
     assert done.returncode in (1, 2), done
     return done.stderr
 
