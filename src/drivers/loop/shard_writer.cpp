@@ -8,16 +8,18 @@ void ShardWriter::take(State state) {
   if (store_ == nullptr) return deliver_(stored_message(*state, ShardStore::Stored{}));
   const WorkerId worker = state->worker;
   State replaced;
+  bool queued = false;  // one that is only replaced has its turn already: a slow disk gets no queue
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     State& waiting = waiting_[worker];
+    queued = waiting && !failed_.contains(waiting);
     const bool replaces = !waiting || makes_room(*waiting, *state);
     replaced = replaces ? std::exchange(waiting, std::move(state)) : std::move(state);
     if (replaced) failed_.erase(replaced);
   }
   if (replaced) deliver_(replaced_message(*replaced));
-  background_.run([this, worker] { write(worker); });
+  if (!queued) background_.run([this, worker] { write(worker); });
 }
 
 void ShardWriter::forget(WorkerId worker) {

@@ -16,7 +16,9 @@ using testing::ElementsAre;
 // A disk that a test can hold up and let fail.
 class Disk final : public ShardStore {
  public:
+  std::function<void(int64_t update)> writes = {};  // called when it begins to
   Result<Stored> store(const StageState& state) override {
+    if (writes) writes(state.update);
     std::unique_lock lock(mutex_);
     ++begun_;
     changed_.notify_all();
@@ -104,6 +106,25 @@ TEST_F(ShardWriterTest, ANewerStateTakesThePlaceOfOneThatWaits) {
   writer_.take(state(0, 20));
   disk_.release();
   EXPECT_THAT(answers(), ElementsAre("0@10 replaced", "0@5 stored", "0@20 stored", "1@10 stored"));
+}
+
+// On a disk that is always busy, manifests of checkpoints have their turn too.
+TEST_F(ShardWriterTest, StatesThatTakeThePlaceOfOthersGetNoTurnOfTheirOwn) {
+  disk_.writes = [this](int64_t update) {
+    if (update == 20) writer_.take(state(0, 40));
+  };
+  disk_.hold();
+  writer_.take(state(0, 5));
+  disk_.await_begun(1);
+  writer_.take(state(0, 10));
+  writer_.take(state(0, 20));
+  background_.run([this] {
+    const std::lock_guard lock(mutex_);
+    answers_.push_back("manifest");
+  });
+  disk_.release();
+  EXPECT_THAT(answers(),
+              ElementsAre("0@10 replaced", "0@5 stored", "0@20 stored", "manifest", "0@40 stored"));
 }
 
 // Stages that find the disk busy at different times still save the same updates.
