@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,11 +48,12 @@ class Launch {
       LEEWAY_ASSIGN(child_keys_, zmq::new_key_pair());
     }
     LEEWAY_ASSIGN(host_, Host::open(host_options()));
-    Status trained = train_and_print(arguments_.train, loaded_, clock_,
-                                     {.crew = host_.get(),
-                                      .resume = "leeway launch --resume --out",
-                                      .folder_taken = [this] { return start_children(); },
-                                      .updated = [this](int64_t update) { updates_ = update; }});
+    Status trained =
+        train_and_print(arguments_.train, loaded_, clock_,
+                        {.crew = host_.get(),
+                         .resume = "leeway launch --resume --out",
+                         .folder_taken = [this] { return start_children(); },
+                         .updated = [this](int64_t update) { children_->note_updates(update); }});
     if (children_) children_->let_end();
     say_what_is_missing(host_->merge_logs());
     host_->end("the run is over", !trained.ok());
@@ -99,7 +99,6 @@ class Launch {
                         .folder = place,
                         .clock = clock_,
                         .said = say_aside,
-                        .updates = [this] { return updates_.load(); },
                         .ended = [this](const std::string& name) { host_->note_ended(name); }});
     children_->start();
     return {};
@@ -132,7 +131,6 @@ class Launch {
   const threads::WallClock clock_;
   std::optional<zmq::KeyPair> host_keys_;
   std::optional<zmq::KeyPair> child_keys_;
-  std::atomic<int64_t> updates_ = 0;
   std::optional<Children> children_;
   std::unique_ptr<Host> host_;
 };

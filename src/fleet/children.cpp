@@ -40,7 +40,15 @@ void Children::replace(const std::string& name) {
   to_replace_.insert(name);
 }
 
-int64_t Children::updates() const { return options_.updates ? options_.updates() : 0; }
+void Children::note_updates(int64_t updates) {
+  const std::lock_guard lock(mutex_);
+  updates_ = updates;
+}
+
+int64_t Children::updates() const {
+  const std::lock_guard lock(mutex_);
+  return updates_;
+}
 
 void Children::let_end() {
   const std::lock_guard lock(mutex_);

@@ -25,7 +25,6 @@ struct ChildrenOptions {
   Path folder;                                  // what they print goes here
   const Clock& clock;
   std::function<void(const std::string& sentence)> said = {};
-  std::function<int64_t()> updates = {};                    // that the run has made
   std::function<void(const std::string& name)> ended = {};  // by itself, or killed
 };
 
@@ -40,6 +39,8 @@ class Children {
   // From any thread: the one of this name counts as gone. If it still runs, it is killed, and
   // another one, with another name, is started.
   void replace(const std::string& name);
+  // From any thread: how many updates the run has made.
+  void note_updates(int64_t updates);
   // No child is replaced any more.
   void let_end();
   // Those that still run have a moment to end.
@@ -66,6 +67,7 @@ class Children {
   mutable std::mutex mutex_;
   std::set<std::string> to_replace_;
   bool ends_ = false;
+  int64_t updates_ = 0;
   std::optional<Error> failure_;
   std::vector<Watched> watched_;  // of its own thread
   std::thread thread_;

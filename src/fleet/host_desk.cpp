@@ -298,40 +298,6 @@ void Host::part_with_revoked() {
   }
 }
 
-// Nobody was heard a moment ago: its own line may be cut, while the others train on. For a while
-// after that, who is back may not have got through yet. Processes that this one has started are on
-// the same machine, and a run that is to stop does not wait.
-bool Host::suspects_its_line() const {
-  const bool stops = options_.interrupted && options_.interrupted();
-  if (!options_.keeps_session || !in_session_ || stops) return false;
-  const Nanos beat = {options_.recipe.network.heartbeat_ms * 1'000'000};
-  const Nanos now = options_.clock.now();
-  const Heard heard = wire_->heard();
-  const bool hears_nobody = now - heard.at > beat * 2;  // there is a sign of life in every beat
-  const bool is_back = heard.since.count > 0 && now - heard.since < std::max(kBackWithin, beat * 4);
-  return hears_nobody || is_back;
-}
-
-// Nobody else could take its place either: so nothing is lost by waiting.
-void Host::miss(ProcessId process) {
-  if (!places_.knows(process)) return wire_->forget(process);
-  if (missed_.empty()) {
-    say("nobody is heard any more: the line of this machine may be cut; the others train on "
-        "without "
-        "it");
-  }
-  missed_.insert(process);
-}
-
-void Host::note_heard(ProcessId process) {
-  if (missed_.erase(process) > 0 && missed_.empty()) say("all are heard again");
-}
-
-void Host::part_with_missed() {
-  if (missed_.empty() || suspects_its_line()) return;
-  for (const ProcessId process : std::exchange(missed_, {})) part_with(process, "it is silent");
-}
-
 // They would wait for each other; another process may reach both.
 void Host::part_with_estranged() {
   if (!in_session_ || suspects_its_line()) return;  // that they are together again is not heard

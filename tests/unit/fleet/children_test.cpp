@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "../../support/temporary_folder.h"
@@ -32,7 +33,6 @@ class ChildrenTest : public testing::Test {
             .words = {{"-c", script}},
             .folder = place_.path(),
             .clock = clock_,
-            .updates = [this] { return updates_.load(); },
             .ended = [this](const std::string&) { ++ends_; }};
   }
   bool wait_for(const std::function<bool()>& condition) const {
@@ -44,7 +44,6 @@ class ChildrenTest : public testing::Test {
 
   TemporaryFolder place_;
   HastyClock clock_;
-  std::atomic<int64_t> updates_ = 0;
   std::atomic<int64_t> ends_ = 0;
 };
 
@@ -66,9 +65,10 @@ TEST_F(ChildrenTest, AMistakeIsGivenUpAtOnce) {
 }
 
 TEST_F(ChildrenTest, KillsAreSurvivedWhileTheRunGoesOn) {
+  std::optional<Children> made;
   ChildrenOptions busy = options("kill -9 $$");
-  busy.updates = [this] { return ++updates_; };
-  Children children(std::move(busy));
+  busy.ended = [&](const std::string&) { made->note_updates(++ends_); };
+  Children& children = made.emplace(std::move(busy));
   children.start();
   EXPECT_TRUE(wait_for([&] { return ends_ >= 20 || children.failure(); }));
   EXPECT_FALSE(children.failure()) << children.failure()->message;
