@@ -104,7 +104,7 @@ class Stories : public testing::TestWithParam<DriverCase> {
 TEST_P(Stories, OneIsLostAndBackAnotherLeavesAndTheCoordinatorIsReplaced) {
   Witness witness;
   // A thread may be held up while the others make thousands of updates without arithmetic.
-  constexpr int64_t kMany = 10 * kUpdates;
+  constexpr int64_t kMany = 4 * kUpdates;
   run(trio(kMany),
       {{.kind = Kind::kLose, .replica = {1}, .update = 100},
        {.kind = Kind::kReturn, .replica = {1}, .update = 200},
