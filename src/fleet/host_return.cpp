@@ -147,9 +147,8 @@ bool Host::suspects_its_line() const {
 void Host::miss(ProcessId process) {
   if (!places_.knows(process)) return wire_->forget(process);
   if (missed_.empty()) {
-    say("nobody is heard any more: the line of this machine may be cut; the others train on "
-        "without "
-        "it");
+    say("nobody is heard any more: the line of this machine may be cut; "
+        "the others train on without it");
   }
   missed_.insert(process);
 }

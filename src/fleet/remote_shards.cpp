@@ -37,13 +37,18 @@ std::vector<Path> files_of(const Path& folder, WorkerId worker) {
 
 Result<ShardStore::Stored> RemoteShards::store(const StageState& state) {
   const Path file = file_of(folder_, state.worker, state.update);
-  Status written = make_folder(folder_);
-  if (written.ok()) written = write_shard(file, shard_of(state));
-  if (!written.ok()) return Error{fmt::format("{} on {}", written.error().message, name_)};
+  if (!waits_for_host(file)) {
+    Status written = make_folder(folder_);
+    if (written.ok()) written = write_shard(file, shard_of(state));
+    if (!written.ok()) return Error{fmt::format("{} on {}", written.error().message, name_)};
+  }
   int64_t upload = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (!host_heard_) return Error{"the coordinator is silent"};
+    if (!host_heard_) {
+      unsent_.insert(file);
+      return Error{"the coordinator is silent"};
+    }
     upload = ++upload_;
     taken_ = 0;
     answer_.reset();
@@ -120,6 +125,12 @@ bool RemoteShards::wait_to_store(const Error&) {
 void RemoteShards::set_host_heard(bool heard) {
   const std::lock_guard lock(mutex_);
   host_heard_ = heard;
+  if (heard) unsent_.clear();
+}
+
+bool RemoteShards::waits_for_host(const Path& file) {
+  const std::lock_guard lock(mutex_);
+  return unsent_.contains(file);
 }
 
 void RemoteShards::start_over() {

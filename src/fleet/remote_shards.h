@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/files.h"
@@ -40,6 +41,7 @@ class RemoteShards final : public ShardStore {
  private:
   Result<Stored> send(const Path& file, WorkerId worker, int64_t upload);
   bool is_answered();
+  bool waits_for_host(const Path& file);
   void remove_older(WorkerId worker, const std::string& newest) const;
 
   Path folder_;
@@ -52,6 +54,7 @@ class RemoteShards final : public ShardStore {
   int64_t taken_ = 0;   // parts of it
   std::optional<Result<Stored>> answer_;
   bool host_heard_ = true;
+  std::set<Path> unsent_;  // on the own disk, since the host is silent: not written at every try
   std::string given_up_;
   int tries_ = 0;  // at a last state
 };

@@ -23,6 +23,26 @@ FIXED = {**MESH, "averaging__merge": "fixed_lag"}
 ARRIVAL = {**MESH, "averaging__merge": "on_arrival"}
 
 
+# Nobody is left out for being held up. And a stopped run whose last save takes longer than the
+# deadline may not replay: what owners answer after their save is not repeated.
+PATIENT = {"averaging__deadline_ms": 60_000}
+
+
+def until(process, condition, said=None, seconds=300, every=0.02):
+    """Waits until it is true, and returns it; fails if the process ends before, or the time is up.
+    `said`: what to show then, if its standard error is no pipe."""
+    by = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < by, f"it took too long:\n{said() if said else ''}"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=every)  # ends the wait at once if it has ended
+            if found := condition():
+                break
+            text = said() if said else process.stderr.read()
+            raise AssertionError(f"ended with {process.returncode}:\n{text}")
+    return found
+
+
 class Fleet:
     """One command, in the background, whose output goes to a file."""
 
@@ -51,15 +71,7 @@ class Fleet:
 
     def until(self, condition, seconds=240):
         """Waits until it is true; fails if the command ends before, or the time is up."""
-        by = time.monotonic() + seconds
-        while not (found := condition()):
-            assert time.monotonic() < by, f"it took too long:\n{self.said()}"
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(timeout=0.02)  # ends the wait at once if it has ended
-                if found := condition():
-                    break
-                raise AssertionError(f"ended with {self.process.returncode}:\n{self.said()}")
-        return found
+        return until(self.process, condition, self.said, seconds)
 
     def until_said(self, text, seconds=240):
         self.until(lambda: text in self.said(), seconds)

@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+from fleets import PATIENT
 from test_nothing_lost import LONG, end, training
 
 CYCLE = 4  # rounds, with a quarter of the weights in each
@@ -307,9 +308,6 @@ def test_a_common_model_on_arrival_stops_and_resumes_and_replays(place):
     resumed = place.train("r", *sets, "--resume")
     assert resumed["finished"] and resumed["agreement"] == "identical"
     assert place.ok("replay", "r").stdout.startswith("identical: 12 updates")
-
-
-PATIENT = {"averaging__deadline_ms": 60_000}  # a replica that is held up is waited for
 
 
 @pytest.mark.parametrize("method, more, means", [

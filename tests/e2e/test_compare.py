@@ -12,9 +12,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fleets import newest_update
+from fleets import newest_update, until
 from places import LEEWAY, REPOSITORY
-from test_nothing_lost import read_until, until
+from test_nothing_lost import read_until
 
 HEAD = 'recipe = "tiny.toml"\nseeds = [1, 2]\n'
 BASE = '[base]\n"run.driver" = "sim"\n"run.updates" = {updates}\n"mesh.replicas" = 2\n'

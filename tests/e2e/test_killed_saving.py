@@ -7,8 +7,8 @@ import signal
 import subprocess
 import time
 
+from fleets import until
 from places import LEEWAY
-from test_nothing_lost import until
 
 KILLS = 20
 KILLS_MIN = 8  # where the disk is slow
@@ -34,7 +34,7 @@ def wait_for_saves(process, run, before, count):
             seen.add(number)
         return len(seen) >= count
 
-    until(process, enough)
+    until(process, enough, every=0.005)
 
 
 def kill_at_random(place, arguments, dice, before):

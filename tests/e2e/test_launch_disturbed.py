@@ -11,6 +11,7 @@ import pytest
 from fleets import (
     ARRIVAL,
     FIXED,
+    PATIENT,
     children,
     descriptors,
     fleet,
@@ -143,9 +144,7 @@ def test_a_stopped_process_is_replaced(place):
 
 def test_ctrl_c_saves_everything_and_the_run_resumes(place):
     with fleet(place) as start:
-        # A long deadline: a run whose last save takes longer than that may not replay.
-        patient = {**ARRIVAL, "averaging__deadline_ms": 60_000}
-        run = begin(place, start, patient, run__checkpoint_every=0)
+        run = begin(place, start, {**ARRIVAL, **PATIENT}, run__checkpoint_every=0)
         run.until_update("r", 20)
         own = children(run.pid)
         run.interrupt()

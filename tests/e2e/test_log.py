@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import pytest
+from fleets import PATIENT
 from hand_made_run import work, write_run
 from places import LEEWAY
 
@@ -45,9 +46,7 @@ def test_weights_replay_at_every_level(place, level, updates):
 
 
 def test_a_session_may_log_more_or_less_than_the_one_before(place):
-    # A long deadline: a run whose last save takes longer than that may not replay.
-    more = {"run__updates": 12, "run__checkpoint_every": 0, "averaging__deadline_ms": 60_000}
-    sets = place.sets(**{**ARRIVAL, **more})
+    sets = place.sets(**{**ARRIVAL, **PATIENT, "run__updates": 12, "run__checkpoint_every": 0})
     place.train("r", *sets, *place.sets(run__log="updates"), "--stop-at", 6)
     place.train("r", *sets, *place.sets(run__log="all"), "--resume")
     assert place.ok("replay", "r").stdout.startswith("identical: 12 updates")

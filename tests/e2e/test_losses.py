@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from fleets import PATIENT
 from test_nothing_lost import end, events, training
 
 MESH = {
@@ -69,13 +70,11 @@ def test_a_fault_that_cannot_be_is_refused(place, fault, says):
 
 @pytest.mark.parametrize("updates", [3, 17, 31])
 def test_a_stopped_run_of_replicas_that_do_not_wait_is_replayed(place, updates):
-    # The deadline must not pass while a slow disk saves at the stop: what owners answer after their
-    # save is not repeated.
     sets = place.sets(
+        **PATIENT,
         mesh__stages=2,
         mesh__replicas=3,
         averaging__merge="on_arrival",
-        averaging__deadline_ms=60_000,
         run__updates=1_000_000,
         run__evaluate_every=20,
         run__checkpoint_every=0,

@@ -1,6 +1,5 @@
 """`mpirun -n K leeway train --driver mpi`: the bits of one process, signals, and ranks that die."""
 
-import contextlib
 import json
 import os
 import pathlib
@@ -11,7 +10,7 @@ import subprocess
 import threading
 
 import pytest
-from fleets import newest_update
+from fleets import newest_update, until
 from mpi_settings import MPI_SETTINGS
 from places import LEEWAY, probe_path
 
@@ -158,10 +157,7 @@ def test_sigterm_saves_and_the_run_goes_on(place, to, seconds, status):
 def test_sigusr1_saves_and_training_goes_on(place):
     sets = place.sets(**{**LONG, "run__checkpoint_every": 0})
     process = start(place, 2, "train", "tiny.toml", "--driver", "mpi", "--out", "r", *sets)
-    while newest_update(place.folder / "r") == 0:
-        assert process.poll() is None, process.communicate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(0.05)
+    until(process, lambda: newest_update(place.folder / "r") > 0)
     process.send_signal(signal.SIGUSR1)  # mpirun passes it on to all ranks
     wait_for(process, "saved ")
     os.kill(pids_of(process)[0], signal.SIGTERM)

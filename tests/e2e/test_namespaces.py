@@ -185,6 +185,13 @@ class Machines:
         assert tuple(running) == SITES
         return running
 
+    def train_and_cut_off(self, site):
+        """A run without an end that has saved something, and its coordinator."""
+        running = self.follow_the_page(" --set run.updates=1000000 --set run.evaluate_every=0")
+        running["berlin"].wait_for("saved ", 120)
+        self.network("ip", "link", "set", site, "down")
+        return running, running["berlin"]
+
     def summary(self):
         return json.loads((self.folder / "berlin/out/first/summary.json").read_text())
 
@@ -239,10 +246,7 @@ def test_slow_lines(machines, line):
 
 def test_a_site_is_cut_off_and_comes_back(machines):
     """Its replica leaves, the other one trains on, and it is taken in again."""
-    running = machines.follow_the_page(" --set run.updates=1000000 --set run.evaluate_every=0")
-    coordinator = running["berlin"]
-    coordinator.wait_for("saved ", 120)
-    machines.network("ip", "link", "set", "tokyo", "down")
+    running, coordinator = machines.train_and_cut_off("tokyo")
     with pytest.raises(subprocess.TimeoutExpired):
         coordinator.process.wait(6)
     coordinator.wait_for(r"is gone \(it is silent\): replica \d", 120)
@@ -268,10 +272,7 @@ def test_a_site_is_cut_off_and_comes_back(machines):
 
 def test_the_coordinators_own_line_is_cut_and_nothing_is_lost(machines):
     """It hears nobody, so it waits: the others train on, and need no place anew."""
-    running = machines.follow_the_page(" --set run.updates=1000000 --set run.evaluate_every=0")
-    coordinator = running["berlin"]
-    coordinator.wait_for("saved ", 120)
-    machines.network("ip", "link", "set", "berlin", "down")
+    running, coordinator = machines.train_and_cut_off("berlin")
     coordinator.wait_for("nobody is heard any more: the line of this machine may be cut", 120)
     machines.network("ip", "link", "set", "berlin", "up")
     coordinator.wait_for("all are heard again", 120)
@@ -286,10 +287,7 @@ def test_the_coordinators_own_line_is_cut_and_nothing_is_lost(machines):
 
 
 def test_a_coordinator_that_hears_nobody_can_be_stopped(machines):
-    running = machines.follow_the_page(" --set run.updates=1000000 --set run.evaluate_every=0")
-    coordinator = running["berlin"]
-    coordinator.wait_for("saved ", 120)
-    machines.network("ip", "link", "set", "berlin", "down")
+    _, coordinator = machines.train_and_cut_off("berlin")
     coordinator.wait_for("nobody is heard any more", 120)
     os.kill(coordinator.inner_pid(), signal.SIGTERM)
     assert coordinator.end(120) == 1, coordinator.said

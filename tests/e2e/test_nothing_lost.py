@@ -7,10 +7,9 @@ import re
 import resource
 import signal
 import subprocess
-import time
 
 import pytest
-from fleets import newest_update
+from fleets import newest_update, until
 from places import LEEWAY
 
 # Never over before it is stopped, however busy the machine; its updates are large enough that the
@@ -48,16 +47,6 @@ def read_until(process, begin):
         if re.match(begin, line):
             return lines
     raise AssertionError(f"it ended with {process.wait()}: {lines}")
-
-
-def until(process, condition, seconds=300):
-    """Waits until it is true; fails if the process ends before, or the time is up."""
-    by = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < by, "it took too long"
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=0.005)  # ends the wait at once if it has ended
-            assert condition(), f"it ended with {process.returncode}: {process.stderr.read()}"
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from fleets import PATIENT
 from test_nothing_lost import events
 
 MESH = {
@@ -118,7 +119,7 @@ def test_threads_are_lost_and_replaced_as_well(place, merge):
     sets = {"mesh__stages": 2, "mesh__replicas": 3, "run__updates": 500, "run__faults": faults}
     sets |= {"run__checkpoint_every": 0, "run__join_mbit": 1000, "averaging__merge": merge}
     if merge == "on_arrival":
-        sets["averaging__deadline_ms"] = 60_000  # nobody who is there is left out
+        sets |= PATIENT
     summary = place.train("r", *place.sets(**sets))
     run = place.folder / "r"
     assert summary["finished"] and summary["updates"] == 500

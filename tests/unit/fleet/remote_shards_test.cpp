@@ -180,8 +180,12 @@ TEST_F(RemoteShardsTest, NothingIsSentToAHostThatIsSilent) {
   EXPECT_FALSE(shards_.store(state_of(kOwn, 12)).ok());
   EXPECT_EQ(sent, 0);
   ASSERT_NE(shards_.newest_of(kOwn), nullptr) << "it is on the own disk";
+  std::filesystem::remove_all(place_ / "own");
+  EXPECT_FALSE(shards_.store(state_of(kOwn, 12)).ok());
+  EXPECT_EQ(shards_.newest_of(kOwn), nullptr) << "it is not written at every try";
   shards_.set_host_heard(true);
   EXPECT_TRUE(shards_.store(state_of(kOwn, 12)).ok());
+  EXPECT_NE(shards_.newest_of(kOwn), nullptr);
 }
 
 TEST_F(RemoteShardsTest, AnErrorOfTheOwnDiskSaysWhereThatIs) {
