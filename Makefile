@@ -108,7 +108,7 @@ lint: needs-packages
 
 format:
 	@tools/setup tests
-	@git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | xargs clang-format -i
+	@git ls-files --cached --others --exclude-standard '*.h' '*.cpp' '*.cu' | xargs clang-format -i
 
 clean:
 	rm -rf build build-debug build-asan build-tsan build-fuzz build-lint

@@ -9,6 +9,22 @@ endif()
 find_package(Torch REQUIRED)
 find_package(Threads REQUIRED)
 
+# Own CUDA kernels, if this LibTorch has CUDA. They are plain CUDA C++ without LibTorch's headers,
+# for the architectures in use, and as PTX for those to come. Products and sums are not contracted,
+# as on the CPU: so both give the same bits.
+add_library(leeway_cuda_library INTERFACE)
+set(LEEWAY_CUDA OFF)
+if(TARGET torch_cuda)
+  set(LEEWAY_CUDA ON)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -fmad=false")
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  target_link_libraries(leeway_cuda_library INTERFACE CUDA::cudart)
+  target_compile_definitions(leeway_cuda_library INTERFACE LEEWAY_CUDA=1)
+endif()
+
 # Header-only libraries: Debian's, or those collected by tools/carry.
 function(leeway_header header variable)
   find_path(${variable} ${header} PATHS ${LEEWAY_CARRY}/include)

@@ -20,7 +20,7 @@ endif()
 # OpenMP runtime (same soname, found first through the run path).
 add_library(leeway_torch INTERFACE)
 target_link_libraries(leeway_torch INTERFACE torch)
-target_compile_options(leeway_torch INTERFACE -fopenmp)
+target_compile_options(leeway_torch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
 target_link_options(leeway_torch INTERFACE -fopenmp)
 
 # leeway_compile_options(target [TORCH] [OWN_HEADER])
@@ -28,7 +28,8 @@ target_link_options(leeway_torch INTERFACE -fopenmp)
 function(leeway_compile_options target)
   cmake_parse_arguments(arg "TORCH;OWN_HEADER" "" "" ${ARGN})
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
-  target_compile_options(${target} PRIVATE ${LEEWAY_WARNINGS} ${LEEWAY_SANITIZE_FLAGS})
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:${LEEWAY_WARNINGS};${LEEWAY_SANITIZE_FLAGS}>")
   target_compile_definitions(${target} PRIVATE LEEWAY_VERSION="${PROJECT_VERSION}")
   target_link_libraries(${target} PRIVATE leeway_headers)
   set(header leeway_plain_header)
@@ -89,13 +90,18 @@ function(leeway_bundle variable name)
   set(${variable} ${result} PARENT_SCOPE)
 endfunction()
 
-# leeway_library(folder [TORCH] [LIBRARIES folders...] [EXTERNAL targets...]): src/<folder>/*.cpp
+# leeway_library(folder [TORCH] [LIBRARIES folders...] [EXTERNAL targets...]): src/<folder>/*.cpp,
+# and *.cu where there is CUDA.
 function(leeway_library folder)
   cmake_parse_arguments(arg "TORCH" "" "LIBRARIES;EXTERNAL" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp)
   if(LEEWAY_BUNDLES)
     leeway_bundle(sources ${name} ${sources})
+  endif()
+  if(LEEWAY_CUDA)
+    file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cu)
+    list(APPEND sources ${cuda_sources})
   endif()
   add_library(leeway_${name} STATIC ${sources})
   if(arg_TORCH)

@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "averaging/kernels.h"
 #include "averaging/merge.h"
 #include "averaging/subset.h"
 #include "base/check.h"
+#include "kernels/round_loops.h"
 
 namespace leeway {
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <utility>
 
-#include "averaging/kernels.h"
 #include "base/check.h"
 #include "base/rng.h"
+#include "kernels/round_loops.h"
 
 namespace leeway {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "averaging/wire_kernels.h"
 #include "base/check.h"
+#include "kernels/wire_loops.h"
 
 namespace leeway {
 namespace {

@@ -1,5 +1,5 @@
 #include "base/check.h"
-#include "model/kernels.h"
+#include "kernels/layers.h"
 #include "model/layers.h"
 
 namespace leeway {

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "model/kernels.h"
+#include "kernels/layers.h"
 #include "model/layers.h"
 
 namespace leeway {

@@ -1,5 +1,5 @@
 // The two ends of the model: ids in, loss out.
-#include "model/kernels.h"
+#include "kernels/layers.h"
 #include "model/layers.h"
 
 namespace leeway {

@@ -2,7 +2,8 @@
 // backward adds to the gradient views and returns the gradient of its input. No autograd.
 //
 // Activations are [tokens, width] with the sequences of a microbatch one after the other. On the
-// CPU, fp32 and fp64 use kernels.h where that saves passes over memory; everything else is ATen.
+// CPU, fp32 and fp64 use kernels/layers.h where that saves passes over memory; everything else is
+// ATen.
 #pragma once
 
 #include <ATen/ATen.h>

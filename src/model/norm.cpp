@@ -1,4 +1,4 @@
-#include "model/kernels.h"
+#include "kernels/layers.h"
 #include "model/layers.h"
 
 namespace leeway {

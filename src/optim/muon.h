@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/parameters.h"
+#include "kernels/update_loops.h"
 #include "optim/elementwise.h"
-#include "optim/kernels.h"
 #include "optim/newton_schulz.h"
 
 namespace leeway {

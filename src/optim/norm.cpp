@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "optim/kernels.h"
+#include "kernels/update_loops.h"
 
 namespace leeway {
 namespace {

@@ -22,7 +22,7 @@ def over(names, check, strip=""):
     assert not complaints, "\n" + "\n".join(complaints)
 
 
-def in_src(suffixes=(".h", ".cpp")):
+def in_src(suffixes=(".h", ".cpp", ".cu")):
     return [name for name in tidy.source_files(suffixes=suffixes) if name.startswith("src/")]
 
 
@@ -44,7 +44,7 @@ def test_things_kept_in_few_places():
 
 
 def test_tests_do_not_sleep():
-    names = [name for name in tidy.source_files(suffixes=(".h", ".cpp", ".py"))
+    names = [name for name in tidy.source_files(suffixes=(".h", ".cpp", ".cu", ".py"))
              if name.startswith("tests/") and not name.startswith("tests/tidy/")]
     over(names, tidy.check_test_code)
 
@@ -54,7 +54,7 @@ def test_lines_and_files():
 
 
 def test_functions():
-    over(tidy.source_files(suffixes=(".h", ".cpp")), tidy.check_functions)
+    over(tidy.source_files(suffixes=(".h", ".cpp", ".cu")), tidy.check_functions)
 
 
 def test_links():
@@ -77,7 +77,7 @@ def clang_format(*arguments):
 
 
 def test_formatting():
-    names = tidy.source_files(suffixes=(".h", ".cpp"))
+    names = tidy.source_files(suffixes=(".h", ".cpp", ".cu"))
     done = clang_format("--dry-run", "-Werror", *names)
     wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: error", done.stderr, re.M)))
     assert done.returncode == 0, f"run `make format`; it would change: {', '.join(wrong)}"

@@ -27,6 +27,7 @@ LIBRARIES = {
     "httplib.h": "httplib",
     "zmq.h": "zmq",  # and zmq.hpp
     "mpi.h": "mpi",
+    "cuda": "cuda",
 }
 
 # Rule of the table "Kept in few places" -> pattern that breaks it, in code without comments and
@@ -159,7 +160,7 @@ def check_forbidden(name, text, exceptions):
 def check_test_code(name, text):
     """Tests do not sleep: they would be slow when they pass and fail on a busy machine."""
     pattern = FORBIDDEN["sleeping"] + r"|\btime\.sleep\b"
-    code = without_comments_and_texts(text) if name.endswith((".h", ".cpp")) else text
+    code = without_comments_and_texts(text) if name.endswith((".h", ".cpp", ".cu")) else text
     return [
         f"{name}:{number}: a test sleeps; wait for the event itself, or control the clock"
         for number, line in enumerate(code.splitlines(), 1)
@@ -179,7 +180,8 @@ def check_lines(name, text):
             complaints.append(f"{name}:{number}: a machine-specific path; use a relative one")
         if line != line.rstrip():
             complaints.append(f"{name}:{number}: trailing spaces; remove them")
-    long_code = len(lines) > FILE_LINES_MAX and name.endswith((".h", ".cpp", ".py", ".js", ".css"))
+    code_suffixes = (".h", ".cpp", ".cu", ".py", ".js", ".css")
+    long_code = len(lines) > FILE_LINES_MAX and name.endswith(code_suffixes)
     if long_code and not any("Long file:" in line for line in lines[:10]):
         complaints.append(
             f"{name}:1: {len(lines)} lines; split it, or say why at the top ('Long file: ...')"

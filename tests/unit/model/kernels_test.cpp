@@ -1,5 +1,5 @@
 // Checks what the layer tests do not: that bits do not depend on the number of threads.
-#include "model/kernels.h"
+#include "kernels/layers.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "optim/kernels.h"
+#include "kernels/update_loops.h"
 
 #include <bit>
 #include <cmath>

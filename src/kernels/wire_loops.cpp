@@ -1,4 +1,4 @@
-#include "averaging/wire_kernels.h"
+#include "kernels/wire_loops.h"
 
 #include <algorithm>
 #include <array>

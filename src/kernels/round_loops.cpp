@@ -1,4 +1,4 @@
-#include "averaging/kernels.h"
+#include "kernels/round_loops.h"
 
 #include <algorithm>
 #include <array>
