@@ -1,42 +1,10 @@
 #include "averaging/lowbit.h"
 
-#include "averaging/blocks.h"
-#include "averaging/gather.h"
 #include "base/check.h"
+#include "kernels/merges.h"
 
 namespace leeway {
 namespace {
-
-template <class Scalar>
-MergeNorms merge_steps_cpu(const StepsConstants& constants, const LowbitMergeArguments& arguments,
-                           LowbitBuffers& buffers) {
-  const auto* const answer = arguments.answer.const_data_ptr<Scalar>();
-  const auto* const own =
-      arguments.own.defined() ? arguments.own.const_data_ptr<Scalar>() : nullptr;
-  SizeSums sums(arguments.subset.count());
-  for_blocks(arguments.subset, [&](const RunRange& range) {
-    const BufferBlock<Scalar> weights(range, arguments.weights);
-    const BufferBlock<Scalar> common(range, buffers.common);
-    const BufferBlock<Scalar> flight(range, own ? buffers.flight : at::Tensor());
-    const BufferBlock<Scalar> pending(range, buffers.pending);
-    const BufferBlock<Scalar> momentum(range, buffers.momentum);
-    sums.of(range) = merge_steps_block<Scalar>(constants, {.count = range.count(),
-                                                           .answer = answer + range.first,
-                                                           .own = own ? own + range.first : nullptr,
-                                                           .weights = weights.data(),
-                                                           .common = common.data(),
-                                                           .flight = flight.data(),
-                                                           .pending = pending.data(),
-                                                           .momentum = momentum.data()});
-    weights.store();
-    common.store();
-    if (own) flight.store();
-    pending.store();
-    momentum.store();
-    write_compute<Scalar>(range, arguments.weights, arguments.compute);
-  });
-  return sums.norms();
-}
 
 void check_arguments(const LowbitMergeArguments& arguments) {
   const at::Tensor& weights = arguments.weights;
@@ -76,6 +44,15 @@ at::Tensor own_steps(const LowbitOptions& options, const Subset& subset, const a
 at::Tensor contribute_steps(const LowbitOptions& options, const Subset& subset,
                             const RandomKey& key, const at::Tensor& weights,
                             LowbitBuffers& buffers) {
+  const UnsentSteps kept = {.weights = weights,
+                            .common = buffers.common,
+                            .pending = buffers.pending,
+                            .smoothing = options.smoothing,
+                            .flight = buffers.flight};
+  if (const at::Tensor encoded = contribute_in_one_pass(options.wire, subset, kept);
+      encoded.defined()) {
+    return encoded;
+  }
   const at::Tensor flight = gather(subset, buffers.flight);
   const at::Tensor unsent = own_steps(options, subset, weights, buffers).sub_(flight);
   const at::Tensor encoded = encode(options.wire, unsent, key);
@@ -84,69 +61,41 @@ at::Tensor contribute_steps(const LowbitOptions& options, const Subset& subset,
   return encoded;
 }
 
-at::Tensor reduce_steps(const LowbitOptions& options, const Subset& subset,
-                        const std::vector<at::Tensor>& contributions, int64_t members,
-                        const RandomKey& key, LowbitBuffers& buffers) {
-  at::Tensor owed = mean_of(contributions);
-  const auto came = static_cast<int64_t>(contributions.size());
-  if (came != members) owed.mul_(static_cast<double>(came) / static_cast<double>(members));
-  owed.add_(gather(subset, buffers.residual));
+ReducedSteps reduce_steps(const LowbitOptions& options, const Subset& subset,
+                          const std::vector<at::Tensor>& contributions, int64_t members,
+                          const RandomKey& key, LowbitBuffers& buffers) {
+  const FiniteMean mean = mean_of_finite(contributions, /*if_none=*/0);
+  // A tensor, not a number: how many are finite may be known only to the device.
+  const at::Tensor came = mean.sums.slice(0, FiniteMean::kFirstValue).sum();
+  const at::Tensor share = came.div(members).to(mean.mean.scalar_type());
+  const OwedSteps steps = {.mean = mean.mean, .share = share, .residual = buffers.residual};
+  if (const at::Tensor encoded = reduce_in_one_pass(options.wire, subset, steps);
+      encoded.defined()) {
+    return {.answer = encoded, .sums = mean.sums};
+  }
+  const at::Tensor owed = (mean.mean * share).add_(gather(subset, buffers.residual));
   const at::Tensor encoded = encode(options.wire, owed, key);
   const at::Tensor said = decode(options.wire, encoded, owed.numel(), owed.scalar_type());
   scatter(subset, owed - said, buffers.residual);
-  return encoded;
+  return {.answer = encoded, .sums = mean.sums};
 }
 
-MergeNorms merge_steps(const LowbitOptions& options, const LowbitMergeArguments& arguments,
-                       LowbitBuffers& buffers) {
+MergeSums merge_steps(const LowbitOptions& options, const LowbitMergeArguments& arguments,
+                      LowbitBuffers& buffers) {
   check_arguments(arguments);
-  if (!arguments.weights.device().is_cpu()) return merge_steps_aten(options, arguments, buffers);
   const StepsConstants constants = {.smoothing = options.smoothing,
                                     .gain = options.gain,
                                     .gain_smoothing = options.gain_smoothing};
-  if (arguments.weights.scalar_type() == at::kDouble) {
-    return merge_steps_cpu<double>(constants, arguments, buffers);
-  }
-  return merge_steps_cpu<float>(constants, arguments, buffers);
-}
-
-// The product before the sum: a device may round both at once, where it is given both.
-MergeNorms merge_steps_aten(const LowbitOptions& options, const LowbitMergeArguments& arguments,
-                            LowbitBuffers& buffers) {
-  const SubsetView view(arguments.subset, arguments.weights.device());
-  const at::Tensor& answer = arguments.answer;
-  MergeNorms norms = {.count = arguments.subset.count()};
-  const at::Tensor old = view.gather(arguments.weights);
-  at::Tensor common = view.gather(buffers.common);
-  at::Tensor beyond = old - common;
-  at::Tensor due = answer;
-  if (arguments.own.defined()) {
-    norms.drift = arguments.own.to(at::kDouble).square().sum().item<double>();
-    beyond = beyond - arguments.own;
-    due = answer - arguments.own;
-    view.scatter(view.gather(buffers.flight) - arguments.own, buffers.flight);
-  }
-  if (buffers.pending.defined()) {
-    const at::Tensor kept = view.gather(buffers.pending) * options.smoothing;
-    const at::Tensor pending = kept + due;
-    view.scatter(pending, buffers.pending);
-    beyond = beyond + kept;
-    beyond = beyond - pending * options.smoothing;
-  }
-  common = common + answer;
-  if (buffers.momentum.defined()) {
-    const at::Tensor kept = view.gather(buffers.momentum) * options.gain_smoothing;
-    const at::Tensor momentum = kept + answer * (1 - options.gain_smoothing);
-    view.scatter(momentum, buffers.momentum);
-    const at::Tensor gained = momentum * options.gain;
-    common = common + gained;
-  }
-  view.scatter(common, buffers.common);
-  const at::Tensor merged = common + beyond;
-  view.scatter(merged, arguments.weights);
-  if (arguments.compute.defined()) view.scatter(merged, arguments.compute);
-  norms.correction = (merged - old).to(at::kDouble).square().sum().item<double>();
-  return norms;
+  return {.count = arguments.subset.count(),
+          .sums = merge_steps(constants, {.subset = arguments.subset,
+                                          .answer = arguments.answer,
+                                          .own = arguments.own,
+                                          .weights = arguments.weights,
+                                          .common = buffers.common,
+                                          .flight = buffers.flight,
+                                          .pending = buffers.pending,
+                                          .momentum = buffers.momentum,
+                                          .compute = arguments.compute})};
 }
 
 void take_back_steps(const Subset& subset, const at::Tensor& sent, LowbitBuffers& buffers) {

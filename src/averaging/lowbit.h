@@ -50,11 +50,16 @@ at::Tensor own_steps(const LowbitOptions& options, const Subset& subset, const a
 at::Tensor contribute_steps(const LowbitOptions& options, const Subset& subset,
                             const RandomKey& key, const at::Tensor& weights,
                             LowbitBuffers& buffers);
-// The contributions are decoded, in ascending order of their replicas and numbers; `members`: among
-// how many replicas their sum is divided, whether or not all have contributed.
-at::Tensor reduce_steps(const LowbitOptions& options, const Subset& subset,
-                        const std::vector<at::Tensor>& contributions, int64_t members,
-                        const RandomKey& key, LowbitBuffers& buffers);
+struct ReducedSteps {
+  at::Tensor answer;  // encoded
+  at::Tensor sums;    // of the contributions: those of FiniteMean
+};
+// The contributions are decoded, in ascending order of their replicas and numbers; those that are
+// not finite throughout are left out. `members`: among how many replicas their sum is divided,
+// whether or not all have contributed.
+ReducedSteps reduce_steps(const LowbitOptions& options, const Subset& subset,
+                          const std::vector<at::Tensor>& contributions, int64_t members,
+                          const RandomKey& key, LowbitBuffers& buffers);
 
 struct LowbitMergeArguments {
   Subset subset;
@@ -64,11 +69,8 @@ struct LowbitMergeArguments {
   at::Tensor compute = {};  // as in MergeArguments
 };
 // The drift is that of q: this worker's own steps, which the answer replaces.
-MergeNorms merge_steps(const LowbitOptions& options, const LowbitMergeArguments& arguments,
-                       LowbitBuffers& buffers);
-// The same with ATen, as in merge_aten().
-MergeNorms merge_steps_aten(const LowbitOptions& options, const LowbitMergeArguments& arguments,
-                            LowbitBuffers& buffers);
+MergeSums merge_steps(const LowbitOptions& options, const LowbitMergeArguments& arguments,
+                      LowbitBuffers& buffers);
 // A contribution that no answer will ever have in it: its steps will be sent again.
 void take_back_steps(const Subset& subset, const at::Tensor& sent, LowbitBuffers& buffers);
 

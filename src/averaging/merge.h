@@ -5,10 +5,10 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
-#include <vector>
 
 #include "averaging/subset.h"
 #include "config/choices.h"
+#include "kernels/means.h"  // what is merged is a mean
 
 namespace leeway {
 
@@ -44,22 +44,19 @@ struct MergeArguments {
   at::Tensor compute = {};  // flat copy for forwards, any floating type; undefined: none to update
 };
 
-// Sums of squares, so that chunks add up.
-struct MergeNorms {
+// Sums of squares, so that chunks add up: over u, and over the merge's changes, which are new
+// weights - old weights.
+struct MergeSums {
   int64_t count = 0;
-  double drift = 0;       // sum over u
-  double correction = 0;  // sum over the merge's changes: new weights - old weights
-};
-MergeNorms merge(const MergeOptions& options, const MergeArguments& arguments,
-                 MergeBuffers& buffers);
-// The same with ATen operations, for devices other than the CPU. Waits for the device, because it
-// returns sums.
-MergeNorms merge_aten(const MergeOptions& options, const MergeArguments& arguments,
-                      MergeBuffers& buffers);
+  at::Tensor
+      sums;  // fp64, on the weights' device: [drift, correction]; nothing has waited for them
 
-// The mean, added up in the order given (ascending by replica); in the values' type.
-at::Tensor mean_of(const std::vector<at::Tensor>& values);
-// Mean over the values of |value - mean|^2: the squared spread of the replicas.
-double spread_of(const std::vector<at::Tensor>& values, const at::Tensor& mean);
+  // These wait for the device.
+  double drift() const { return sums[0].item<double>(); }
+  double correction() const { return sums[1].item<double>(); }
+};
+// On a GPU, a weight stays as it is where the mean is not finite.
+MergeSums merge(const MergeOptions& options, const MergeArguments& arguments,
+                MergeBuffers& buffers);
 
 }  // namespace leeway

@@ -15,11 +15,9 @@
 
 #include "base/rng.h"
 #include "config/choices.h"
+#include "kernels/wire_blocks.h"
 
 namespace leeway {
-
-inline constexpr int64_t kInt8Block = 256;
-inline constexpr int64_t kTernaryBlock = 512;
 
 // `key`: for stochastic rounding; other formats ignore it.
 at::Tensor encode(WireFormat format, const at::Tensor& values, const RandomKey& key);
@@ -27,6 +25,7 @@ at::Tensor decode(WireFormat format, const at::Tensor& encoded, int64_t count, a
 // The size of what encode() returns for `count` values of this type.
 int64_t encoded_bytes(WireFormat format, int64_t count, at::ScalarType type);
 // Whether `encoded` can be the result of encode() for `count` values: received data is not trusted.
+// Of a tensor on a GPU only shape, type and size are checked.
 bool is_encoding(WireFormat format, const at::Tensor& encoded, int64_t count, at::ScalarType type);
 
 }  // namespace leeway

@@ -4,31 +4,23 @@
 #include <numbers>
 
 #include "base/check.h"
+#include "base/mix.h"
 
 namespace leeway {
 namespace {
-
-// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every input bit reaches every output bit.
-constexpr uint64_t mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-constexpr uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
-
-uint64_t fold(const RandomKey& key) {
-  uint64_t state = mix(key.seed + kGolden);
-  state = mix(state ^ (static_cast<uint64_t>(key.stream) * kGolden));
-  return mix(state ^ (key.name + kGolden));
-}
 
 double to_unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1.0p-53; }
 
 }  // namespace
 
+uint64_t fold(const RandomKey& key) {
+  uint64_t state = mix(key.seed + kGoldenBits);
+  state = mix(state ^ (static_cast<uint64_t>(key.stream) * kGoldenBits));
+  return mix(state ^ (key.name + kGoldenBits));
+}
+
 uint64_t random_bits(const RandomKey& key, uint64_t counter) {
-  return mix(fold(key) ^ mix(counter * kGolden + 1));
+  return folded_bits(fold(key), counter);
 }
 
 double random_uniform(const RandomKey& key, uint64_t counter) {
@@ -38,7 +30,7 @@ double random_uniform(const RandomKey& key, uint64_t counter) {
 double random_normal(const RandomKey& key, uint64_t counter) {
   const uint64_t first = random_bits(key, counter);
   const double radius = std::sqrt(-2.0 * std::log(1.0 - to_unit(first)));  // 1 - u is never zero
-  return radius * std::cos(2.0 * std::numbers::pi * to_unit(mix(first ^ kGolden)));
+  return radius * std::cos(2.0 * std::numbers::pi * to_unit(mix(first ^ kGoldenBits)));
 }
 
 KeyedPermutation::KeyedPermutation(const RandomKey& key, uint64_t count) : count_(count) {

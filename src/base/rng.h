@@ -25,6 +25,9 @@ struct RandomKey {
   uint64_t name = 0;  // for example a hash of the parameter's name, or an epoch
 };
 
+// The key as one number: base/mix.h continues from there, in loops.
+uint64_t fold(const RandomKey& key);
+
 // 64 random bits for counter value `counter`.
 uint64_t random_bits(const RandomKey& key, uint64_t counter);
 

@@ -14,6 +14,13 @@
 // For a loop that several such functions share: always inlined, however large.
 #define LEEWAY_SIMD_BODY [[gnu::always_inline]] inline
 
+// Before a function that kernels of a GPU call too.
+#if defined(__CUDACC__)
+#define LEEWAY_ON_DEVICE __host__ __device__
+#else
+#define LEEWAY_ON_DEVICE
+#endif
+
 // Before a loop whose iterations do not depend on each other, which the compiler cannot see.
 #if defined(__clang__)
 #define LEEWAY_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")

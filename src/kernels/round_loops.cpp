@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <type_traits>
 
 #include "base/simd.h"
+#include "kernels/bf16.h"
 
 // For lambdas, whose call operator accepts no other form of the attribute.
 #define LEEWAY_INLINE __attribute__((always_inline))
@@ -43,17 +43,13 @@ LEEWAY_SIMD_BODY void copy_run(const Element* from, int64_t length, Element* to)
   for (; i < length; ++i) to[i] = from[i];
 }
 
-// Each run is in a page of its own: the hardware does not prefetch it, and the first touch would
-// wait for memory and for the page's address.
-constexpr int64_t kElementsAhead = 1024;
-
 template <class Element>
 LEEWAY_SIMD_BODY void fetch_ahead(const RunRange& range, int64_t run, const Element* flat) {
   constexpr auto kLineElements = static_cast<int64_t>(64 / sizeof(Element));
   constexpr int64_t kRunElements = 128;  // the hardware prefetches the rest of a longer run
   const int64_t ahead = run + std::max<int64_t>(1, kElementsAhead / range.granularity);
   if (ahead >= range.runs) return;
-  const Element* const begin = flat + range.begins[ahead];
+  const Element* const begin = flat + range.begin(ahead);
   const int64_t length = std::min(range.granularity, kRunElements);
   for (int64_t i = 0; i < length; i += kLineElements) __builtin_prefetch(begin + i);
 }
@@ -66,17 +62,10 @@ LEEWAY_SIMD_BODY void for_runs(const RunRange& range, const Body& body) {
   int64_t skipped = range.first % range.granularity;
   for (int64_t done = 0; done < range.count(); ++run) {
     const int64_t length = std::min(range.granularity - skipped, range.count() - done);
-    body(run, range.begins[run] + skipped, done, length);
+    body(run, range.begin(run) + skipped, done, length);
     done += length;
     skipped = 0;
   }
-}
-
-LEEWAY_SIMD_BODY uint16_t bf16_of(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
-  const uint32_t quiet_nan = 0x7fc0U;  // rounding could turn a NaN into an infinity
-  return static_cast<uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
 }
 
 template <class To, class From>
@@ -220,28 +209,14 @@ BlockSums choose_steps_loop(const StepsConstants& constants, const StepsBlock<Sc
 
 LEEWAY_SIMD void deal_runs(const Dealing& dealing, int64_t first_group, int64_t groups,
                            int64_t* begins) {
-  const auto parts = static_cast<uint64_t>(dealing.parts);
-  const auto part = static_cast<uint64_t>(dealing.part);
-  const auto granularity = static_cast<uint64_t>(dealing.granularity);
-  const auto first = static_cast<uint64_t>(first_group);
-  const uint64_t key = dealing.key;
-  for (int64_t i = 0; i < groups; ++i) {
-    const uint64_t group = first + static_cast<uint64_t>(i);
-    // Counter-based SplitMix64 that starts at the cycle's key.
-    uint64_t bits = key + (group + 1) * 0x9e3779b97f4a7c15ULL;
-    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
-    bits ^= bits >> 31;
-    uint64_t run = part + (((bits >> 32) * parts) >> 32);
-    run -= run >= parts ? parts : 0;
-    begins[i] = static_cast<int64_t>((group * parts + run) * granularity);
-  }
+  const Dealing own = dealing;
+  for (int64_t i = 0; i < groups; ++i) begins[i] = dealt_begin(own, first_group + i);
 }
 
 template <class Element>
 LEEWAY_SIMD void gather_runs(const RunRange& range, const Element* flat, Element* compact) {
   if (range.granularity == 1) {
-    const int64_t* const begins = range.begins + range.first;
+    const int64_t* const begins = range.begins + (range.first - range.listed);
     const int64_t fetchable = std::min(range.count(), range.runs - range.first - kElementsAhead);
     int64_t i = 0;
     for (; i < fetchable; ++i) {
@@ -260,7 +235,7 @@ LEEWAY_SIMD void gather_runs(const RunRange& range, const Element* flat, Element
 template <class Element>
 LEEWAY_SIMD void scatter_runs(const RunRange& range, const Element* compact, Element* flat) {
   if (range.granularity == 1) {
-    const int64_t* const begins = range.begins + range.first;
+    const int64_t* const begins = range.begins + (range.first - range.listed);
     for (int64_t i = 0; i < range.count(); ++i) flat[begins[i]] = compact[i];
     return;
   }
@@ -271,7 +246,7 @@ LEEWAY_SIMD void scatter_runs(const RunRange& range, const Element* compact, Ele
 template <class From, class To>
 LEEWAY_SIMD void convert_runs(const RunRange& range, const From* from, To* to) {
   if (range.granularity == 1) {
-    const int64_t* const begins = range.begins + range.first;
+    const int64_t* const begins = range.begins + (range.first - range.listed);
     for (int64_t i = 0; i < range.count(); ++i) to[begins[i]] = converted<To>(from[begins[i]]);
     return;
   }

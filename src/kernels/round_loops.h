@@ -6,36 +6,36 @@
 
 #include <cstdint>
 
+#include "kernels/subset.h"
+
 namespace leeway {
 
-// How the runs of each group are dealt out to the parts in one cycle.
-struct Dealing {
-  uint64_t key = 0;  // the cycle's
-  int64_t part = 0;
-  int64_t parts = 1;
-  int64_t granularity = 1;
-};
 // Writes where this part's run begins in each of these groups.
 void deal_runs(const Dealing& dealing, int64_t first_group, int64_t groups, int64_t* begins);
 
 inline constexpr int64_t kBlockElements = 1024;
+// Each run is in a page of its own: the hardware does not prefetch it, and the first touch would
+// wait for memory and for the page's address. So loops touch what comes this much later.
+inline constexpr int64_t kElementsAhead = 1024;
 
 // Positions [first, last) in a subset's runs, counted from one run to the next.
 struct RunRange {
-  const int64_t* begins = nullptr;  // for all runs of the subset
+  const int64_t* begins = nullptr;  // of the runs [listed, runs)
+  int64_t listed = 0;
   int64_t runs = 0;
   int64_t granularity = 1;
   int64_t first = 0;
   int64_t last = 0;
 
   int64_t count() const { return last - first; }
+  int64_t begin(int64_t run) const { return begins[run - listed]; }
   // Where the first position is in the flat buffer.
-  int64_t offset() const { return begins[first / granularity] + first % granularity; }
+  int64_t offset() const { return begin(first / granularity) + first % granularity; }
   // Whether the positions are contiguous there too.
   bool is_stretch() const {
     const int64_t first_run = first / granularity;
     const int64_t last_run = (last - 1) / granularity;
-    return begins[last_run] - begins[first_run] == (last_run - first_run) * granularity;
+    return begin(last_run) - begin(first_run) == (last_run - first_run) * granularity;
   }
 };
 

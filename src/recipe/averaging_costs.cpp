@@ -38,14 +38,11 @@ int64_t buffer_count(const LaneOptions& lane) {
   return 3 + one_if(lane.lowbit.smoothing != 0) + one_if(lane.lowbit.gain != 0);
 }
 
-// Memory of a round in flight: where its runs begin, and what was sent; steps as they were sent.
+// Memory of a round in flight: what was sent; steps as they were sent.
 double flight_bytes(const LaneOptions& lane, at::ScalarType type) {
   if (lane.payload == RoundPayload::kSteps) return encoded_round(lane, type);
-  const auto width = static_cast<double>(c10::elementSize(type));
-  const double numbers = round_numbers(lane);
-  const bool keeps = lane.payload != RoundPayload::kGradients;
-  const auto granularity = static_cast<double>(Cut(lane.cut).granularity());
-  return numbers / granularity * sizeof(int64_t) + (keeps ? numbers * width : 0);
+  if (lane.payload == RoundPayload::kGradients) return 0;
+  return round_numbers(lane) * static_cast<double>(c10::elementSize(type));
 }
 
 // Every member of a common model keeps answers in case another one lacks them.

@@ -7,9 +7,9 @@
 #include <span>
 #include <utility>
 
-#include "averaging/gather.h"
 #include "averaging/merge.h"
 #include "averaging/newcomer.h"
+#include "averaging/subset.h"
 #include "base/human.h"
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "../support/memory_store.h"
+#include "../support/reference_merge.h"
 #include "averaging/merge.h"
 #include "trio.h"
 

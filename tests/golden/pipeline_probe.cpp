@@ -32,6 +32,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "../support/subsets.h"
 #include "averaging/subset.h"
 #include "base/files.h"
 #include "base/rng.h"
@@ -194,14 +195,6 @@ void put_moments(const Recipe& recipe, const Workers& workers, TensorFile& out) 
   }
 }
 
-at::Tensor indices_of(const Subset& subset) {
-  std::vector<int64_t> indices;
-  for (size_t run = 0; run < subset.begins.size(); ++run) {
-    for (int64_t i = 0; i < subset.length(run); ++i) indices.push_back(subset.begins[run] + i);
-  }
-  return at::tensor(indices, at::kLong);
-}
-
 // Which rounds there are, and how they cut a stage.
 struct Rounds {
   std::string kind;
@@ -231,7 +224,7 @@ void put_subsets(const Recipe& recipe, const Workers& workers, TensorFile& out) 
                      .granularity = recipe.averaging.granularity});
       for (int64_t k = 0; k < recipe.run.updates / rounds.interval; ++k) {
         out.tensors.push_back({fmt::format("{}/{}/{}", rounds.kind, worker->id().stage.value, k),
-                               indices_of(cut.subset(k))});
+                               at::tensor(coordinates_of(cut.subset(k)), at::kLong)});
       }
     }
   }

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "averaging/gather.h"
+#include "../../support/reference_merge.h"
 #include "averaging/lowbit.h"
 
 namespace leeway {
@@ -65,7 +65,7 @@ RC_GTEST_PROP(Lowbit, AnswersPlusResidualEqualTheSumOfTheMeans, ()) {
     const int members = *rc::gen::inRange(1, 5);
     means += mean_of(contributions) * (static_cast<double>(replicas) / members);
     const at::Tensor answer =
-        reduce_steps(options, chunk, contributions, members, any_key(), buffers);
+        reduce_steps(options, chunk, contributions, members, any_key(), buffers).answer;
     answers += decode(options.wire, answer, chunk.count(), at::kDouble);
     RC_ASSERT(at::allclose(answers + gather(chunk, buffers.residual), means, 0, 1e-15));
   }
@@ -104,7 +104,8 @@ RC_GTEST_PROP(Lowbit, WithAnExactWireIsTheAverageOfTheSteps, ()) {
     }
     expected += mean_of(steps);
     const at::Tensor answer = reduce_steps(options, everything, sent,
-                                           static_cast<int64_t>(replicas), any_key(), buffers[0]);
+                                           static_cast<int64_t>(replicas), any_key(), buffers[0])
+                                  .answer;
     for (size_t r = 0; r < replicas; ++r) {
       merge_steps(options,
                   {.subset = everything, .answer = answer, .own = sent[r], .weights = weights[r]},
@@ -161,8 +162,10 @@ RC_GTEST_PROP(Lowbit, NothingIsLostAndNothingCountsTwice, ()) {
       }
     }
     if (came.empty()) continue;
-    const at::Tensor answer = decoded(reduce_steps(
-        options, everything, came, static_cast<int64_t>(members), any_key(), buffers[0]));
+    const at::Tensor answer =
+        decoded(reduce_steps(options, everything, came, static_cast<int64_t>(members), any_key(),
+                             buffers[0])
+                    .answer);
     for (size_t r = 0; r < members; ++r) {
       merge_steps(options,
                   {.subset = everything, .answer = answer, .own = in[r], .weights = weights[r]},
@@ -178,7 +181,7 @@ RC_GTEST_PROP(Lowbit, NothingIsLostAndNothingCountsTwice, ()) {
   }
 }
 
-RC_GTEST_PROP(Lowbit, MergeEqualsItsAtenForm, ()) {
+RC_GTEST_PROP(Lowbit, MergeEqualsTheReference, ()) {
   const LowbitOptions options = {.smoothing = *rc::gen::element(0.0, 0.9),
                                  .gain = *rc::gen::element(0.0, 1.0),
                                  .gain_smoothing = 0.8};
@@ -199,8 +202,8 @@ RC_GTEST_PROP(Lowbit, MergeEqualsItsAtenForm, ()) {
   if (options.smoothing != 0) their_buffers.pending = our_buffers.pending.clone();
   if (options.gain != 0) their_buffers.momentum = our_buffers.momentum.clone();
 
-  const MergeNorms norms = merge_steps(options, ours, our_buffers);
-  const MergeNorms expected = merge_steps_aten(options, theirs, their_buffers);
+  const MergeSums norms = merge_steps(options, ours, our_buffers);
+  const MergeSums expected = reference_merge_steps(options, theirs, their_buffers);
   const auto same = [](const at::Tensor& left, const at::Tensor& right) {
     return !left.defined() || at::allclose(left, right, 1e-13, 1e-15);
   };
@@ -210,8 +213,8 @@ RC_GTEST_PROP(Lowbit, MergeEqualsItsAtenForm, ()) {
   // All that makes the common model has the same bits.
   RC_ASSERT(at::equal(our_buffers.common, their_buffers.common));
   if (options.gain != 0) RC_ASSERT(at::equal(our_buffers.momentum, their_buffers.momentum));
-  RC_ASSERT(std::abs(norms.drift - expected.drift) <= 1e-12);
-  RC_ASSERT(std::abs(norms.correction - expected.correction) <= 1e-12);
+  RC_ASSERT(std::abs(norms.drift() - expected.drift()) <= 1e-12);
+  RC_ASSERT(std::abs(norms.correction() - expected.correction()) <= 1e-12);
 }
 
 }  // namespace

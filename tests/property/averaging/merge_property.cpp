@@ -6,7 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "averaging/gather.h"
+#include "../../support/reference_merge.h"
+#include "../../support/subsets.h"
 #include "averaging/merge.h"
 
 namespace leeway {
@@ -34,7 +35,7 @@ RC_GTEST_PROP(MeanOf, OfEqualInputsIsExact, ()) {
   RC_ASSERT(at::equal(mean_of(std::vector<at::Tensor>(replicas, values)), values));
 }
 
-RC_GTEST_PROP(Merge, EqualsItsAtenForm, ()) {
+RC_GTEST_PROP(Merge, EqualsTheReference, ()) {
   seed_torch();
   int64_t parameters = 0;
   const Subset subset = any_subset(&parameters);
@@ -56,8 +57,8 @@ RC_GTEST_PROP(Merge, EqualsItsAtenForm, ()) {
   for (at::Tensor* buffer : {&their_buffers.ema, &their_buffers.anchor, &their_buffers.outer}) {
     if (buffer->defined()) *buffer = buffer->clone();
   }
-  const MergeNorms norms = merge(options, ours, our_buffers);
-  const MergeNorms expected = merge_aten(options, theirs, their_buffers);
+  const MergeSums norms = merge(options, ours, our_buffers);
+  const MergeSums expected = reference_merge(options, theirs, their_buffers);
   const double tolerance = type == at::kDouble ? 1e-13 : 1e-5;
   const auto same = [&](const at::Tensor& left, const at::Tensor& right) {
     return !left.defined() || at::allclose(left, right, tolerance, tolerance);
@@ -67,9 +68,9 @@ RC_GTEST_PROP(Merge, EqualsItsAtenForm, ()) {
   RC_ASSERT(same(our_buffers.anchor, their_buffers.anchor));
   RC_ASSERT(same(our_buffers.outer, their_buffers.outer));
   RC_ASSERT(norms.count == expected.count);
-  RC_ASSERT(std::abs(norms.drift - expected.drift) <= tolerance * (1 + expected.drift));
-  RC_ASSERT(std::abs(norms.correction - expected.correction) <=
-            tolerance * (1 + expected.correction));
+  RC_ASSERT(std::abs(norms.drift() - expected.drift()) <= tolerance * (1 + expected.drift()));
+  RC_ASSERT(std::abs(norms.correction() - expected.correction()) <=
+            tolerance * (1 + expected.correction()));
 }
 
 // An outer rule that is on, but does what the plain one does.
@@ -79,7 +80,7 @@ RC_GTEST_PROP(Merge, OuterRateOneWithoutMomentumIsThePlainRule, ()) {
   RC_ASSERT(!plain.has_outer());
   MergeOptions outer = plain;
   outer.outer_momentum = 1e-300;  // on, but lost in every sum
-  const Subset subset = {.granularity = 50, .parameters = 50, .begins = {0}};
+  const Subset subset = whole(50);
   const at::Tensor start = at::randn({50}, at::kDouble);
   const at::Tensor left = start.clone();
   const at::Tensor right = start.clone();
@@ -122,7 +123,7 @@ RC_GTEST_PROP(Merge, DeltaKeepsTheMeanOfTheReplicas, ()) {
 // How many steps of a constant drift each merge of a coordinate loses, `lag` steps after sending.
 std::vector<double> lost_steps(Correction correction, int64_t lag, int64_t merges) {
   const int64_t replicas = *rc::gen::inRange<int64_t>(1, 5);
-  const Subset subset = {.granularity = 3, .parameters = 3, .begins = {0}};
+  const Subset subset = whole(3);
   const MergeOptions options = {.correction = correction};
   const at::Tensor step = at::tensor({0.5, -2.0, 1.0}, at::kDouble);  // exact in binary
   std::vector<at::Tensor> weights;

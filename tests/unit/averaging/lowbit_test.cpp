@@ -7,17 +7,13 @@
 #include <cstdlib>
 #include <vector>
 
-#include "averaging/gather.h"
+#include "../../support/subsets.h"
 #include "averaging/wire.h"
 #include "base/hash.h"
 #include "base/rng.h"
 
 namespace leeway {
 namespace {
-
-Subset whole(int64_t parameters) {
-  return {.granularity = parameters, .parameters = parameters, .begins = {0}};
-}
 
 at::Tensor number(double value) { return at::full({1}, value, at::kDouble); }
 
@@ -62,7 +58,7 @@ TEST(ReduceSteps, DividesByTheMembers) {
   const LowbitOptions options = {.wire = WireFormat::kF32};
   LowbitBuffers buffers = make_lowbit_buffers(options, number(0));
   const auto answer = [&](const std::vector<at::Tensor>& parts, int64_t members) {
-    return reduce_steps(options, whole(1), parts, members, {}, buffers).item<double>();
+    return reduce_steps(options, whole(1), parts, members, {}, buffers).answer.item<double>();
   };
   EXPECT_EQ(answer({number(8)}, 4), 2.0);
   EXPECT_EQ(answer({number(8), number(4)}, 4), 3.0);
@@ -88,19 +84,19 @@ TEST(MergeSteps, EqualsTheEquations) {
     f -= sent;
     s = 0.75 * s + answer - sent;
     const double old = weights.item<double>();
-    const MergeNorms norms = merge_steps(options,
-                                         {.subset = whole(1),
-                                          .answer = number(answer),
-                                          .own = sent == 0 ? at::Tensor() : number(sent),
-                                          .weights = weights},
-                                         buffers);
+    const MergeSums norms = merge_steps(options,
+                                        {.subset = whole(1),
+                                         .answer = number(answer),
+                                         .own = sent == 0 ? at::Tensor() : number(sent),
+                                         .weights = weights},
+                                        buffers);
     const double w = x + p - 0.75 * s;
     EXPECT_NEAR(weights.item<double>(), w, 1e-13);
     EXPECT_NEAR(buffers.common.item<double>(), x, 1e-13);
     EXPECT_NEAR(buffers.flight.item<double>(), f, 1e-13);
     EXPECT_NEAR(own_steps(options, whole(1), weights, buffers).item<double>(), p, 1e-13);
-    EXPECT_NEAR(norms.correction, (w - old) * (w - old), 1e-11);
-    EXPECT_EQ(norms.drift, sent * sent);
+    EXPECT_NEAR(norms.correction(), (w - old) * (w - old), 1e-11);
+    EXPECT_EQ(norms.drift(), sent * sent);
   }
 }
 
@@ -123,7 +119,8 @@ TEST(MergeSteps, TheCommonModelIsTheSameOnAll) {
           contribute_steps(options, whole(parameters), {}, weights[r], buffers[r]);
       sent.push_back(decode(options.wire, own, parameters, at::kFloat));
     }
-    const at::Tensor answer = reduce_steps(options, whole(parameters), sent, 3, {}, buffers[0]);
+    const at::Tensor answer =
+        reduce_steps(options, whole(parameters), sent, 3, {}, buffers[0]).answer;
     for (size_t r = 0; r < 3; ++r) {
       merge_steps(options,
                   {.subset = whole(parameters),
@@ -211,7 +208,7 @@ TEST(MergeSteps, SameBitsForEveryNumberOfThreads) {
     buffers = make_lowbit_buffers(options, start);
     const at::Tensor own = contribute_steps(options, subset, {}, weights, buffers);
     const at::Tensor sent = decode(options.wire, own, parameters, at::kFloat);
-    const at::Tensor answer = reduce_steps(options, subset, {sent, steps}, 2, {}, buffers);
+    const at::Tensor answer = reduce_steps(options, subset, {sent, steps}, 2, {}, buffers).answer;
     return merge_steps(options,
                        {.subset = subset,
                         .answer = decode(options.wire, answer, parameters, at::kFloat),
@@ -221,14 +218,14 @@ TEST(MergeSteps, SameBitsForEveryNumberOfThreads) {
   };
   at::Tensor alone, weights;
   LowbitBuffers alone_buffers, buffers;
-  const MergeNorms alone_norms = run(1, alone, alone_buffers);
-  const MergeNorms norms = run(2, weights, buffers);
+  const MergeSums alone_norms = run(1, alone, alone_buffers);
+  const MergeSums norms = run(2, weights, buffers);
   EXPECT_TRUE(at::equal(weights, alone));
   EXPECT_TRUE(at::equal(buffers.common, alone_buffers.common));
   EXPECT_TRUE(at::equal(buffers.flight, alone_buffers.flight));
   EXPECT_TRUE(at::equal(buffers.residual, alone_buffers.residual));
-  EXPECT_EQ(norms.drift, alone_norms.drift);
-  EXPECT_EQ(norms.correction, alone_norms.correction);
+  EXPECT_EQ(norms.drift(), alone_norms.drift());
+  EXPECT_EQ(norms.correction(), alone_norms.correction());
   at::set_num_threads(threads);
 }
 

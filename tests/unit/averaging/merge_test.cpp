@@ -8,14 +8,11 @@
 #include <limits>
 #include <vector>
 
-#include "averaging/gather.h"
+#include "../../support/reference_merge.h"
+#include "../../support/subsets.h"
 
 namespace leeway {
 namespace {
-
-Subset whole(int64_t parameters) {
-  return {.granularity = parameters, .parameters = parameters, .begins = {0}};
-}
 
 TEST(EmaConstant, StaysForAThousandRoundsThenRisesToTheLast) {
   const MergeOptions options = {.ema_start = 0.5, .ema_end = 0.99, .run_rounds = 5001};
@@ -50,28 +47,28 @@ TEST(MergeBuffers, AreThoseThatTheRuleNeeds) {
 }
 
 // Weights 10 were sent, are 13 now, and the mean is 8.
-double merged_once(const MergeOptions& options, MergeNorms* norms = nullptr) {
+double merged_once(const MergeOptions& options, MergeSums* norms = nullptr) {
   const at::Tensor weights = at::full({1}, 13.0);
   MergeBuffers buffers = make_merge_buffers(options, weights);
-  const MergeNorms own = merge(options,
-                               {.subset = whole(1),
-                                .mean = at::full({1}, 8.0),
-                                .sent = at::full({1}, 10.0),
-                                .weights = weights},
-                               buffers);
+  const MergeSums own = merge(options,
+                              {.subset = whole(1),
+                               .mean = at::full({1}, 8.0),
+                               .sent = at::full({1}, 10.0),
+                               .weights = weights},
+                              buffers);
   if (norms != nullptr) *norms = own;
   return weights.item<double>();
 }
 
 TEST(Merge, TreatsOwnStepsAsTheCorrectionSays) {
-  MergeNorms norms;
+  MergeSums norms;
   EXPECT_EQ(merged_once({.correction = Correction::kNone}, &norms), 8.0);
   EXPECT_EQ(norms.count, 1);
-  EXPECT_EQ(norms.drift, 9.0);
-  EXPECT_EQ(norms.correction, 25.0);
+  EXPECT_EQ(norms.drift(), 9.0);
+  EXPECT_EQ(norms.correction(), 25.0);
   EXPECT_EQ(merged_once({.correction = Correction::kDelta}, &norms), 11.0);
-  EXPECT_EQ(norms.drift, 9.0);
-  EXPECT_EQ(norms.correction, 4.0);
+  EXPECT_EQ(norms.drift(), 9.0);
+  EXPECT_EQ(norms.correction(), 4.0);
   EXPECT_EQ(merged_once({.correction = Correction::kEma}), 9.5);
   EXPECT_EQ(merged_once({.correction = Correction::kEma, .ema_start = 0.25}), 10.25);
 }
@@ -81,10 +78,10 @@ TEST(Merge, WithoutOwnStepsTakesTheMeanEvenIfWeightsAreLost) {
     const at::Tensor weights = at::full({3}, std::numeric_limits<float>::infinity());
     const MergeOptions options = {.correction = correction};
     MergeBuffers buffers = make_merge_buffers(options, weights);
-    const MergeNorms norms =
+    const MergeSums norms =
         merge(options, {.subset = whole(3), .mean = at::ones({3}), .weights = weights}, buffers);
     EXPECT_TRUE(at::equal(weights, at::ones({3})));
-    EXPECT_EQ(norms.drift, 0.0);
+    EXPECT_EQ(norms.drift(), 0.0);
   }
 }
 
@@ -115,24 +112,24 @@ TEST(Merge, OuterMomentumEqualsItsScalarForm) {
 TEST(Merge, AFollowerLandsOnTheMeanAndNotPastIt) {
   for (const Correction correction : {Correction::kNone, Correction::kDelta, Correction::kEma}) {
     const MergeOptions options = {.correction = correction, .outer_momentum = 0.5};
-    for (const bool aten : {false, true}) {
+    for (const bool reference : {false, true}) {
       const at::Tensor weights = at::full({3}, 2.0);
       MergeBuffers buffers = make_merge_buffers(options, weights);
       buffers.outer.fill_(4);
       if (options.has_ema()) buffers.ema.fill_(8);
-      const Subset first_two = {.granularity = 2, .parameters = 3, .begins = {0}};
+      const Subset first_two = first_of(2, 3);
       const MergeArguments following = {
           .subset = first_two, .mean = at::full({2}, 10.0), .weights = weights};
-      const MergeNorms norms =
-          aten ? merge_aten(options, following, buffers) : merge(options, following, buffers);
+      const MergeSums norms = reference ? reference_merge(options, following, buffers)
+                                        : merge(options, following, buffers);
       EXPECT_TRUE(at::equal(weights, at::tensor({10.0F, 10.0F, 2.0F})));
       EXPECT_TRUE(at::equal(buffers.anchor, at::tensor({10.0F, 10.0F, 2.0F})));
       EXPECT_TRUE(at::equal(buffers.outer, at::tensor({0.0F, 0.0F, 4.0F})));
       if (options.has_ema()) {
         EXPECT_TRUE(at::equal(buffers.ema, at::tensor({4.0F, 4.0F, 8.0F})));
       }
-      EXPECT_EQ(norms.drift, 0.0);
-      EXPECT_EQ(norms.correction, 128.0);
+      EXPECT_EQ(norms.drift(), 0.0);
+      EXPECT_EQ(norms.correction(), 128.0);
     }
   }
 }
@@ -173,25 +170,17 @@ TEST(Merge, SameBitsForEveryNumberOfThreads) {
   };
   at::Tensor alone, weights;
   MergeBuffers alone_buffers, buffers;
-  const MergeNorms alone_norms = run(1, alone, alone_buffers);
-  const double alone_spread = spread_of({mean, sent}, mean);
-  const at::Tensor alone_mean = mean_of({mean, sent});
-  const MergeNorms norms = run(2, weights, buffers);
+  const MergeSums alone_norms = run(1, alone, alone_buffers);
+  const FiniteMean alone_mean = mean_of_finite({mean, sent});
+  const MergeSums norms = run(2, weights, buffers);
   EXPECT_TRUE(at::equal(weights, alone));
   EXPECT_TRUE(at::equal(buffers.ema, alone_buffers.ema));
   EXPECT_TRUE(at::equal(buffers.outer, alone_buffers.outer));
-  EXPECT_EQ(norms.drift, alone_norms.drift);
-  EXPECT_EQ(norms.correction, alone_norms.correction);
-  EXPECT_EQ(spread_of({mean, sent}, mean), alone_spread);
-  EXPECT_TRUE(at::equal(mean_of({mean, sent}), alone_mean));
+  EXPECT_EQ(norms.drift(), alone_norms.drift());
+  EXPECT_EQ(norms.correction(), alone_norms.correction());
+  EXPECT_TRUE(at::equal(mean_of_finite({mean, sent}).mean, alone_mean.mean));
+  EXPECT_TRUE(at::equal(mean_of_finite({mean, sent}).sums, alone_mean.sums));
   at::set_num_threads(threads);
-}
-
-TEST(SpreadOf, IsTheMeanSquaredDistance) {
-  const std::vector<at::Tensor> values = {at::tensor({1.0F, 2.0F}), at::tensor({3.0F, 6.0F})};
-  const at::Tensor mean = mean_of(values);
-  EXPECT_TRUE(at::equal(mean, at::tensor({2.0F, 4.0F})));
-  EXPECT_EQ(spread_of(values, mean), 5.0);
 }
 
 // Without gradients and without lag, every part of a cycle removes its share of the spread.

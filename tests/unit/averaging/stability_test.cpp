@@ -8,7 +8,7 @@
 #include <deque>
 #include <vector>
 
-#include "averaging/gather.h"
+#include "../../support/reference_merge.h"
 #include "averaging/subset.h"
 
 namespace leeway {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "../../support/subsets.h"
+
 namespace leeway {
 namespace {
 
@@ -34,9 +36,9 @@ TEST(Cut, OfEverythingIsContiguousAndItsChunksKeepWireBlocksWhole) {
   int64_t end = 0;
   for (int64_t i = 0; i < 4; ++i) {
     const Subset chunk = subset.chunk(i, 4);
-    EXPECT_EQ(chunk.begins.front(), end);
-    EXPECT_EQ(chunk.begins.front() % 512, 0);
-    end = chunk.begins.front() + chunk.count();
+    EXPECT_EQ(chunk.begin(0), end);
+    EXPECT_EQ(chunk.begin(0) % 512, 0);
+    end = chunk.begin(0) + chunk.count();
     EXPECT_NEAR(static_cast<double>(chunk.count()), 2500.0, 512.0);
   }
   EXPECT_EQ(end, 10'000);
@@ -53,16 +55,16 @@ TEST(Cut, IsFreshInEachCycleAndForEachStageAndSeed) {
   // A tenth of the groups agree by chance: 10 of 100, and hardly ever 30.
   const auto agreeing = [&](const Subset& other) {
     size_t count = 0;
-    for (size_t i = 0; i < first.begins.size(); ++i) {
-      if (first.begins[i] == other.begins[i]) ++count;
+    for (int64_t i = 0; i < first.runs; ++i) {
+      if (first.begin(i) == other.begin(i)) ++count;
     }
     return count;
   };
-  EXPECT_EQ(first.begins.size(), 100U);
+  EXPECT_EQ(first.runs, 100);
   EXPECT_LT(agreeing(Cut(options).subset(13)), 30U);
   EXPECT_LT(agreeing(Cut(other_stage).subset(3)), 30U);
   EXPECT_LT(agreeing(Cut(other_seed).subset(3)), 30U);
-  EXPECT_EQ(Cut(options).subset(3).begins, first.begins);
+  EXPECT_EQ(begins_of(Cut(options).subset(3)), begins_of(first));
 }
 
 TEST(Cut, GivesEveryRunTheSameChanceInEveryPart) {
@@ -71,7 +73,7 @@ TEST(Cut, GivesEveryRunTheSameChanceInEveryPart) {
   const Cut cut = cut_of(0.2, kRuns);
   std::vector<int64_t> visits(kRuns);
   for (int64_t cycle = 0; cycle < kCycles; ++cycle) {
-    for (const int64_t begin : cut.subset(5 * cycle + 2).begins) {
+    for (const int64_t begin : begins_of(cut.subset(5 * cycle + 2))) {
       ++visits[static_cast<size_t>(begin)];
     }
   }
@@ -86,8 +88,8 @@ TEST(Cut, NeighbouringGroupsAreIndependent) {
   constexpr int64_t kGroups = 40'000;
   const Subset subset = cut_of(0.25, 4 * kGroups).subset(1);
   std::vector<int64_t> pairs(16);
-  for (size_t group = 1; group < subset.begins.size(); ++group) {
-    const int64_t pair = subset.begins[group - 1] % 4 * 4 + subset.begins[group] % 4;
+  for (int64_t group = 1; group < subset.runs; ++group) {
+    const int64_t pair = subset.begin(group - 1) % 4 * 4 + subset.begin(group) % 4;
     ++pairs[static_cast<size_t>(pair)];
   }
   const double deviation = std::sqrt(kGroups / 16.0);
@@ -105,13 +107,16 @@ TEST(Cut, OfNothingIsNothing) {
   }
 }
 
-TEST(Cut, IsTheSameForEveryNumberOfThreads) {
+// The CPU lists what the formula says, on any number of threads.
+TEST(Gather, IsTheSameForEveryNumberOfThreads) {
   const int threads = at::get_num_threads();
-  const Cut cut = cut_of(0.05, 4'000'000);
+  const Subset subset = cut_of(0.05, 4'000'000).subset(7);
+  const at::Tensor places = at::arange(4'000'000, at::kDouble);
   at::set_num_threads(1);
-  const std::vector<int64_t> alone = cut.subset(7).begins;
+  const at::Tensor alone = gather(subset, places);
   at::set_num_threads(2);
-  EXPECT_EQ(cut.subset(7).begins, alone);
+  EXPECT_TRUE(at::equal(gather(subset, places), alone));
+  EXPECT_TRUE(at::equal(alone, at::tensor(begins_of(subset), at::kDouble)));
   at::set_num_threads(threads);
 }
 

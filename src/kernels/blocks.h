@@ -1,5 +1,5 @@
-// Walks a subset in blocks that fit the cache, for passes that change several flat buffers at once.
-// The blocks depend only on the subset, not on the number of threads.
+// Walks a subset on the CPU, in blocks that fit the cache, for passes that change several flat
+// buffers at once. The blocks depend only on the subset, not on the number of threads.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -8,36 +8,45 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
-#include "averaging/merge.h"
-#include "averaging/subset.h"
 #include "base/check.h"
 #include "kernels/round_loops.h"
+#include "kernels/subset.h"
 
 namespace leeway {
 
 inline constexpr int64_t kBlocksPerThread = 32;  // minimum: with fewer, a thread does not pay off
 
-inline RunRange whole_range(const Subset& subset) {
-  return {.begins = subset.begins.data(),
-          .runs = static_cast<int64_t>(subset.begins.size()),
-          .granularity = subset.granularity,
-          .first = 0,
-          .last = subset.count()};
-}
+// Where runs begin is listed for so many blocks at a time, so that the list stays in the cache.
+inline constexpr int64_t kListedBlocks = 4;
+inline constexpr int64_t kListedRuns = kListedBlocks * kBlockElements + kElementsAhead + 2;
 
 // Calls body(range of positions) for every block, on several threads.
 template <class Body>
 void for_blocks(const Subset& subset, const Body& body) {
-  const RunRange whole = whole_range(subset);
-  const int64_t blocks = (whole.last + kBlockElements - 1) / kBlockElements;
+  const int64_t count = subset.count();
+  const int64_t runs = subset.is_stretch() ? 1 : subset.runs;
+  const int64_t granularity = subset.is_stretch() ? count : subset.granularity();
+  const int64_t blocks = (count + kBlockElements - 1) / kBlockElements;
   at::parallel_for(0, blocks, kBlocksPerThread, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      RunRange range = whole;
-      range.first = block * kBlockElements;
-      range.last = std::min(range.first + kBlockElements, whole.last);
-      body(range);
+    std::array<int64_t, kListedRuns> begins;  // uninitialized
+    for (int64_t block = begin; block < end; block += kListedBlocks) {
+      const int64_t first = block * kBlockElements;
+      const int64_t last =
+          std::min({(block + kListedBlocks) * kBlockElements, end * kBlockElements, count});
+      RunRange range = {.begins = begins.data(),
+                        .listed = first / granularity,
+                        .runs = (last - 1) / granularity + 1,
+                        .granularity = granularity};
+      range.runs = std::min(runs, range.runs + std::max<int64_t>(1, kElementsAhead / granularity));
+      deal_runs(subset.dealing, subset.first_group + range.listed, range.runs - range.listed,
+                begins.data());
+      for (range.first = first; range.first < last; range.first = range.last) {
+        range.last = std::min(range.first + kBlockElements, last);
+        body(std::as_const(range));
+      }
     }
   });
 }
@@ -93,22 +102,22 @@ void write_compute(const RunRange& range, const at::Tensor& weights, const at::T
 class SizeSums {
  public:
   explicit SizeSums(int64_t count)
-      : count_(count), sums_(static_cast<size_t>((count + kBlockElements - 1) / kBlockElements)) {}
+      : sums_(static_cast<size_t>((count + kBlockElements - 1) / kBlockElements)) {}
 
   BlockSums& of(const RunRange& range) {
     return sums_[static_cast<size_t>(range.first / kBlockElements)];
   }
-  MergeNorms norms() const {
-    MergeNorms norms = {.count = count_};
+  // [drift, correction]
+  at::Tensor totals() const {
+    BlockSums totals;
     for (const BlockSums& sums : sums_) {
-      norms.drift += sums.drift;
-      norms.correction += sums.correction;
+      totals.drift += sums.drift;
+      totals.correction += sums.correction;
     }
-    return norms;
+    return at::tensor({totals.drift, totals.correction}, at::kDouble);
   }
 
  private:
-  int64_t count_ = 0;
   std::vector<BlockSums> sums_;
 };
 

@@ -1,0 +1,216 @@
+#include "kernels/wire_blocks.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+#include "kernels/cuda_glue.h"
+#include "kernels/wire_loops.h"
+#if LEEWAY_CUDA
+#include "kernels/wire_cuda.h"
+#endif
+
+namespace leeway {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "scales travel as little endian");
+
+constexpr int64_t kWireBlocksPerThread = 128;  // minimum: with fewer, a thread does not pay off
+constexpr int64_t kScaleBytes = 4;
+
+struct BlockForm {
+  int64_t numbers = 0;
+  int64_t bytes = 0;  // in a whole block
+};
+
+bool is_int8(WireFormat format) {
+  return format == WireFormat::kInt8 || format == WireFormat::kInt8Stochastic;
+}
+
+int64_t code_bytes(WireFormat format, int64_t count) {
+  return is_int8(format) ? count : ternary_codes(count);
+}
+
+BlockForm form_of(WireFormat format) {
+  const int64_t numbers = is_int8(format) ? kInt8Block : kTernaryBlock;
+  return {.numbers = numbers, .bytes = kScaleBytes + code_bytes(format, numbers)};
+}
+
+// Calls body(block, first value, count of values, first byte) for each block, on several threads.
+template <class Body>
+void for_wire_blocks(WireFormat format, int64_t count, const Body& body) {
+  const BlockForm form = form_of(format);
+  const int64_t blocks = (count + form.numbers - 1) / form.numbers;
+  at::parallel_for(0, blocks, kWireBlocksPerThread, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t first = block * form.numbers;
+      body(block, first, std::min(form.numbers, count - first), block * form.bytes);
+    }
+  });
+}
+
+template <class Scalar>
+void encode_cpu(WireFormat format, const at::Tensor& values, const RandomKey& key,
+                uint8_t* encoded) {
+  const auto* const numbers = values.const_data_ptr<Scalar>();
+  const auto encode_one = [&](int64_t block, int64_t first, int64_t count, int64_t byte) {
+    if (format == WireFormat::kTernary) {
+      encode_ternary_block(numbers + first, count, encoded + byte);
+    } else if (format == WireFormat::kInt8) {
+      encode_int8_block(numbers + first, count, encoded + byte);
+    } else {
+      const uint64_t random = random_bits(key, static_cast<uint64_t>(block));
+      encode_int8_stochastic_block(numbers + first, count, random, encoded + byte);
+    }
+  };
+  for_wire_blocks(format, values.numel(), encode_one);
+}
+
+template <class Scalar>
+void decode_cpu(WireFormat format, const uint8_t* encoded, const at::Tensor& values) {
+  auto* const numbers = values.mutable_data_ptr<Scalar>();
+  const auto decode_one = [&](int64_t, int64_t first, int64_t count, int64_t byte) {
+    if (format == WireFormat::kTernary) {
+      decode_ternary_block(encoded + byte, count, numbers + first);
+    } else {
+      decode_int8_block(encoded + byte, count, numbers + first);
+    }
+  };
+  for_wire_blocks(format, values.numel(), decode_one);
+}
+
+#if LEEWAY_CUDA
+void encode_on_device(WireFormat format, const at::Tensor& values, const RandomKey& key,
+                      uint8_t* encoded) {
+  LEEWAY_CHECK(values.scalar_type() == at::kFloat, "numbers on a GPU are fp32");
+  const CudaScope scope(values);
+  const auto* const from = scope.data<const float>(values);
+  const int64_t count = values.numel();
+  if (format == WireFormat::kTernary) {
+    return encode_ternary_cuda(from, count, encoded, scope.stream());
+  }
+  if (format == WireFormat::kInt8) return encode_int8_cuda(from, count, encoded, scope.stream());
+  encode_int8_stochastic_cuda(from, count, fold(key), encoded, scope.stream());
+}
+
+void decode_on_device(WireFormat format, const uint8_t* encoded, const at::Tensor& values) {
+  LEEWAY_CHECK(values.scalar_type() == at::kFloat, "numbers on a GPU are fp32");
+  const CudaScope scope(values);
+  auto* const to = scope.data<float>(values);
+  if (format == WireFormat::kTernary) {
+    return decode_ternary_cuda(encoded, values.numel(), to, scope.stream());
+  }
+  decode_int8_cuda(encoded, values.numel(), to, scope.stream());
+}
+
+bool has_one_pass(WireFormat format, const Subset& subset, const at::Tensor& flat) {
+  return format == WireFormat::kTernary && subset.is_stretch() && flat.is_cuda() &&
+         flat.scalar_type() == at::kFloat;
+}
+
+at::Tensor new_code(WireFormat format, const Subset& subset, const at::Tensor& flat) {
+  return at::empty({blocks_bytes(format, subset.count())}, flat.options().dtype(at::kByte));
+}
+#else
+void encode_on_device(WireFormat, const at::Tensor&, const RandomKey&, uint8_t*) {
+  LEEWAY_UNREACHABLE(kNoCuda);
+}
+void decode_on_device(WireFormat, const uint8_t*, const at::Tensor&) {
+  LEEWAY_UNREACHABLE(kNoCuda);
+}
+#endif
+
+}  // namespace
+
+bool has_blocks(WireFormat format) {
+  return format != WireFormat::kF32 && format != WireFormat::kBf16;
+}
+
+int64_t blocks_bytes(WireFormat format, int64_t count) {
+  const BlockForm form = form_of(format);
+  const int64_t rest = count % form.numbers;
+  const int64_t whole = count / form.numbers * form.bytes;
+  return rest == 0 ? whole : whole + kScaleBytes + code_bytes(format, rest);
+}
+
+at::Tensor encode_blocks(WireFormat format, const at::Tensor& values, const RandomKey& key) {
+  const at::Tensor numbers = values.contiguous();
+  const at::Tensor encoded =
+      at::empty({blocks_bytes(format, numbers.numel())}, numbers.options().dtype(at::kByte));
+  auto* const bytes = encoded.mutable_data_ptr<uint8_t>();
+  if (!numbers.device().is_cpu()) {
+    encode_on_device(format, numbers, key, bytes);
+  } else if (numbers.scalar_type() == at::kDouble) {
+    encode_cpu<double>(format, numbers, key, bytes);
+  } else {
+    encode_cpu<float>(format, numbers, key, bytes);
+  }
+  return encoded;
+}
+
+at::Tensor decode_blocks(WireFormat format, const at::Tensor& encoded, int64_t count,
+                         at::ScalarType type) {
+  const at::Tensor packed = encoded.contiguous();
+  const at::Tensor values = at::empty({count}, packed.options().dtype(type));
+  const auto* const bytes = packed.const_data_ptr<uint8_t>();
+  if (!packed.device().is_cpu()) {
+    decode_on_device(format, bytes, values);
+  } else if (type == at::kDouble) {
+    decode_cpu<double>(format, bytes, values);
+  } else {
+    decode_cpu<float>(format, bytes, values);
+  }
+  return values;
+}
+
+bool are_blocks(WireFormat format, const at::Tensor& encoded, int64_t count) {
+  if (format != WireFormat::kTernary || !encoded.device().is_cpu()) return true;
+  const auto* const bytes = encoded.const_data_ptr<uint8_t>();
+  const BlockForm form = form_of(format);
+  for (int64_t block = 0; block * form.numbers < count; ++block) {
+    const int64_t numbers = std::min(form.numbers, count - block * form.numbers);
+    if (!is_ternary_block(bytes + block * form.bytes, numbers)) return false;
+  }
+  return true;
+}
+
+#if LEEWAY_CUDA
+at::Tensor contribute_in_one_pass(WireFormat format, const Subset& subset,
+                                  const UnsentSteps& unsent) {
+  if (!has_one_pass(format, subset, unsent.weights)) return {};
+  const CudaScope scope(unsent.weights);
+  const at::Tensor encoded = new_code(format, subset, unsent.weights);
+  const int64_t begin = subset.runs == 0 ? 0 : subset.begin(0);
+  const auto start = [&](const at::Tensor& flat) {
+    return flat.defined() ? scope.data<float>(flat) + begin : nullptr;
+  };
+  contribute_ternary_cuda({.count = subset.count(),
+                           .weights = start(unsent.weights),
+                           .common = start(unsent.common),
+                           .pending = start(unsent.pending),
+                           .smoothing = static_cast<float>(unsent.smoothing),
+                           .flight = start(unsent.flight)},
+                          encoded.mutable_data_ptr<uint8_t>(), scope.stream());
+  return encoded;
+}
+
+at::Tensor reduce_in_one_pass(WireFormat format, const Subset& subset, const OwedSteps& owed) {
+  if (!has_one_pass(format, subset, owed.residual)) return {};
+  const CudaScope scope(owed.residual);
+  const at::Tensor encoded = new_code(format, subset, owed.residual);
+  reduce_ternary_cuda(
+      {.count = subset.count(),
+       .mean = scope.data<float>(owed.mean),
+       .share = scope.data<float>(owed.share),
+       .residual = scope.data<float>(owed.residual) + (subset.runs == 0 ? 0 : subset.begin(0))},
+      encoded.mutable_data_ptr<uint8_t>(), scope.stream());
+  return encoded;
+}
+#else
+at::Tensor contribute_in_one_pass(WireFormat, const Subset&, const UnsentSteps&) { return {}; }
+at::Tensor reduce_in_one_pass(WireFormat, const Subset&, const OwedSteps&) { return {}; }
+#endif
+
+}  // namespace leeway

@@ -1,0 +1,37 @@
+// Blocks of the wire formats on a GPU. Raw pointers: nvcc sees no LibTorch.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace leeway {
+
+void encode_ternary_cuda(const float* values, int64_t count, uint8_t* encoded, cudaStream_t stream);
+void decode_ternary_cuda(const uint8_t* encoded, int64_t count, float* values, cudaStream_t stream);
+void encode_int8_cuda(const float* values, int64_t count, uint8_t* encoded, cudaStream_t stream);
+// `folded`: the key, as fold() makes it.
+void encode_int8_stochastic_cuda(const float* values, int64_t count, uint64_t folded,
+                                 uint8_t* encoded, cudaStream_t stream);
+void decode_int8_cuda(const uint8_t* encoded, int64_t count, float* values, cudaStream_t stream);
+
+// All pointers are to the first of `count` consecutive coordinates.
+struct StepsToSend {
+  int64_t count = 0;
+  const float* weights = nullptr;
+  const float* common = nullptr;
+  const float* pending = nullptr;  // null: there is no smoothing
+  float smoothing = 0;
+  float* flight = nullptr;
+};
+void contribute_ternary_cuda(const StepsToSend& steps, uint8_t* encoded, cudaStream_t stream);
+
+struct StepsToAnswer {
+  int64_t count = 0;
+  const float* mean = nullptr;
+  const float* share = nullptr;  // one number
+  float* residual = nullptr;
+};
+void reduce_ternary_cuda(const StepsToAnswer& steps, uint8_t* encoded, cudaStream_t stream);
+
+}  // namespace leeway

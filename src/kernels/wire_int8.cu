@@ -1,0 +1,166 @@
+// Blocks of int8 (kernels/wire_loops.h), with the same operations in the same order.
+#include <cfloat>
+
+#include "base/mix.h"
+#include "kernels/cuda_device.h"
+#include "kernels/wire_cuda.h"
+
+namespace leeway {
+namespace {
+
+constexpr int kScaleBytes = 4;
+constexpr int kNumbers = 256;  // in a whole block
+constexpr int kBlockBytes = kScaleBytes + kNumbers;
+constexpr int kOwn = kNumbers / cuda::kWarp;  // numbers of each thread: a warp has a block
+constexpr int kWarps = cuda::kThreads / cuda::kWarp;
+constexpr float kMost = 127;
+constexpr float kRounder = 0x1.8p23F;  // as there
+
+__device__ float clamped(float value) {
+  value = value > kMost ? kMost : value;
+  return value < -kMost ? -kMost : value;
+}
+
+// As mixed() there.
+__device__ uint32_t mixed(uint32_t x) {
+  x = (x ^ (x >> 16U)) * 0x7feb352dU;
+  x = (x ^ (x >> 15U)) * 0x846ca68bU;
+  return x ^ (x >> 16U);
+}
+
+// What the values of a block have in common.
+struct BlockScale {
+  float scale = 0;
+  float inverse = 0;
+};
+
+__device__ BlockScale scale_of(uint32_t largest) {
+  // A GPU gives every NaN the same bits; the CPU keeps those that a value had.
+  if (largest > 0x7f800000U) {
+    const float nan = __uint_as_float(largest | 0x00400000U);
+    return {nan, nan};
+  }
+  const float scale = __uint_as_float(largest) / kMost;
+  if (scale < FLT_MIN) return {0.0F, 0.0F};
+  return {scale, 1 / scale};
+}
+
+__device__ uint8_t low_byte(float rounded, float scale) {
+  const float shown = rounded != rounded ? scale : rounded;  // the CPU's NaN, again
+  return static_cast<uint8_t>(__float_as_uint(shown));
+}
+
+__device__ uint8_t nearest_code(float value, const BlockScale& block) {
+  return low_byte(clamped(value * block.inverse) + kRounder, block.scale);
+}
+
+__device__ uint8_t random_code(float value, const BlockScale& block, uint32_t drawn) {
+  const float scaled = clamped(value * block.inverse);
+  const float nearest = (scaled + kRounder) - kRounder;
+  const float below = nearest - (nearest > scaled ? 1.0F : 0.0F);
+  const auto bits = static_cast<int32_t>(mixed(drawn) >> 8U);
+  const float chance = static_cast<float>(bits) * 0x1p-24F;
+  const float up = chance < scaled - below ? 1.0F : 0.0F;
+  return low_byte(below + up + kRounder, block.scale);
+}
+
+template <bool kStochastic>
+__global__ void __launch_bounds__(cuda::kThreads)
+    encode(const float* __restrict__ values, int64_t count, uint64_t folded,
+           uint8_t* __restrict__ encoded) {
+  const int lane = static_cast<int>(threadIdx.x) % cuda::kWarp;
+  int64_t block = int64_t{blockIdx.x} * kWarps + threadIdx.x / cuda::kWarp;
+  for (; block * kNumbers < count; block += int64_t{gridDim.x} * kWarps) {
+    const int64_t first = block * kNumbers;
+    const int numbers = count - first < kNumbers ? static_cast<int>(count - first) : kNumbers;
+    float own[kOwn];
+    uint32_t largest = 0;
+#pragma unroll
+    for (int j = 0; j < kOwn; ++j) {
+      const int i = j * cuda::kWarp + lane;
+      own[j] = i < numbers ? values[first + i] : 0.0F;
+      const uint32_t magnitude = __float_as_uint(own[j]) & 0x7fffffffU;
+      largest = largest > magnitude ? largest : magnitude;
+    }
+    const BlockScale scale = scale_of(__reduce_max_sync(0xffffffffU, largest));
+    uint8_t* const to = encoded + block * kBlockBytes;
+    if (lane < kScaleBytes) {
+      to[lane] = static_cast<uint8_t>(__float_as_uint(scale.scale) >> (8 * lane));
+    }
+    const uint64_t random = kStochastic ? folded_bits(folded, static_cast<uint64_t>(block)) : 0;
+    const auto start = static_cast<uint32_t>(random);
+    const uint32_t step = static_cast<uint32_t>(random >> 32U) | 1U;
+#pragma unroll
+    for (int j = 0; j < kOwn; ++j) {
+      const int i = j * cuda::kWarp + lane;
+      if (i >= numbers) continue;
+      to[kScaleBytes + i] =
+          kStochastic ? random_code(own[j], scale, start + static_cast<uint32_t>(i) * step)
+                      : nearest_code(own[j], scale);
+    }
+  }
+}
+
+// A thread has kWidth neighbouring numbers, which are in one block.
+template <int kWidth>
+__global__ void __launch_bounds__(cuda::kThreads)
+    decode(const uint8_t* __restrict__ encoded, int64_t count, float* __restrict__ values) {
+  const int64_t stride = int64_t{gridDim.x} * cuda::kThreads * kWidth;
+  int64_t i = (int64_t{blockIdx.x} * cuda::kThreads + threadIdx.x) * kWidth;
+  for (; i < count; i += stride) {
+    const int some = cuda::some_of<kWidth>(i, count);
+    const uint8_t* const block = encoded + i / kNumbers * kBlockBytes;
+    uint32_t bits = 0;
+    if constexpr (kWidth == kScaleBytes) {
+      bits = *reinterpret_cast<const uint32_t*>(block);  // blocks are whole words
+    } else {
+      for (int byte = 0; byte < kScaleBytes; ++byte) {
+        bits |= static_cast<uint32_t>(block[byte]) << (8 * byte);
+      }
+    }
+    const float scale = __uint_as_float(bits);
+    const auto codes = cuda::load<kWidth>(block + kScaleBytes + i % kNumbers, some);
+    cuda::Vector<float, kWidth> decoded;
+#pragma unroll
+    for (int e = 0; e < kWidth; ++e) {
+      decoded.at[e] = static_cast<float>(static_cast<int8_t>(codes.at[e])) * scale;
+    }
+    cuda::store(decoded, some, values + i);
+  }
+}
+
+unsigned encoder_blocks(int64_t count) {
+  const int64_t wire_blocks = (count + kNumbers - 1) / kNumbers;
+  return static_cast<unsigned>(cuda::blocks_for((wire_blocks + kWarps - 1) / kWarps));
+}
+
+}  // namespace
+
+void encode_int8_cuda(const float* values, int64_t count, uint8_t* encoded, cudaStream_t stream) {
+  if (count == 0) return;
+  encode<false><<<encoder_blocks(count), cuda::kThreads, 0, stream>>>(values, count, 0, encoded);
+  cuda::check_launch();
+}
+
+void encode_int8_stochastic_cuda(const float* values, int64_t count, uint64_t folded,
+                                 uint8_t* encoded, cudaStream_t stream) {
+  if (count == 0) return;
+  encode<true>
+      <<<encoder_blocks(count), cuda::kThreads, 0, stream>>>(values, count, folded, encoded);
+  cuda::check_launch();
+}
+
+void decode_int8_cuda(const uint8_t* encoded, int64_t count, float* values, cudaStream_t stream) {
+  if (count == 0) return;
+  const bool wide = cuda::is_aligned(encoded, 4) && cuda::is_aligned(values, 16);
+  const int64_t positions = int64_t{cuda::kThreads} * (wide ? 4 : 1);
+  const auto blocks = static_cast<unsigned>(cuda::blocks_for((count + positions - 1) / positions));
+  if (wide) {
+    decode<4><<<blocks, cuda::kThreads, 0, stream>>>(encoded, count, values);
+  } else {
+    decode<1><<<blocks, cuda::kThreads, 0, stream>>>(encoded, count, values);
+  }
+  cuda::check_launch();
+}
+
+}  // namespace leeway

@@ -1,0 +1,165 @@
+// What the tests of averaging's kernels share: subsets of odd shapes, copies on the GPU, and how
+// both are compared. The same bits, and sums that differ only by the order of fp64 additions.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "../support/subsets.h"
+#include "averaging/lowbit.h"
+
+namespace leeway {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+inline constexpr RandomKey kKey = {.seed = 3, .stream = Stream::kRounding, .name = 5};
+// More than any kernel's blocks do at once, even four numbers at a time.
+inline constexpr int64_t kMany = 9'000'001;
+
+// Without a GPU the test is skipped.
+class GpuTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!at::hasCUDA() || at::detail::getCUDAHooks().deviceCount() == 0) {
+      GTEST_SKIP() << "needs a GPU";
+    }
+  }
+};
+
+// A copy on the GPU that begins `skipped` elements after a multiple of 16 bytes.
+inline at::Tensor on_gpu(const at::Tensor& tensor, int64_t skipped = 0) {
+  if (!tensor.defined()) return {};
+  const at::Tensor place =
+      at::empty({tensor.numel() + skipped}, tensor.options().device(at::kCUDA));
+  const at::Tensor view = place.narrow(0, skipped, tensor.numel());
+  view.copy_(tensor);
+  return view;
+}
+
+inline at::Tensor bits_of(const at::Tensor& tensor) {
+  const at::Tensor host = tensor.cpu().contiguous();
+  switch (host.element_size()) {
+    case 2:
+      return host.view(at::kShort);
+    case 4:
+      return host.view(at::kInt);
+    case 8:
+      return host.view(at::kLong);
+    default:
+      return host;
+  }
+}
+
+inline testing::AssertionResult same_bits(const at::Tensor& ours, const at::Tensor& theirs) {
+  if (ours.defined() != theirs.defined()) return testing::AssertionFailure() << "one is missing";
+  if (!ours.defined()) return testing::AssertionSuccess();
+  const at::Tensor left = bits_of(ours);
+  const at::Tensor right = bits_of(theirs);
+  if (left.numel() != right.numel()) return testing::AssertionFailure() << "other sizes";
+  if (at::equal(left, right)) return testing::AssertionSuccess();
+  const at::Tensor wrong = (left != right).nonzero().flatten();
+  return testing::AssertionFailure() << wrong.numel() << " of " << left.numel()
+                                     << " differ, the first at " << wrong[0].item<int64_t>();
+}
+
+inline void expect_same_sums(const at::Tensor& ours, const at::Tensor& theirs) {
+  ASSERT_TRUE(theirs.is_cuda());
+  ASSERT_EQ(ours.numel(), theirs.numel());
+  const at::Tensor host = theirs.cpu();
+  for (int64_t i = 0; i < ours.numel(); ++i) {
+    const auto expected = ours[i].item<double>();
+    const auto found = host[i].item<double>();
+    if (std::isnan(expected)) {
+      EXPECT_TRUE(std::isnan(found)) << i;
+    } else {
+      EXPECT_NEAR(found, expected, 1e-12 * std::abs(expected)) << i;
+    }
+  }
+}
+
+struct Shape {
+  int64_t parameters = 0;
+  double fraction = 1;
+  int64_t granularity = 64;
+  int64_t chunks = 1;
+};
+
+// Whole and short runs and chunks, whole and short vectors, one weight, none.
+inline std::vector<Shape> shapes() {
+  return {
+      {1, 1, 64, 1},       {511, 1, 64, 1},       {513, 1, 64, 2},        {4099, 1, 64, 3},
+      {0, 1, 64, 1},       {1, 0.3, 1, 1},        {513, 0.3, 1, 1},       {5003, 0.05, 1, 3},
+      {5003, 0.3, 3, 2},   {5003, 0.3, 4, 3},     {70'001, 0.3, 64, 1},   {70'001, 0.3, 64, 3},
+      {70'001, 0.3, 8, 2}, {70'001, 0.5, 100, 1}, {70'001, 0.3, 5000, 2}, {2'400'003, 0.9, 64, 1}};
+}
+
+inline Subset subset_of(const Shape& shape, int64_t chunk) {
+  const Cut cut({.seed = 9,
+                 .parameters = shape.parameters,
+                 .fraction = shape.fraction,
+                 .granularity = shape.granularity});
+  return cut.subset(5).chunk(chunk, shape.chunks);
+}
+
+template <class Body>
+void for_subsets(const Body& body) {
+  for (const Shape& shape : shapes()) {
+    for (int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
+      for (const int64_t skipped : {0, 1}) {
+        SCOPED_TRACE(testing::Message()
+                     << shape.parameters << " parameters, fraction " << shape.fraction
+                     << ", runs of " << shape.granularity << ", chunk " << chunk << " of "
+                     << shape.chunks << ", from element " << skipped);
+        body(subset_of(shape, chunk), skipped);
+      }
+    }
+  }
+}
+
+struct StepsCase {
+  LowbitOptions options;
+  LowbitMergeArguments arguments;
+  LowbitBuffers buffers;
+};
+
+inline StepsCase random_steps(const LowbitOptions& options, const Subset& subset) {
+  const at::Tensor start = at::randn({subset.parameters});
+  StepsCase made = {.options = options,
+                    .arguments = {.subset = subset,
+                                  .answer = at::randn({subset.count()}) * 0.01,
+                                  .own = at::randn({subset.count()}) * 0.01,
+                                  .weights = start + at::randn({subset.parameters}) * 0.01},
+                    .buffers = make_lowbit_buffers(options, start)};
+  made.buffers.flight.normal_(0, 0.01);
+  made.buffers.residual.normal_(0, 0.01);
+  if (options.smoothing != 0) made.buffers.pending.normal_(0, 0.01);
+  if (options.gain != 0) made.buffers.momentum.normal_(0, 0.01);
+  return made;
+}
+
+inline StepsCase case_on_gpu(const StepsCase& own, int64_t skipped) {
+  StepsCase copy = own;
+  copy.arguments.answer = on_gpu(own.arguments.answer, skipped);
+  copy.arguments.own = on_gpu(own.arguments.own, skipped);
+  copy.arguments.weights = on_gpu(own.arguments.weights, skipped);
+  copy.arguments.compute = on_gpu(own.arguments.compute, skipped);
+  for (auto member : {&LowbitBuffers::common, &LowbitBuffers::flight, &LowbitBuffers::pending,
+                      &LowbitBuffers::momentum, &LowbitBuffers::residual}) {
+    copy.buffers.*member = on_gpu(own.buffers.*member, skipped);
+  }
+  return copy;
+}
+
+inline void expect_same_buffers(const LowbitBuffers& ours, const LowbitBuffers& theirs) {
+  EXPECT_TRUE(same_bits(ours.common, theirs.common)) << "common";
+  EXPECT_TRUE(same_bits(ours.flight, theirs.flight)) << "flight";
+  EXPECT_TRUE(same_bits(ours.pending, theirs.pending)) << "pending";
+  EXPECT_TRUE(same_bits(ours.momentum, theirs.momentum)) << "momentum";
+  EXPECT_TRUE(same_bits(ours.residual, theirs.residual)) << "residual";
+}
+
+}  // namespace leeway
