@@ -35,9 +35,10 @@
 #include "data/dataset.h"
 #include "drivers/threads/wall_clock.h"
 #include "joiner.h"
+#include "kernels/clip.h"
+#include "kernels/gate.h"
+#include "kernels/norms.h"
 #include "measure.h"
-#include "optim/clip.h"
-#include "optim/norm.h"
 #include "recipe/stage_options.h"
 #include "run/device.h"
 #include "run/drivers.h"
@@ -85,15 +86,16 @@ void plain_loop(const Job& job, Stage& stage) {
       .window_count = window_count_of(job.data.train.info().count, context),
       .replicas = 1,
       .microbatch = recipe.data.batch / count};
+  const ParameterNorms norms(stage.model().layout(), at::kCPU);
   for (int64_t update = 0; update < recipe.run.updates; ++update) {
     double loss = 0;
     for (MicrobatchId m = {update * count}; m.value < (update + 1) * count; ++m.value) {
       const Batch batch = read_microbatch(job.data.train, context, sampler, m, {0}, at::kCPU);
-      loss += stage.forward_to_loss(m, {}, batch.inputs, batch.targets).item<double>();
-      stage.backward_from_loss(m, 1.0 / static_cast<double>(count));
+      const double scale = 1.0 / static_cast<double>(count);
+      loss += stage.forward_to_loss(m, {}, batch.inputs, batch.targets, scale).item<double>();
+      stage.backward_from_loss(m);
     }
-    const auto squares = parameter_squared_norms(stage.gradients(), stage.model().layout());
-    const double norm = std::accumulate(squares.begin(), squares.end(), 0.0);
+    const double norm = sum_in_order({norms.squares(stage.gradients())}).item<double>();
     LEEWAY_CHECK(std::isfinite(loss) && std::isfinite(norm), "the recipe does not diverge");
     stage.update(rate_factor(schedule, update), clip_scale(norm, recipe.optimizer.clip));
   }

@@ -1,22 +1,12 @@
 #include "kernels/update_loops.h"
 
-#include <bit>
 #include <cmath>
 #include <type_traits>
 
 #include "base/simd.h"
+#include "kernels/bf16.h"
 
 namespace leeway {
-namespace {
-
-LEEWAY_SIMD_BODY uint16_t bf16_bits(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
-  const uint32_t quiet_nan = 0x7fc0U;  // rounding could turn a NaN into an infinity
-  return static_cast<uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
-}
-
-}  // namespace
 
 // A block's pointers never overlap: LEEWAY_INDEPENDENT lets the compiler omit its checks.
 
@@ -103,7 +93,7 @@ LEEWAY_SIMD void copy_block(const From* from, int64_t count, To* to) {
   LEEWAY_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
     if constexpr (std::is_same_v<To, uint16_t>) {
-      to[i] = bf16_bits(static_cast<float>(from[i]));
+      to[i] = bf16_of(static_cast<float>(from[i]));
     } else {
       to[i] = static_cast<To>(from[i]);
     }

@@ -62,7 +62,8 @@ at::Tensor padded(const at::Tensor& x) {
 
 Heads padded(const Heads& h) { return {padded(h.q), padded(h.k), padded(h.v)}; }
 
-// Which kernel a GPU runs; the CPU has only one.
+// Which kernel a GPU runs; the CPU has only one. cuDNN's would be faster, but its backward does not
+// repeat to the bit (docs/results/gpu.md).
 bool uses_flash(const at::Tensor& q) {
   return q.scalar_type() == at::kBFloat16 && q.size(3) <= 256;
 }
@@ -144,11 +145,11 @@ at::Tensor attention_backward(const ModelShape& shape, const RotaryTables* table
   const Heads h = padded(repeat_groups(shape, split_heads(shape, time, saved.qkv)));
   const at::Tensor dout = dy.view({dy.size(0) / time, time, shape.heads, size}).transpose(1, 2);
   const Heads d = run_backward(h, scale_of(shape), saved, padded(dout));
-  at::Tensor dqkv = at::empty_like(saved.qkv);
-  Heads into = split_heads(shape, time, dqkv);
-  into.q.copy_(d.q.narrow(3, 0, size));
-  into.k.copy_(sum_groups(shape, d.k.narrow(3, 0, size)));
-  into.v.copy_(sum_groups(shape, d.v.narrow(3, 0, size)));
+  const auto rows = [&](const at::Tensor& heads) {  // [tokens, heads * head_size]
+    return heads.narrow(3, 0, size).transpose(1, 2).reshape({dy.size(0), -1});
+  };
+  const at::Tensor dqkv =
+      at::cat({rows(d.q), rows(sum_groups(shape, d.k)), rows(sum_groups(shape, d.v))}, 1);
   if (tables != nullptr) rotate(shape, *tables, time, dqkv, -1.0);
   return dqkv;
 }

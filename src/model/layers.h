@@ -59,13 +59,4 @@ at::Tensor activation_backward(Activation activation, const at::Tensor& x, const
 at::Tensor embedding_forward(const at::Tensor& table, const at::Tensor& ids);
 void embedding_backward(const at::Tensor& ids, const at::Tensor& dy, const at::Tensor& g);
 
-// Cross-entropy in fp32 (fp64 for fp64 models), mean over the tokens.
-struct LossSaved {
-  at::Tensor log_probabilities;
-};
-at::Tensor loss_forward(const at::Tensor& logits, const at::Tensor& targets, LossSaved& saved);
-// d(scale * loss) / d(logits); consumes `saved`.
-at::Tensor loss_backward(LossSaved saved, const at::Tensor& targets, double scale,
-                         at::ScalarType dtype);
-
 }  // namespace leeway

@@ -22,9 +22,8 @@ at::Tensor linear_forward(const LinearViews& w, const at::Tensor& x, const at::T
   if (!onto.defined()) {
     return w.bias.defined() ? at::addmm(w.bias, x, w.weight.t()) : at::mm(x, w.weight.t());
   }
-  at::Tensor y = at::addmm(onto, x, w.weight.t());
-  if (w.bias.defined()) y.add_(w.bias);
-  return y;
+  at::Tensor y = w.bias.defined() ? at::add(onto, w.bias) : onto.clone();
+  return y.addmm_(x, w.weight.t());
 }
 
 void linear_backward_weights(const at::Tensor& x, const at::Tensor& dy, const LinearViews& g) {

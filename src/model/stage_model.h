@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "kernels/loss.h"
 #include "model/layers.h"
 #include "model/shape.h"
 #include "model/views.h"
@@ -41,9 +42,14 @@ class StageModel {
   const StageSlice& slice() const { return slice_; }
   const ParameterLayout& layout() const { return layout_; }
   StageViews view(const at::Tensor& flat) const { return view_stage(flat, shape_, slice_); }
+  // A buffer of zeros whose head is padded where the device wants it, and its views.
+  at::Tensor make_flat(const at::TensorOptions& options) const {
+    return make_padded(shape_, slice_, options);
+  }
+  StageViews view_flat(const at::Tensor& flat) const { return view_padded(flat, shape_, slice_); }
 
   // First stage: input is ids [batch, time]. Others: activations [batch, time, width]. Returns
-  // activations [batch, time, width]; the last stage logits [batch * time, vocabulary].
+  // activations [batch, time, width]; the last stage logits [batch * time, rows of the head].
   // `saved` null: evaluation, nothing is kept.
   at::Tensor forward(const StageViews& w, const at::Tensor& input, StageSaved* saved) const;
 

@@ -67,4 +67,25 @@ StageViews view_stage(const at::Tensor& flat, const ModelShape& shape, const Sta
   return views;
 }
 
+int64_t padded_vocabulary(const ModelShape& shape, const at::Device& device) {
+  constexpr int64_t kRows = 128;
+  return device.is_cpu() ? shape.vocabulary : (shape.vocabulary + kRows - 1) / kRows * kRows;
+}
+
+at::Tensor make_padded(const ModelShape& shape, const StageSlice& slice,
+                       const at::TensorOptions& options) {
+  const int64_t count = parameter_count(slice_layout(shape, slice));
+  const int64_t rows = padded_vocabulary(shape, options.device()) - shape.vocabulary;
+  return at::zeros({count + (slice.heads ? rows * shape.width : 0)}, options).narrow(0, 0, count);
+}
+
+StageViews view_padded(const at::Tensor& flat, const ModelShape& shape, const StageSlice& slice) {
+  StageViews views = view_stage(flat, shape, slice);
+  if (!slice.heads) return views;
+  const int64_t rows = padded_vocabulary(shape, flat.device());
+  at::Tensor& head = views.head.weight;
+  head = head.as_strided({rows, shape.width}, {shape.width, 1}, head.storage_offset());
+  return views;
+}
+
 }  // namespace leeway

@@ -40,4 +40,12 @@ struct StageViews {
 
 StageViews view_stage(const at::Tensor& flat, const ModelShape& shape, const StageSlice& slice);
 
+// The head's rows as a GPU's matrix products want them: a multiple of 128. The head is the last
+// parameter of a slice, so a buffer that goes on behind its numbers, with zeros, has room for them.
+int64_t padded_vocabulary(const ModelShape& shape, const at::Device& device);
+// A flat buffer of zeros for this slice, with such a tail; and its views with a head of that size.
+at::Tensor make_padded(const ModelShape& shape, const StageSlice& slice,
+                       const at::TensorOptions& options);
+StageViews view_padded(const at::Tensor& flat, const ModelShape& shape, const StageSlice& slice);
+
 }  // namespace leeway

@@ -1,7 +1,5 @@
 #include "optim/muon.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,14 +11,6 @@ namespace {
 // Elements that are orthogonalized together: enough to fill the matrix units, few enough that
 // scratch stays small compared with a large model's weights.
 constexpr int64_t kBatchElements = int64_t{1} << 24;
-
-template <class Function>
-void for_each_piece(const std::vector<UpdatePiece>& pieces, const Function& function) {
-  at::parallel_for(0, static_cast<int64_t>(pieces.size()), kPiecesPerThread,
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t i = begin; i < end; ++i) function(pieces[static_cast<size_t>(i)]);
-                   });
-}
 
 }  // namespace
 
@@ -34,11 +24,11 @@ MatrixPass::MatrixPass(const ParameterLayout& layout, const at::TensorOptions& b
     if (parameter.kind != ParameterKind::kMatrix) continue;
     shapes[{parameter.rows, parameter.cols}].push_back(parameter);
   }
-  for (const auto& [shape, matrices] : shapes) add_batches(matrices);
+  for (const auto& [shape, matrices] : shapes) add_batches(matrices, buffers.device());
   share_scratch(buffers);
 }
 
-void MatrixPass::add_batches(const std::vector<Parameter>& same_shape) {
+void MatrixPass::add_batches(const std::vector<Parameter>& same_shape, const at::Device& device) {
   const int64_t elements = same_shape.front().count();
   const size_t batch_size = static_cast<size_t>(std::max<int64_t>(1, kBatchElements / elements));
   for (size_t first = 0; first < same_shape.size(); first += batch_size) {
@@ -46,10 +36,9 @@ void MatrixPass::add_batches(const std::vector<Parameter>& same_shape) {
     batch.rows = same_shape.front().rows;
     batch.cols = same_shape.front().cols;
     for (size_t i = first; i < std::min(first + batch_size, same_shape.size()); ++i) {
-      const Span span = {.offset = same_shape[i].offset, .count = elements, .decays = true};
-      append_pieces(span, static_cast<int64_t>(batch.spans.size()) * elements, batch.pieces);
-      batch.spans.push_back(span);
+      batch.spans.push_back({.offset = same_shape[i].offset, .count = elements, .decays = true});
     }
+    batch.pieces = UpdatePieces(batch.spans, device);
     batches_.push_back(std::move(batch));
   }
 }
@@ -85,58 +74,11 @@ void MatrixPass::share_scratch(const at::TensorOptions& buffers) {
   }
 }
 
-template <class Scalar>
-void MatrixPass::run_batch(Batch& batch, const StepConstants& constants, double rate,
-                           const PassTensors& tensors) {
-  // The directions are in scratch of the weights' own type (newton_schulz_type on the CPU).
-  Scalar* const directions = batch.scratch.x.mutable_data_ptr<Scalar>();
-  for_each_piece(batch.pieces, [&](const UpdatePiece& piece) {
-    const PieceBuffers<Scalar> buffers(piece, tensors);
-    ElementBlock<Scalar> block = buffers.block();
-    block.direction = directions + piece.scratch_offset;
-    direction_block(constants, block);
-  });
-  Scalar* const orthogonal = orthogonalize(batch.scratch).mutable_data_ptr<Scalar>();
-  const double step = rate * batch.step_scale();
-  for_each_piece(batch.pieces, [&](const UpdatePiece& piece) {
-    const PieceBuffers<Scalar> buffers(piece, tensors);
-    ElementBlock<Scalar> block = buffers.block();
-    block.direction = orthogonal + piece.scratch_offset;
-    apply_block(constants.weight_keep, step, block);
-    write_compute_copy(tensors.compute, block.weights, piece);
-  });
-}
-
-void MatrixPass::run_cpu(const StepConstants& constants, double rate, const PassTensors& tensors) {
+void MatrixPass::run(const StepConstants& constants, double rate, const PassTensors& tensors) {
   for (Batch& batch : batches_) {
-    if (tensors.weights.scalar_type() == at::kDouble) {
-      run_batch<double>(batch, constants, rate, tensors);
-    } else {
-      run_batch<float>(batch, constants, rate, tensors);
-    }
-  }
-}
-
-void MatrixPass::run_aten(const StepConstants& constants, double rate, const PassTensors& tensors) {
-  const double scale = constants.gradient_scale;
-  for (Batch& batch : batches_) {
-    const std::vector<at::Tensor> weights = views_of(tensors.weights, batch.spans);
-    const std::vector<at::Tensor> gradients = views_of(tensors.gradients, batch.spans);
-    const std::vector<at::Tensor> momentum = views_of(tensors.momentum, batch.spans);
-    at::_foreach_mul_(momentum, 1 - constants.momentum_share);
-    at::_foreach_add_(momentum, gradients, constants.momentum_share * scale);
-
-    // Summed in the weights' type; only the copy into scratch may round to bf16.
-    at::Tensor direction = at::stack(momentum).mul_(constants.momentum_part);
-    if (constants.gradient_part != 0) {
-      direction.add_(at::stack(gradients), constants.gradient_part * scale);
-    }
-    batch.scratch.x.copy_(direction.view_as(batch.scratch.x));
-    const at::Tensor steps = orthogonalize(batch.scratch).to(tensors.weights.scalar_type());
-
-    if (constants.weight_keep != 1) at::_foreach_mul_(weights, constants.weight_keep);
-    const int64_t count = static_cast<int64_t>(weights.size());
-    at::_foreach_add_(weights, steps.view({count, -1}).unbind(), -rate * batch.step_scale());
+    direction_pass(batch.pieces, constants, tensors, batch.scratch.x);
+    const at::Tensor& steps = orthogonalize(batch.scratch);
+    apply_pass(batch.pieces, constants.weight_keep, rate * batch.step_scale(), tensors, steps);
   }
 }
 

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "base/parameters.h"
-#include "kernels/update_loops.h"
-#include "optim/elementwise.h"
+#include "kernels/update.h"
 #include "optim/newton_schulz.h"
 
 namespace leeway {
@@ -21,27 +20,21 @@ class MatrixPass {
 
   // w <- keep w - rate sqrt(max(1, rows/cols)) orthogonalize(d), with d from the constants (whose
   // parts exclude the rate). Also writes the compute copy.
-  void run_cpu(const StepConstants& constants, double rate, const PassTensors& tensors);
-
-  // The same with ATen operations, for any device; leaves the compute copy to the caller.
-  void run_aten(const StepConstants& constants, double rate, const PassTensors& tensors);
+  void run(const StepConstants& constants, double rate, const PassTensors& tensors);
 
  private:
   // Matrices of one shape that are orthogonalized together.
   struct Batch {
     int64_t rows = 0;
     int64_t cols = 0;
-    std::vector<Span> spans;          // one per matrix
-    std::vector<UpdatePiece> pieces;  // all matrices, cut up
+    std::vector<Span> spans;  // one per matrix
+    UpdatePieces pieces;      // all of them, cut up
     NewtonSchulzScratch scratch;
     double step_scale() const;
   };
 
-  void add_batches(const std::vector<Parameter>& same_shape);
+  void add_batches(const std::vector<Parameter>& same_shape, const at::Device& device);
   void share_scratch(const at::TensorOptions& buffers);
-  template <class Scalar>
-  void run_batch(Batch& batch, const StepConstants& constants, double rate,
-                 const PassTensors& tensors);
 
   std::vector<Batch> batches_;
 };

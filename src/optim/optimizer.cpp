@@ -16,6 +16,9 @@ void check_layout(const ParameterLayout& layout) {
   }
 }
 
+// Weight decay is for weights that multiply activations, not for norms and biases.
+bool decays(ParameterKind kind) { return kind != ParameterKind::kVector; }
+
 // The spans of the elementwise pass. Adjacent parameters with the same treatment form one span.
 std::vector<Span> element_spans(const ParameterLayout& layout, UpdateRule rule) {
   check_layout(layout);
@@ -40,7 +43,7 @@ Optimizer::Optimizer(const UpdateOptions& options, ParameterLayout layout,
                      const at::TensorOptions& buffers)
     : options_(options),
       parameter_count_(leeway::parameter_count(layout)),
-      element_pass_(element_spans(layout, options.rule)),
+      elements_(element_spans(layout, options.rule), buffers.device()),
       matrix_pass_(options.rule == UpdateRule::kMuon ? layout : ParameterLayout(), buffers),
       momentum_(at::zeros({parameter_count_}, buffers)) {
   LEEWAY_CHECK(options_.rule != UpdateRule::kNAdamW || !options_.gradient_share,
@@ -126,7 +129,8 @@ void Optimizer::update(const UpdateArguments& arguments) {
                   .gradients = arguments.gradients,
                   .momentum = momentum_,
                   .variance = variance_,
-                  .compute = arguments.compute});
+                  .compute = arguments.compute,
+                  .gate = arguments.gate});
 }
 
 void Optimizer::preview(const UpdateArguments& arguments) {
@@ -134,33 +138,25 @@ void Optimizer::preview(const UpdateArguments& arguments) {
   const int64_t updates = updates_;
   const double momentum_product = momentum_product_;
   count_update();
-  // Off the CPU the operations work in place, so whole buffers are copied first.
-  const bool cpu = arguments.weights.device().is_cpu();
-  const auto own = [&](const at::Tensor& t) { return cpu || !t.defined() ? t : t.clone(); };
-  run(arguments, {.weights = own(arguments.weights),
+  run(arguments, {.weights = arguments.weights,
                   .gradients = arguments.gradients,
-                  .momentum = own(momentum_),
-                  .variance = own(variance_),
+                  .momentum = momentum_,
+                  .variance = variance_,
                   .compute = arguments.compute,
-                  .preview = true});
+                  .preview = true,
+                  .gate = arguments.gate});
   updates_ = updates;
   momentum_product_ = momentum_product;
 }
 
-void Optimizer::run(const UpdateArguments& arguments, PassTensors tensors) {
+void Optimizer::run(const UpdateArguments& arguments, const PassTensors& tensors) {
   check(arguments);
   const double matrix_rate = options_.matrix_rate * arguments.rate_factor;
   const StepConstants elements =
       element_constants(options_.rate * arguments.rate_factor, arguments.gradient_scale);
   const StepConstants matrices = matrix_constants(matrix_rate, arguments.gradient_scale);
-  if (tensors.weights.device().is_cpu()) {
-    element_pass_.run_cpu(elements, tensors);
-    matrix_pass_.run_cpu(matrices, matrix_rate, tensors);
-  } else {
-    element_pass_.run_aten(elements, tensors);
-    matrix_pass_.run_aten(matrices, matrix_rate, tensors);
-    if (tensors.compute.defined()) tensors.compute.copy_(tensors.weights);
-  }
+  element_pass(elements_, elements, tensors);
+  matrix_pass_.run(matrices, matrix_rate, tensors);
 }
 
 Optimizer::State Optimizer::state() const {

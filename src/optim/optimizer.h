@@ -20,10 +20,9 @@
 #include "base/parameters.h"
 #include "base/result.h"
 #include "config/choices.h"
+#include "kernels/update.h"
 #include "optim/direction.h"
-#include "optim/elementwise.h"
 #include "optim/muon.h"
-#include "optim/norm.h"
 
 namespace leeway {
 
@@ -45,6 +44,7 @@ struct UpdateArguments {
   at::Tensor compute;         // flat fp32, bf16 or fp64: receives the new weights; may be undefined
   double rate_factor = 1;     // from the schedule
   double gradient_scale = 1;  // from clipping
+  at::Tensor gate = {};       // kernels/gate.h: its scale too, and whether the update is made
 };
 
 class Optimizer {
@@ -81,11 +81,11 @@ class Optimizer {
   StepConstants element_constants(double rate, double gradient_scale) const;
   StepConstants matrix_constants(double rate, double gradient_scale) const;
   void count_update();
-  void run(const UpdateArguments& arguments, PassTensors tensors);
+  void run(const UpdateArguments& arguments, const PassTensors& tensors);
 
   UpdateOptions options_;
   int64_t parameter_count_ = 0;
-  ElementPass element_pass_;
+  UpdatePieces elements_;
   MatrixPass matrix_pass_;
   at::Tensor momentum_;
   at::Tensor variance_;  // undefined for SGD

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "optim/norm.h"
+#include "kernels/norms.h"
 
 namespace leeway {
 
@@ -20,13 +20,17 @@ void PredictionProbe::begin(UpdateId now, int64_t delay, const at::Tensor& weigh
   guess_ = copy(guess);
 }
 
-PredictionError PredictionProbe::end(const at::Tensor& weights) {
-  const double without = std::sqrt(squared_norm(start_.sub_(weights)));
-  const double with = std::sqrt(squared_norm(guess_.sub_(weights)));
+PredictionSample PredictionProbe::end(const at::Tensor& weights) {
+  const at::Tensor without = squared_norm(start_.sub_(weights));
+  const at::Tensor with = squared_norm(guess_.sub_(weights));
   start_.reset();
   guess_.reset();
-  // If the weights did not move, the guess counts as no better than none.
-  return {.update = update_, .delay = delay_, .error = without > 0 ? with / without : 1.0};
+  return {.update = update_, .delay = delay_, .distances = at::cat({without, with})};
+}
+
+// If the weights did not move, the guess counts as no better than none.
+double prediction_error(double without, double with) {
+  return without > 0 ? std::sqrt(with) / std::sqrt(without) : 1.0;
 }
 
 }  // namespace leeway

@@ -10,11 +10,15 @@
 
 namespace leeway {
 
-struct PredictionError {
+struct PredictionSample {
   UpdateId update;  // the one the gradient goes into, counted from 0
   int64_t delay = 0;
-  double error = 0;  // distance from guessed to actual weights, over the distance without a guess
+  // Squared distances from the actual weights, fp64 [2] on their device: of the weights without a
+  // guess, and of the guess.
+  at::Tensor distances;
 };
+// The distance from guessed to actual weights, over the distance without a guess.
+double prediction_error(double without, double with);
 
 class PredictionProbe {
  public:
@@ -25,7 +29,7 @@ class PredictionProbe {
   // update after `delay` more.
   void begin(UpdateId now, int64_t delay, const at::Tensor& weights, const at::Tensor& guess);
   // `weights` are the ones that the gradient meets.
-  PredictionError end(const at::Tensor& weights);
+  PredictionSample end(const at::Tensor& weights);
 
  private:
   UpdateId update_;

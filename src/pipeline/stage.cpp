@@ -25,8 +25,8 @@ Stage::Stage(const StageOptions& options)
     : options_(options),
       model_(options.shape, options.slice, on(options, options.compute)),
       weights_(at::empty({parameter_count(model_.layout())}, at::TensorOptions(options.master))),
-      gradients_(at::zeros({weights_.numel()}, on(options, options.master))),
-      gradient_views_(model_.view(gradients_)),
+      gradients_(model_.make_flat(on(options, options.master))),
+      gradient_views_(model_.view_flat(gradients_)),
       optimizer_(options.update, model_.layout(), on(options, options.master)),
       versions_(model_, on(options, options.compute)) {
   LEEWAY_CHECK(options.stash || options.recompute, "running without a stash needs recompute");
@@ -54,7 +54,8 @@ std::shared_ptr<const Version> Stage::make_version(int64_t guess) {
   return version;
 }
 
-void Stage::make_guess(int64_t guess, double rate_factor, double gradient_scale) {
+void Stage::make_guess(int64_t guess, double rate_factor, double gradient_scale,
+                       const at::Tensor& gate) {
   const WithoutAutograd guard;
   LEEWAY_CHECK(guess > 0 && !has_guess(guess), "a guess is made once");
   auto version = versions_.take_free(updates_done(), guess);
@@ -62,7 +63,8 @@ void Stage::make_guess(int64_t guess, double rate_factor, double gradient_scale)
                       .gradients = gradients_,
                       .compute = version->views.flat,
                       .rate_factor = rate_factor,
-                      .gradient_scale = gradient_scale});
+                      .gradient_scale = gradient_scale,
+                      .gate = gate});
   versions_.publish(std::move(version));
 }
 
@@ -101,13 +103,14 @@ at::Tensor Stage::forward(MicrobatchId m, const Ahead& ahead, const at::Tensor& 
 }
 
 at::Tensor Stage::forward_to_loss(MicrobatchId m, const Ahead& ahead, const at::Tensor& input,
-                                  const at::Tensor& targets) {
+                                  const at::Tensor& targets, double scale) {
   const at::Tensor logits = forward(m, ahead, input);
   const WithoutAutograd guard;
   InFlight& flight = in_flight_.at(m);
   flight.targets = targets.view(-1);
-  LossSaved unused;
-  return loss_forward(logits, flight.targets, options_.recompute ? unused : flight.loss);
+  flight.loss_options = {.scale = scale, .vocabulary = options_.shape.vocabulary};
+  return loss_forward(logits, flight.targets, options_.recompute ? nullptr : &flight.loss,
+                      flight.loss_options);
 }
 
 Stage::InFlight Stage::take(MicrobatchId m) {
@@ -121,7 +124,9 @@ std::shared_ptr<const Version> Stage::restore_saved(InFlight& flight) {
   auto version = options_.stash ? flight.version : newest(/*guess=*/0);
   if (!options_.recompute) return version;
   const at::Tensor output = model_.forward(version->views, flight.input, &flight.saved);
-  if (flight.targets.defined()) loss_forward(output, flight.targets, flight.loss);
+  if (flight.targets.defined()) {
+    loss_forward(output, flight.targets, &flight.loss, flight.loss_options);
+  }
   return version;
 }
 
@@ -132,16 +137,16 @@ at::Tensor Stage::backward(MicrobatchId m, const at::Tensor& dy) {
   return model_.backward(version->views, std::move(flight.saved), dy, gradient_views_);
 }
 
-at::Tensor Stage::backward_from_loss(MicrobatchId m, double scale) {
+at::Tensor Stage::backward_from_loss(MicrobatchId m) {
   const WithoutAutograd guard;
   InFlight flight = take(m);
   const auto version = restore_saved(flight);
   const at::Tensor dlogits =
-      loss_backward(std::move(flight.loss), flight.targets, scale, options_.compute);
+      loss_backward(std::move(flight.loss), flight.targets, options_.compute);
   return model_.backward(version->views, std::move(flight.saved), dlogits, gradient_views_);
 }
 
-void Stage::update(double rate_factor, double gradient_scale) {
+void Stage::update(double rate_factor, double gradient_scale, const at::Tensor& gate) {
   const WithoutAutograd guard;
   if (probe_.due(updates_done())) prediction_ = probe_.end(weights_);
   versions_.retire();
@@ -158,7 +163,8 @@ void Stage::update(double rate_factor, double gradient_scale) {
                      .gradients = gradients_,
                      .compute = next ? next->views.flat : at::Tensor(),
                      .rate_factor = rate_factor,
-                     .gradient_scale = gradient_scale});
+                     .gradient_scale = gradient_scale,
+                     .gate = gate});
   if (looks_ahead) {
     at::sub_out(last_update_, weights_, last_update_);
   } else {
@@ -192,7 +198,7 @@ at::Tensor Stage::evaluate(const Version& version, const at::Tensor& input) cons
   return model_.forward(version.views, input, nullptr);
 }
 
-std::optional<PredictionError> Stage::take_prediction() {
+std::optional<PredictionSample> Stage::take_prediction() {
   return std::exchange(prediction_, std::nullopt);
 }
 

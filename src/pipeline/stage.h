@@ -44,21 +44,24 @@ class Stage {
   // Uses the newest weights, or a guess from them, and holds that version until the backward.
   at::Tensor forward(MicrobatchId m, const Ahead& ahead, const at::Tensor& input);
   // Last stage: continues to the mean loss over `targets` [batch, time], a scalar on the device.
+  // The backward will be that of scale * loss; 1 / update_every makes the update's gradient a mean.
   at::Tensor forward_to_loss(MicrobatchId m, const Ahead& ahead, const at::Tensor& input,
-                             const at::Tensor& targets);
+                             const at::Tensor& targets, double scale = 1);
 
   // Guess number `guess` (from 1) at the coming weights: what an update with the gradients so far
   // would produce. Valid until the next update.
   bool has_guess(int64_t guess) const { return versions_.newest(guess) != nullptr; }
-  void make_guess(int64_t guess, double rate_factor, double gradient_scale);
+  void make_guess(int64_t guess, double rate_factor, double gradient_scale,
+                  const at::Tensor& gate = {});
 
   // Adds to the gradients; returns the input's gradient (undefined for the first stage).
   at::Tensor backward(MicrobatchId m, const at::Tensor& dy);
-  // Last stage: starts from scale * loss; 1 / update_every makes the update's gradient a mean.
-  at::Tensor backward_from_loss(MicrobatchId m, double scale);
+  // Last stage: starts from the loss.
+  at::Tensor backward_from_loss(MicrobatchId m);
 
-  // Takes one optimizer step, publishes the next version, clears the gradients.
-  void update(double rate_factor, double gradient_scale);
+  // Takes one optimizer step, publishes the next version, clears the gradients. `gate`
+  // (kernels/gate.h) also scales the gradients, and may keep the weights as they are.
+  void update(double rate_factor, double gradient_scale, const at::Tensor& gate = {});
 
   // Between an update and the next forward, others may write into the weights too. They must write
   // the same into this compute copy of the newest weights. Undefined: there is no copy yet.
@@ -71,7 +74,7 @@ class Stage {
 
   // Samples the next late forward: how far off its weights turn out to be.
   void watch_prediction() { watch_wanted_ = true; }
-  std::optional<PredictionError> take_prediction();
+  std::optional<PredictionSample> take_prediction();
 
   // Drops what is in flight, and goes on as after `updates` updates.
   void restart(int64_t updates);
@@ -100,6 +103,7 @@ class Stage {
     StageSaved saved;
     LossSaved loss;
     at::Tensor targets;
+    LossOptions loss_options;
   };
   InFlight take(MicrobatchId m);
   // The version that a backward runs on, and what its forward saved, or would have saved.
@@ -120,7 +124,7 @@ class Stage {
   int64_t versions_peak_ = 1;
   bool watch_wanted_ = false;
   PredictionProbe probe_;
-  std::optional<PredictionError> prediction_;
+  std::optional<PredictionSample> prediction_;
 };
 
 }  // namespace leeway

@@ -16,7 +16,7 @@ std::shared_ptr<Version> Versions::take_free(UpdateId update, int64_t guess) {
   auto fresh = std::make_shared<Version>();
   fresh->update = update;
   fresh->guess = guess;
-  fresh->views = model_.view(at::empty({parameter_count(model_.layout())}, options_));
+  fresh->views = model_.view_flat(model_.make_flat(options_));
   buffers_.push_back(fresh);
   return fresh;
 }

@@ -8,8 +8,9 @@
 
 #include "base/files.h"
 #include "checkpoint/safetensors.h"
+#include "kernels/clip.h"
+#include "kernels/norms.h"
 #include "model/hugging_face.h"
-#include "optim/clip.h"
 #include "pipeline/stage.h"
 
 namespace leeway {
@@ -106,15 +107,15 @@ class Pipeline {
   double run(MicrobatchId m, const at::Tensor& ids, const at::Tensor& targets, double scale) {
     at::Tensor x = ids;
     for (size_t s = 0; s + 1 < stages_.size(); ++s) x = stages_[s]->forward(m, {}, x);
-    const at::Tensor loss = stages_.back()->forward_to_loss(m, {}, x, targets);
-    at::Tensor dx = stages_.back()->backward_from_loss(m, scale);
+    const at::Tensor loss = stages_.back()->forward_to_loss(m, {}, x, targets, scale);
+    at::Tensor dx = stages_.back()->backward_from_loss(m);
     for (size_t s = stages_.size() - 1; s-- > 0;) dx = stages_[s]->backward(m, dx);
     return loss.item<double>();
   }
 
   void update(double rate_factor, double clip) {
     double squared = 0;
-    for (const auto& stage : stages_) squared += squared_norm(stage->gradients());
+    for (const auto& stage : stages_) squared += squared_norm(stage->gradients()).item<double>();
     for (const auto& stage : stages_) stage->update(rate_factor, clip_scale(squared, clip));
   }
 

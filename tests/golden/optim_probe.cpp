@@ -16,7 +16,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "optim/clip.h"
+#include "kernels/clip.h"
+#include "kernels/norms.h"
 #include "optim/optimizer.h"
 
 namespace {
@@ -91,7 +92,7 @@ void run(const std::string& input_path, const std::string& output_path) {
   std::ofstream output(output_path, std::ios::binary);
   for (const double factor : factors) {
     const at::Tensor gradients = words.numbers(count, type);
-    const double scale = leeway::clip_scale(leeway::squared_norm(gradients), clip);
+    const double scale = leeway::clip_scale(leeway::squared_norm(gradients).item<double>(), clip);
     optimizer.update({.weights = weights,
                       .gradients = gradients,
                       .compute = compute,

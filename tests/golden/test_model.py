@@ -49,7 +49,7 @@ def test_bf16_compute_is_near(tmp_path, shape):
     # Eight bits of mantissa through three blocks and back, and near ReLU's corner a sign may flip:
     # a few per cent, while a wrong formula is off by half or more.
     ours, expected = run_both(tmp_path, shape, torch.float32, 1, compute="bfloat16")
-    reference.assert_close(ours, expected, 0.12)
+    reference.assert_close(ours, expected, 0.15)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "optim/norm.h"
+#include "kernels/norms.h"
 
 namespace leeway {
 namespace {
@@ -142,7 +142,7 @@ RC_GTEST_PROP(ParameterSquaredNorms, DoNotDependOnHowTheModelIsCut, ()) {
   }
   at::manual_seed(*rc::gen::arbitrary<uint64_t>());
   const at::Tensor whole = at::randn({parameter_count(layout)});
-  std::vector<double> by_stages;
+  std::vector<at::Tensor> by_stages;
   for (size_t first = 0; first < layout.size();) {
     const size_t last = first + static_cast<size_t>(*rc::gen::inRange(1, 5));
     ParameterLayout stage;
@@ -152,9 +152,9 @@ RC_GTEST_PROP(ParameterSquaredNorms, DoNotDependOnHowTheModelIsCut, ()) {
       stage.back().offset -= offset;
     }
     const at::Tensor part = whole.narrow(0, offset, parameter_count(stage)).clone();
-    for (const double norm : parameter_squared_norms(part, stage)) by_stages.push_back(norm);
+    by_stages.push_back(ParameterNorms(stage, at::kCPU).squares(part));
   }
-  RC_ASSERT(by_stages == parameter_squared_norms(whole, layout));
+  RC_ASSERT(at::equal(at::cat(by_stages), ParameterNorms(layout, at::kCPU).squares(whole)));
 }
 
 }  // namespace

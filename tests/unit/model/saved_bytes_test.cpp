@@ -112,7 +112,7 @@ TEST_P(SavedBytes, MatchTheTensors) {
       }
       LossSaved loss;
       const at::Tensor targets = random_ids("targets", {size.tokens}, shape.vocabulary);
-      loss_forward(output, targets, loss);
+      loss_forward(output, targets, &loss);
       EXPECT_EQ(loss_bytes(shape, slice, size),
                 static_cast<double>(loss.log_probabilities.nbytes() + targets.nbytes()));
     }

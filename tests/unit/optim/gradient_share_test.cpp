@@ -111,7 +111,7 @@ at::Tensor own_form(const UpdateOptions& options, const Direction& direction,
                                    .momentum_part = options.rate * direction.momentum,
                                    .root_scale = 1 / std::sqrt(1 - options.beta2),
                                    .epsilon = options.epsilon};
-  ElementPass({{0, start.numel(), true}}).run_cpu(constants, tensors);
+  element_pass(UpdatePieces({{0, start.numel(), true}}, at::kCPU), constants, tensors);
   return weights;
 }
 
@@ -144,11 +144,11 @@ TEST(GradientShare, UnsetLeavesEveryRuleItsOwnForm) {
   options.nesterov = true;
   const PassTensors tensors = {start.clone(), gradients, at::zeros({500}), {}, {}};
   MatrixPass({{"w", ParameterKind::kMatrix, 0, 20, 25}}, at::kFloat)
-      .run_cpu({.momentum_share = 1 - b,
-                .weight_keep = 1 - options.matrix_rate * options.decay,
-                .gradient_part = 1 - b,
-                .momentum_part = b},
-               options.matrix_rate, tensors);
+      .run({.momentum_share = 1 - b,
+            .weight_keep = 1 - options.matrix_rate * options.decay,
+            .gradient_part = 1 - b,
+            .momentum_part = b},
+           options.matrix_rate, tensors);
   EXPECT_TRUE(at::equal(updated(options, ParameterKind::kMatrix), tensors.weights));
 }
 

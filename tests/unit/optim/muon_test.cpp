@@ -136,26 +136,5 @@ TEST(Muon, TwoRunsGiveTheSameBits) {
   }
 }
 
-// The code for other devices, run on the CPU: it must match the CPU's own loops.
-TEST(Aten, MatrixPassEqualsTheCpus) {
-  const StepConstants constants = {.gradient_scale = 0.5,
-                                   .momentum_share = 0.1,
-                                   .weight_keep = 0.98,
-                                   .gradient_part = 0.1,
-                                   .momentum_part = 0.9};
-  const auto tensors = [] {
-    at::manual_seed(3);
-    const auto flat = [] { return at::randn({kBlockCount}, at::kDouble); };
-    return PassTensors{flat(), flat(), flat(), {}, {}};
-  };
-  const PassTensors ours = tensors();
-  const PassTensors theirs = tensors();
-  MatrixPass(kBlock, at::kDouble).run_cpu(constants, 0.1, ours);
-  MatrixPass(kBlock, at::kDouble).run_aten(constants, 0.1, theirs);
-  EXPECT_TRUE(at::allclose(ours.weights, theirs.weights, 1e-10, 1e-12));
-  EXPECT_TRUE(at::allclose(ours.momentum, theirs.momentum, 1e-12, 1e-14));
-  EXPECT_FALSE(at::equal(ours.weights, tensors().weights));
-}
-
 }  // namespace
 }  // namespace leeway

@@ -1,17 +1,19 @@
-// Gradient clipping by norm. The factor is applied inside the update (UpdateArguments), so that
-// clipping costs one read of the gradients and no write.
+// Gradient clipping by norm. The factor is applied inside the update, so that clipping costs one
+// read of the gradients and no write.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
+#include "base/simd.h"
+
 namespace leeway {
 
 // The factor that limits the gradients' norm to `clip`; 0 means no clipping. The 1e-6 is PyTorch's
 // (clip_grad_norm_), so that losses match. A NaN norm gives 1, so that bad gradients stay visible.
-inline double clip_scale(double squared_norm, double clip) {
+LEEWAY_SIMD_BODY LEEWAY_ON_DEVICE double clip_scale(double squared_norm, double clip) {
   if (clip <= 0) return 1;
-  const double scale = clip / (std::sqrt(squared_norm) + 1e-6);
+  const double scale = clip / (sqrt(squared_norm) + 1e-6);
   return scale < 1 ? scale : 1;
 }
 

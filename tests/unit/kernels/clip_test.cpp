@@ -1,4 +1,4 @@
-#include "optim/clip.h"
+#include "kernels/clip.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "optim/norm.h"
+#include "kernels/norms.h"
 
 namespace leeway {
 namespace {
@@ -37,9 +37,9 @@ TEST(StageClip, SquaresOfAllStagesAddUpToTheModels) {
 }
 
 TEST(SquaredNorm, OfAFewElements) {
-  EXPECT_DOUBLE_EQ(squared_norm(at::tensor({3.0F, 4.0F})), 25.0);
-  EXPECT_DOUBLE_EQ(squared_norm(at::tensor({1.0, 2.0, 2.0}, at::kDouble)), 9.0);
-  EXPECT_DOUBLE_EQ(squared_norm(at::empty({0})), 0.0);
+  EXPECT_DOUBLE_EQ(squared_norm(at::tensor({3.0F, 4.0F})).item<double>(), 25.0);
+  EXPECT_DOUBLE_EQ(squared_norm(at::tensor({1.0, 2.0, 2.0}, at::kDouble)).item<double>(), 9.0);
+  EXPECT_DOUBLE_EQ(squared_norm(at::empty({0})).item<double>(), 0.0);
 }
 
 TEST(SquaredNorm, AddsInFp64) {
@@ -47,17 +47,18 @@ TEST(SquaredNorm, AddsInFp64) {
   const at::Tensor values = at::full({(1 << 20) + 7}, 1e-4F);
   values[3] = 4096.0F;
   const double small = static_cast<double>(1e-4F);
-  EXPECT_NEAR(squared_norm(values), 4096.0 * 4096.0 + ((1 << 20) + 6) * small * small, 1e-5);
+  EXPECT_NEAR(squared_norm(values).item<double>(),
+              4096.0 * 4096.0 + ((1 << 20) + 6) * small * small, 1e-5);
 }
 
 TEST(SquaredNorm, SameBitsForEveryNumberOfThreads) {
   const int threads = at::get_num_threads();
   const at::Tensor values = at::randn({3'000'001});
   at::set_num_threads(1);
-  const double alone = squared_norm(values);
+  const double alone = squared_norm(values).item<double>();
   for (const int count : {2, 3, 5}) {
     at::set_num_threads(count);
-    EXPECT_EQ(squared_norm(values), alone) << count << " threads";
+    EXPECT_EQ(squared_norm(values).item<double>(), alone) << count << " threads";
   }
   at::set_num_threads(threads);
   EXPECT_NEAR(alone, values.to(at::kDouble).square().sum().item<double>(), 1e-6);

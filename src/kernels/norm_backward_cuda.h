@@ -1,0 +1,31 @@
+// Launcher of norm_backward.cu. Activations and weights are bf16.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace leeway::cuda {
+
+// Sums over the rows are made in this many parts, whatever the GPU: their order is fixed.
+inline constexpr int kNormBlocks = 1056;
+inline constexpr int kNormWidth = 8;           // columns of a thread
+inline constexpr int kNormColumns = 8 * 1024;  // at most
+
+struct NormBackwardPointers {
+  const void* dy = nullptr;
+  const void* x = nullptr;
+  const float* mean = nullptr;  // null: RMSNorm
+  const float* rstd = nullptr;
+  const void* weight = nullptr;
+  const void* residual = nullptr;
+  void* dx = nullptr;
+  float* parts = nullptr;  // [kNormBlocks, 2, columns], scratch
+  float* dweight = nullptr;
+  float* dbias = nullptr;  // null: none
+  int64_t rows = 0;
+  int columns = 0;
+};
+void norm_backward(const NormBackwardPointers& p, cudaStream_t stream);
+
+}  // namespace leeway::cuda

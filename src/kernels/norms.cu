@@ -1,0 +1,99 @@
+// The CUDA twin of norms.cpp, and that of gate.cpp: small sums, in fixed orders.
+#include "kernels/clip.h"
+#include "kernels/cuda_device.h"
+#include "kernels/gate_fields.h"
+#include "kernels/update_cuda.h"
+
+namespace leeway::cuda {
+namespace {
+
+// A block's threads add up theirs; then halves are added. The order depends only on the count.
+__device__ double block_sum(double own) {
+  __shared__ double sums[kThreads];
+  sums[threadIdx.x] = own;
+  __syncthreads();
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    if (static_cast<int>(threadIdx.x) < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    __syncthreads();
+  }
+  return sums[0];
+}
+
+__global__ void __launch_bounds__(kThreads) part_kernel(const NormPointers p) {
+  const int64_t part = blockIdx.x;
+  const float* const values = p.values + p.parts[2 * part];
+  const int64_t count = p.parts[2 * part + 1];
+  double sum = 0;
+#pragma unroll 8
+  for (int64_t i = threadIdx.x; i < count; i += kThreads) {
+    const double value = values[i];
+    sum += value * value;
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) p.sums[part] = sum;
+}
+
+__global__ void __launch_bounds__(kThreads) parameter_kernel(const NormPointers p) {
+  const int64_t parameter = blockIdx.x;
+  const int64_t begin = parameter == 0 ? 0 : p.ends[parameter - 1];
+  double sum = 0;
+  for (int64_t part = begin + threadIdx.x; part < p.ends[parameter]; part += kThreads) {
+    sum += p.sums[part];
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) p.squares[parameter] = sum;
+}
+
+// One thread adds, in order; the others fetch.
+__device__ double ordered_sum(const double* numbers, int64_t count) {
+  __shared__ double fetched[kThreads];
+  double sum = 0;
+  for (int64_t begin = 0; begin < count; begin += kThreads) {
+    __syncthreads();
+    const int64_t i = begin + threadIdx.x;
+    if (i < count) fetched[threadIdx.x] = numbers[i];
+    __syncthreads();
+    if (threadIdx.x != 0) continue;
+    const int64_t length = count - begin < kThreads ? count - begin : kThreads;
+    for (int64_t j = 0; j < length; ++j) sum += fetched[j];
+  }
+  return sum;
+}
+
+__global__ void __launch_bounds__(kThreads) gate_kernel(const GatePointers p) {
+  const double norm = ordered_sum(p.norms, p.norm_count);
+  if (threadIdx.x != 0) return;
+  const double total = p.total == nullptr ? norm : *p.total;
+  double loss = 0;
+  for (int64_t i = 0; i < p.loss_count; ++i) {
+    loss += static_cast<double>(p.losses[i]) / static_cast<double>(p.loss_count);
+  }
+  fill_gate({norm, total, loss, p.clip, p.factor}, p.gate);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    sum_kernel(const double* numbers, int64_t count, double* total) {
+  const double sum = ordered_sum(numbers, count);
+  if (threadIdx.x == 0) *total = sum;
+}
+
+}  // namespace
+
+void parameter_norms(const NormPointers& p, cudaStream_t stream) {
+  part_kernel<<<static_cast<unsigned>(p.part_count), kThreads, 0, stream>>>(p);
+  check_launch();
+  parameter_kernel<<<static_cast<unsigned>(p.parameter_count), kThreads, 0, stream>>>(p);
+  check_launch();
+}
+
+void set_gate(const GatePointers& p, cudaStream_t stream) {
+  gate_kernel<<<1, kThreads, 0, stream>>>(p);
+  check_launch();
+}
+
+void sum_in_order(const double* numbers, int64_t count, double* total, cudaStream_t stream) {
+  sum_kernel<<<1, kThreads, 0, stream>>>(numbers, count, total);
+  check_launch();
+}
+
+}  // namespace leeway::cuda

@@ -1,0 +1,63 @@
+// The loss of a GPU, which leaves its gradient in place of the logits, against the CPU's.
+#include "kernels/loss.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "gpu.h"
+
+namespace leeway {
+namespace {
+
+struct LossSize {
+  int64_t rows, columns, vocabulary;
+};
+// With and without padding, rows that are no multiple of 16 bytes, and one that shared memory is
+// too small for.
+constexpr LossSize kSizes[] = {{1, 1, 1},          {3, 31, 31},       {7, 128, 97},
+                               {5, 257, 256},      {4, 50304, 50257}, {2, 50257, 50257},
+                               {2, 130001, 130001}};
+
+TEST(GpuLoss, EqualsTheCpus) {
+  LEEWAY_NEEDS_GPU();
+  for (const LossSize& size : kSizes) {
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      SCOPED_TRACE(testing::Message() << size.rows << " x " << size.columns << " " << type);
+      const at::Tensor logits = (at::randn({size.rows, size.columns}) * 4).to(type);
+      const at::Tensor targets = at::randint(size.vocabulary, {size.rows}, at::kLong);
+      const LossOptions options = {.scale = 0.25, .vocabulary = size.vocabulary};
+      LossSaved saved;
+      const at::Tensor expected = loss_forward(logits, targets, &saved, options);
+      const at::Tensor gradient = loss_backward(std::move(saved), targets, at::kFloat);
+
+      const at::Tensor there = logits.to(at::kCUDA);
+      const at::Tensor evaluated = loss_forward(there, targets.to(at::kCUDA), nullptr, options);
+      EXPECT_TRUE(at::equal(there.cpu(), logits)) << "an evaluation leaves the logits alone";
+      LossSaved kept;
+      const at::Tensor loss = loss_forward(there, targets.to(at::kCUDA), &kept, options);
+      const at::Tensor found = loss_backward(std::move(kept), targets.to(at::kCUDA), type).cpu();
+      EXPECT_TRUE(at::equal(loss, evaluated));
+      EXPECT_NEAR(loss.item<double>(), expected.item<double>(),
+                  2e-5 * (1 + expected.item<double>()));
+      const at::Tensor counted = found.narrow(1, 0, size.vocabulary).to(at::kFloat);
+      const double tolerance = type == at::kFloat ? 1e-5 : 5e-3;
+      const double error = (counted - gradient).norm().item<double>();
+      EXPECT_LE(error, tolerance * gradient.norm().item<double>() + 1e-12);
+      const at::Tensor padding = found.narrow(1, size.vocabulary, size.columns - size.vocabulary);
+      EXPECT_EQ(padding.count_nonzero().item<int64_t>(), 0);
+    }
+  }
+}
+
+TEST(GpuLoss, IsFiniteForLogitsThatWouldOverflowAnExponential) {
+  LEEWAY_NEEDS_GPU();
+  const at::Tensor logits = at::zeros({1, 5});
+  logits[0][2] = 1000;
+  const at::Tensor target = at::full({1}, 1, at::kLong).to(at::kCUDA);
+  EXPECT_NEAR(loss_forward(logits.to(at::kCUDA), target, nullptr).item<double>(), 1000, 1e-3);
+}
+
+}  // namespace
+}  // namespace leeway

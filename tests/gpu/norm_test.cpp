@@ -1,0 +1,95 @@
+// The norms' backward of a GPU in one sweep, against ATen in fp64.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "gpu.h"
+#include "kernels/norm_backward.h"
+
+namespace leeway {
+namespace {
+
+double relative(const at::Tensor& found, const at::Tensor& expected) {
+  const at::Tensor difference = found.cpu().to(at::kDouble) - expected;
+  return difference.norm().item<double>() / (expected.norm().item<double>() + 1e-9);
+}
+
+void check_norm(int64_t rows, int64_t columns, bool layer_norm, bool bias) {
+  SCOPED_TRACE(testing::Message() << rows << " x " << columns
+                                  << (layer_norm ? ", layer" : ", rms"));
+  const auto half = [](const at::Tensor& tensor) { return tensor.to(at::kBFloat16); };
+  const at::Tensor x = half(at::randn({rows, columns}) * 2 + 0.5);
+  const at::Tensor dy = half(at::randn({rows, columns}));
+  const at::Tensor residual = half(at::randn({rows, columns}));
+  const at::Tensor weight = half(at::rand({columns}) + 0.5);
+  const at::Tensor wide = x.to(at::kDouble);
+  const at::Tensor mean = layer_norm ? wide.mean(1, true) : at::zeros({rows, 1}, at::kDouble);
+  const at::Tensor rstd = ((wide - mean).square().mean(1, true) + 1e-5).rsqrt();
+  const at::Tensor normal = (wide - mean) * rstd;
+  const at::Tensor scaled = dy.to(at::kDouble) * weight.to(at::kDouble);
+  at::Tensor back = scaled - normal * (scaled * normal).mean(1, true);
+  if (layer_norm) back = back - scaled.mean(1, true);
+  const at::Tensor dx = back * rstd + residual.to(at::kDouble);
+  const at::Tensor dweight = (dy.to(at::kDouble) * normal).sum(0) + 1;
+  const at::Tensor dbias = dy.to(at::kDouble).sum(0) + 1;
+
+  const auto there = [](const at::Tensor& tensor) { return tensor.to(at::kCUDA); };
+  const auto run = [&] {
+    const at::Tensor own_weight = there(at::ones({columns}));
+    const at::Tensor own_bias = bias ? there(at::ones({columns})) : at::Tensor();
+    const at::Tensor own_mean = layer_norm ? there(mean.to(at::kFloat)) : at::Tensor();
+    const at::Tensor found = norm_backward_in_one_pass({.dy = there(dy),
+                                                        .x = there(x),
+                                                        .mean = own_mean,
+                                                        .rstd = there(rstd.to(at::kFloat)),
+                                                        .weight = there(weight),
+                                                        .residual = there(residual),
+                                                        .dweight = own_weight,
+                                                        .dbias = own_bias});
+    return std::vector<at::Tensor>{found, own_weight, own_bias};
+  };
+  const auto found = run();
+  ASSERT_TRUE(found[0].defined());
+  EXPECT_LT(relative(found[0], dx), 4e-3);  // rounded to bf16 once
+  EXPECT_LT(relative(found[1], dweight), 1e-5);
+  if (bias) {
+    EXPECT_LT(relative(found[2], dbias), 1e-5);
+  }
+  const auto again = run();
+  EXPECT_TRUE(at::equal(found[0], again[0]));
+  EXPECT_TRUE(at::equal(found[1], again[1]));
+}
+
+TEST(GpuNormBackward, EqualsItsFormula) {
+  LEEWAY_NEEDS_GPU();
+  for (const int64_t columns : {8, 64, 264, 768, 2048, 8192}) {
+    for (const int64_t rows : {1, 3, 1055, 2500}) {
+      check_norm(rows, columns, /*layer_norm=*/true, /*bias=*/true);
+      check_norm(rows, columns, /*layer_norm=*/false, /*bias=*/false);
+    }
+  }
+}
+
+TEST(GpuNormBackward, LeavesOtherShapesAndTypesToAten) {
+  LEEWAY_NEEDS_GPU();
+  const auto half = at::TensorOptions().device(at::kCUDA).dtype(at::kBFloat16);
+  const auto wide = at::TensorOptions().device(at::kCUDA);
+  for (const auto& [columns, options] :
+       {std::pair<int64_t, at::TensorOptions>{12, half}, {16, wide}}) {
+    const at::Tensor rows = at::ones({4, columns}, options);
+    const at::Tensor row = at::ones({columns}, options);
+    const at::Tensor sums = at::ones({columns}, wide);
+    const at::Tensor rstd = at::ones({4, 1}, wide);
+    EXPECT_FALSE(norm_backward_in_one_pass({.dy = rows,
+                                            .x = rows,
+                                            .mean = at::Tensor(),
+                                            .rstd = rstd,
+                                            .weight = row,
+                                            .residual = rows,
+                                            .dweight = sums,
+                                            .dbias = at::Tensor()})
+                     .defined());
+  }
+}
+
+}  // namespace
+}  // namespace leeway

@@ -1,0 +1,174 @@
+// The CUDA twins of update, norms and gate against those of the CPU.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gpu.h"
+#include "kernels/gate.h"
+#include "kernels/norms.h"
+#include "kernels/update.h"
+#include "optim/optimizer.h"
+
+namespace leeway {
+namespace {
+
+const at::Device kGpu(at::kCUDA, 0);
+
+at::Tensor there(const at::Tensor& tensor) { return tensor.defined() ? tensor.to(kGpu) : tensor; }
+
+PassTensors there(const PassTensors& t) {
+  return {there(t.weights), there(t.gradients), there(t.momentum), there(t.variance),
+          there(t.compute), t.preview,          there(t.gate)};
+}
+
+// As bits, so that NaN equals itself.
+testing::AssertionResult same_bits(const at::Tensor& ours, const at::Tensor& theirs) {
+  if (!ours.defined() && !theirs.defined()) return testing::AssertionSuccess();
+  const auto type = ours.element_size() == 2   ? at::kShort
+                    : ours.element_size() == 4 ? at::kInt
+                                               : at::kLong;
+  const at::Tensor differ = ours.view(type) != theirs.cpu().view(type);
+  const int64_t count = differ.sum().item<int64_t>();
+  if (count == 0) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << count << " of " << ours.numel() << " differ, the first at "
+                                     << differ.nonzero()[0].item<int64_t>();
+}
+
+constexpr StepConstants kConstants = {.gradient_scale = 0.37,
+                                      .momentum_share = 0.05,
+                                      .variance_keep = 0.999,
+                                      .weight_keep = 0.98,
+                                      .gradient_part = 0.003,
+                                      .momentum_part = 0.01,
+                                      .root_scale = 1.7,
+                                      .epsilon = 1e-8};
+
+// Spans with odd lengths and offsets, and some that are multiples of four.
+const std::vector<std::vector<Span>> kSpans = {
+    {{0, 1, true}},
+    {{0, 4096, true}, {4096, 4, false}},
+    {{0, 3, false}, {3, 5000, true}, {5003, 8192, false}, {13195, 1021, true}},
+    {{8, 4100, true}, {4108, 255, false}}};
+
+PassTensors random_tensors(int64_t count, bool adam, at::ScalarType copy) {
+  PassTensors tensors = {at::randn({count}), at::randn({count}), at::randn({count}),
+                         adam ? at::rand({count}) : at::Tensor(),
+                         at::zeros({count}, at::TensorOptions(copy))};
+  return tensors;
+}
+
+TEST(GpuUpdate, ElementPassHasTheCpusBits) {
+  LEEWAY_NEEDS_GPU();
+  for (const std::vector<Span>& spans : kSpans) {
+    const int64_t count = spans.back().offset + spans.back().count;
+    for (const bool adam : {true, false}) {
+      for (const auto copy : {at::kFloat, at::kBFloat16}) {
+        for (const bool preview : {false, true}) {
+          PassTensors cpu = random_tensors(count, adam, copy);
+          cpu.preview = preview;
+          cpu.gate = at::tensor({0.5, 1.0, 0.0, 0.0, 0.0}, at::kDouble);
+          const PassTensors gpu = there(cpu);
+          element_pass(UpdatePieces(spans, at::kCPU), kConstants, cpu);
+          element_pass(UpdatePieces(spans, kGpu), kConstants, gpu);
+          EXPECT_TRUE(same_bits(cpu.weights, gpu.weights));
+          EXPECT_TRUE(same_bits(cpu.momentum, gpu.momentum));
+          EXPECT_TRUE(same_bits(cpu.variance, gpu.variance));
+          EXPECT_TRUE(same_bits(cpu.compute, gpu.compute));
+        }
+      }
+    }
+  }
+}
+
+TEST(GpuUpdate, AClosedGateKeepsEverythingAndStillWritesTheCopy) {
+  LEEWAY_NEEDS_GPU();
+  const PassTensors before = random_tensors(9001, true, at::kBFloat16);
+  PassTensors gpu = there(before);
+  gpu.gate = at::tensor({1.0, 0.0, 0.0, 0.0, 0.0}, at::kDouble).to(kGpu);
+  gpu.gradients.fill_(std::numeric_limits<float>::quiet_NaN());
+  element_pass(UpdatePieces({{0, 9001, true}}, kGpu), kConstants, gpu);
+  EXPECT_TRUE(same_bits(before.weights, gpu.weights));
+  EXPECT_TRUE(same_bits(before.momentum, gpu.momentum));
+  EXPECT_TRUE(same_bits(before.variance, gpu.variance));
+  EXPECT_TRUE(same_bits(before.weights.to(at::kBFloat16), gpu.compute));
+}
+
+ParameterLayout layout_of(const std::vector<int64_t>& counts) {
+  ParameterLayout layout;
+  int64_t offset = 0;
+  for (const int64_t count : counts) {
+    layout.push_back({std::to_string(offset), ParameterKind::kVector, offset, 1, count});
+    offset += count;
+  }
+  return layout;
+}
+
+TEST(GpuNorms, AreTheCpusUpToTheLastDigits) {
+  LEEWAY_NEEDS_GPU();
+  const ParameterLayout layout = layout_of({33, 20'000, 1, 64, 5'000'003, 7});
+  const at::Tensor flat = at::randn({parameter_count(layout)});
+  const at::Tensor cpu = ParameterNorms(layout, at::kCPU).squares(flat);
+  const ParameterNorms norms(layout, kGpu);
+  const at::Tensor gpu = norms.squares(there(flat));
+  EXPECT_TRUE(at::allclose(cpu, gpu.cpu(), 1e-13, 0));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(at::equal(norms.squares(there(flat)), gpu));
+  // However the model is cut: the same bits at another offset.
+  const at::Tensor alone = flat.narrow(0, 20'098, 5'000'003).clone();
+  const at::Tensor again = ParameterNorms(layout_of({5'000'003}), kGpu).squares(there(alone));
+  EXPECT_TRUE(at::equal(again[0], gpu[4]));
+}
+
+TEST(GpuGate, HasTheCpusBits) {
+  LEEWAY_NEEDS_GPU();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const int64_t count : {1, 255, 256, 1000}) {
+    for (const double spoiled : {0.0, nan}) {
+      const at::Tensor norms = at::rand({count}, at::kDouble) + spoiled;
+      const at::Tensor losses = at::rand({7});
+      for (const at::Tensor& total : {at::Tensor(), at::full({1}, 12.5, at::kDouble)}) {
+        const at::Tensor cpu = make_gate(at::kCPU);
+        const at::Tensor gpu = make_gate(kGpu);
+        set_gate({.norms = norms, .total = total, .losses = losses, .clip = 0.3, .factor = 1.5},
+                 cpu);
+        set_gate({.norms = there(norms),
+                  .total = there(total),
+                  .losses = there(losses),
+                  .clip = 0.3,
+                  .factor = 1.5},
+                 gpu);
+        EXPECT_TRUE(at::allclose(cpu, gpu.cpu(), 0, 0, /*equal_nan=*/true)) << cpu << gpu;
+        EXPECT_EQ(gpu[kGateOpen].item<double>(), std::isnan(spoiled) && !total.defined() ? 0 : 1);
+      }
+      EXPECT_TRUE(at::allclose(sum_in_order({norms, norms}),
+                               sum_in_order({there(norms), there(norms)}).cpu(), 0, 0, true));
+    }
+  }
+}
+
+TEST(GpuOptimizer, MuonFollowsTheCpu) {
+  LEEWAY_NEEDS_GPU();
+  const ParameterLayout layout = {{"a", ParameterKind::kMatrix, 0, 48, 80},
+                                  {"b", ParameterKind::kMatrix, 3840, 80, 48},
+                                  {"c", ParameterKind::kVector, 7680, 1, 17}};
+  const int64_t count = parameter_count(layout);
+  const at::Tensor start = at::randn({count});
+  const at::Tensor weights = start.clone();
+  const at::Tensor gpu_weights = there(start);
+  Optimizer cpu({.rule = UpdateRule::kMuon}, layout, at::kFloat);
+  Optimizer gpu({.rule = UpdateRule::kMuon}, layout, at::TensorOptions(at::kFloat).device(kGpu));
+  for (int i = 0; i < 3; ++i) {
+    const at::Tensor gradients = at::randn({count});
+    cpu.update({weights, gradients, {}});
+    gpu.update({gpu_weights, there(gradients), {}});
+  }
+  // Newton-Schulz runs in bf16 there.
+  const double moved = (weights - start).norm().item<double>();
+  EXPECT_LT((weights - gpu_weights.cpu()).norm().item<double>(), 0.02 * moved);
+}
+
+}  // namespace
+}  // namespace leeway
