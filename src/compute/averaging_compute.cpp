@@ -1,10 +1,8 @@
 #include "compute/averaging_compute.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
-#include "averaging/gather.h"
 #include "averaging/newcomer.h"
 #include "base/check.h"
 #include "base/hash.h"
@@ -43,10 +41,7 @@ const AveragingCompute::LaneState& AveragingCompute::at(Lane lane) const {
 }
 
 Subset AveragingCompute::chunk_of(const LaneState& lane, int64_t round, int64_t chunk) const {
-  const auto flight = lane.flights.find(round);
-  const int64_t chunks = lane.options.chunks;
-  if (flight != lane.flights.end()) return flight->second.subset.chunk(chunk, chunks);
-  return lane.cut.subset(round).chunk(chunk, chunks);
+  return lane.cut.subset(round).chunk(chunk, lane.options.chunks);
 }
 
 // Every rounding has its own key, so that all drivers give the same bits.
@@ -67,10 +62,9 @@ std::vector<at::Tensor> AveragingCompute::contribute(Lane which, int64_t round) 
   LaneState& lane = at(which);
   const bool weights = lane.options.payload == RoundPayload::kWeights;
   Flight& flight = lane.flights[round];
-  flight.subset = lane.cut.subset(round);
   std::vector<at::Tensor> encoded;
   for (int64_t chunk = 0; chunk < lane.options.chunks; ++chunk) {
-    const Subset subset = flight.subset.chunk(chunk, lane.options.chunks);
+    const Subset subset = chunk_of(lane, round, chunk);
     const RandomKey key = rounding_key(lane, round, chunk, /*answer=*/false);
     const at::Tensor values = gather(subset, weights ? stage_.weights() : stage_.gradients());
     encoded.push_back(encode(lane.options.wire, values, key));
@@ -79,16 +73,16 @@ std::vector<at::Tensor> AveragingCompute::contribute(Lane which, int64_t round) 
   return encoded;
 }
 
-// One replica that has diverged must not take the others with it.
-std::vector<size_t> AveragingCompute::leave_out_infinite(std::vector<at::Tensor>& values) {
-  std::vector<size_t> refused;
-  std::vector<at::Tensor> kept;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const bool finite = at::isfinite(values[i]).all().item<bool>();
-    finite ? kept.push_back(values[i]) : refused.push_back(i);
-  }
-  values = std::move(kept);
-  return refused;
+// On a GPU it turns out later which parts were not finite: they are left out there.
+AveragingCompute::Reduced AveragingCompute::reduced_of(int64_t count, const at::Tensor& sums) {
+  Reduced reduced = {.answer = {},
+                     .norms = {.count = count, .reduction = true, .sums = Readout(sums)}};
+  if (reduced.norms.sums.here()) reduced.refused = reduced.norms.refused();
+  return reduced;
+}
+
+LateNorms AveragingCompute::norms_of(const MergeSums& merged) {
+  return {.count = merged.count, .sums = Readout(merged.sums)};
 }
 
 AveragingCompute::Reduced AveragingCompute::reduce(Lane which, int64_t round, int64_t chunk,
@@ -102,28 +96,18 @@ AveragingCompute::Reduced AveragingCompute::reduce(Lane which, int64_t round, in
     values.push_back(decode(lane.options.wire, part, subset.count(), type));
   }
   const RandomKey key = rounding_key(lane, round, chunk, /*answer=*/true);
-  at::Tensor mean = mean_of(values);
-  Reduced reduced = {};
-  reduced.norms = {.count = subset.count(), .scale = at::dot(mean, mean).item<double>()};
-  if (!std::isfinite(reduced.norms.scale)) {
-    std::vector<at::Tensor> finite = values;
-    reduced.refused = leave_out_infinite(finite);
-    if (finite.empty() && !awaited) return reduced;
-    if (finite.empty()) {
-      reduced.refused.clear();
-    } else {
-      values = std::move(finite);
-      mean = mean_of(values);
-      reduced.norms.scale = at::dot(mean, mean).item<double>();
-    }
+  const FiniteMean mean = mean_of_finite(values);
+  Reduced reduced = reduced_of(subset.count(), mean.sums);
+  if (reduced.refused.size() == values.size()) {
+    if (!awaited) return reduced;
+    reduced.refused.clear();
   }
-  reduced.norms.spread = spread_of(values, mean);
-  reduced.answer = encode(lane.options.wire, mean, key);
+  reduced.answer = encode(lane.options.wire, mean.mean, key);
   return reduced;
 }
 
-RoundNorms AveragingCompute::merge(Lane which, int64_t round, int64_t chunk,
-                                   const at::Tensor& answer) {
+LateNorms AveragingCompute::merge(Lane which, int64_t round, int64_t chunk,
+                                  const at::Tensor& answer) {
   LaneState& lane = at(which);
   const Subset subset = chunk_of(lane, round, chunk);
   const at::Tensor mean =
@@ -138,15 +122,14 @@ RoundNorms AveragingCompute::merge(Lane which, int64_t round, int64_t chunk,
     lane.flights.erase(round);
     return {.count = subset.count()};
   }
-  const MergeNorms norms = leeway::merge(lane.options.merge,
-                                         {.subset = subset,
-                                          .round = round,
-                                          .mean = mean,
-                                          .sent = sent,
-                                          .weights = stage_.weights(),
-                                          .compute = stage_.writable_copy()},
-                                         lane.merge);
-  return {.count = norms.count, .drift = norms.drift, .correction = norms.correction};
+  return norms_of(leeway::merge(lane.options.merge,
+                                {.subset = subset,
+                                 .round = round,
+                                 .mean = mean,
+                                 .sent = sent,
+                                 .weights = stage_.weights(),
+                                 .compute = stage_.writable_copy()},
+                                lane.merge));
 }
 
 at::Tensor AveragingCompute::common_model() const {
@@ -237,7 +220,6 @@ int64_t AveragingCompute::flight_bytes() const {
   int64_t bytes = 0;
   for (const LaneState& lane : lanes_) {
     for (const auto& [round, flight] : lane.flights) {
-      bytes += static_cast<int64_t>(flight.subset.begins.size() * sizeof(int64_t));
       for (const auto& [chunk, sent] : flight.sent) bytes += static_cast<int64_t>(sent.nbytes());
     }
     for (const auto& [number, chunks] : lane.steps) {

@@ -14,6 +14,7 @@
 #include "averaging/merge.h"
 #include "averaging/subset.h"
 #include "averaging/wire.h"
+#include "compute/late_reports.h"
 #include "compute/stage_reports.h"
 #include "events/work.h"
 #include "pipeline/stage.h"
@@ -44,14 +45,14 @@ class AveragingCompute {
   std::vector<at::Tensor> contribute(Lane lane, int64_t round);
   struct Reduced {
     at::Tensor answer;  // encoded
-    RoundNorms norms;
+    LateNorms norms;
     std::vector<size_t> refused = {};  // indices of parts with values that are not finite
   };
   // Leaves out parts that are not finite. If none is left, there is no answer, or with `awaited`,
   // for members that wait for one, an answer that is not finite either: each of them then sees it.
   Reduced reduce(Lane lane, int64_t round, int64_t chunk, const std::vector<at::Tensor>& parts,
                  bool awaited = false);
-  RoundNorms merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer);
+  LateNorms merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer);
 
   // For a common model, whose answers have numbers and whose contributions have the sender's own.
   // `exact`: nothing is left unsent. Undefined for chunks that `sends` leaves out.
@@ -65,8 +66,8 @@ class AveragingCompute {
                        const std::vector<at::Tensor>& payloads, int64_t members);
   // `in`: own contributions that the answer has in it; `lost`: those that no answer will have.
   // Without a payload the answer changes nothing else.
-  RoundNorms merge_steps(Lane lane, int64_t chunk, const at::Tensor& answer,
-                         const std::vector<int64_t>& in, const std::vector<int64_t>& lost);
+  LateNorms merge_steps(Lane lane, int64_t chunk, const at::Tensor& answer,
+                        const std::vector<int64_t>& in, const std::vector<int64_t>& lost);
   // A chunk of the common model as it is, and its running mean where there is one; and whether a
   // payload can be that.
   at::Tensor common_chunk(Lane lane, int64_t chunk) const;
@@ -103,9 +104,9 @@ class AveragingCompute {
   int64_t flight_bytes() const;
 
  private:
-  static std::vector<size_t> leave_out_infinite(std::vector<at::Tensor>& values);
+  static Reduced reduced_of(int64_t count, const at::Tensor& sums);
+  static LateNorms norms_of(const MergeSums& merged);
   struct Flight {
-    Subset subset;
     std::map<int64_t, at::Tensor> sent;  // by chunk: exact weights
   };
   struct LaneState {

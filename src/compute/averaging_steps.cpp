@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <span>
 
-#include "averaging/gather.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "compute/averaging_compute.h"
@@ -81,44 +80,39 @@ AveragingCompute::Reduced AveragingCompute::reduce_steps(Lane which,
     if (part.scalar_type() == stage_.weights().scalar_type()) options.wire = WireFormat::kF32;
     values.push_back(decode_steps(lane, part, subset.count()));
   }
-  Reduced reduced;
-  reduced.refused = leave_out_infinite(values);
-  if (values.empty()) values.push_back(at::zeros_like(gather(subset, lane.lowbit.residual)));
-  const at::Tensor mean = mean_of(values);
-  reduced.norms = {.count = subset.count(),
-                   .spread = spread_of(values, mean),
-                   .scale = at::dot(mean, mean).item<double>()};
   // By what is in it: the number depends on where sessions ended.
   const uint64_t name = hash_bytes(std::as_bytes(std::span(parts)));
   const RandomKey key = rounding_key(lane, static_cast<int64_t>(name >> 1), chunk, /*answer=*/true);
-  reduced.answer = leeway::reduce_steps(options, subset, values, members, key, lane.lowbit);
+  const ReducedSteps steps =
+      leeway::reduce_steps(options, subset, values, members, key, lane.lowbit);
+  Reduced reduced = reduced_of(subset.count(), steps.sums);
+  reduced.answer = steps.answer;
   return reduced;
 }
 
-RoundNorms AveragingCompute::merge_steps(Lane which, int64_t chunk, const at::Tensor& answer,
-                                         const std::vector<int64_t>& in,
-                                         const std::vector<int64_t>& lost) {
+LateNorms AveragingCompute::merge_steps(Lane which, int64_t chunk, const at::Tensor& answer,
+                                        const std::vector<int64_t>& in,
+                                        const std::vector<int64_t>& lost) {
   LaneState& lane = at(which);
   const Subset subset = chunk_of(lane, 0, chunk);
   for (const int64_t number : lost) {
     take_back_steps(subset, take_steps(lane, number, chunk, subset.count()), lane.lowbit);
   }
-  if (!answer.defined()) return forget_rounding(lane, chunk), RoundNorms();
+  if (!answer.defined()) return forget_rounding(lane, chunk), LateNorms();
   at::Tensor own;
   for (const int64_t number : in) {
     const at::Tensor part = take_steps(lane, number, chunk, subset.count());
     own = own.defined() ? own + part : part;
   }
-  const MergeNorms norms =
-      leeway::merge_steps(lane.options.lowbit,
-                          {.subset = subset,
-                           .answer = decode_steps(lane, answer, subset.count()),
-                           .own = own,
-                           .weights = stage_.weights(),
-                           .compute = stage_.writable_copy()},
-                          lane.lowbit);
+  const MergeSums sums = leeway::merge_steps(lane.options.lowbit,
+                                             {.subset = subset,
+                                              .answer = decode_steps(lane, answer, subset.count()),
+                                              .own = own,
+                                              .weights = stage_.weights(),
+                                              .compute = stage_.writable_copy()},
+                                             lane.lowbit);
   forget_rounding(lane, chunk);
-  return {.count = norms.count, .drift = norms.drift, .correction = norms.correction};
+  return norms_of(sums);
 }
 
 at::Tensor AveragingCompute::common_chunk(Lane which, int64_t chunk) const {

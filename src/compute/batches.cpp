@@ -8,13 +8,16 @@ Batch read_windows(const TokenFile& tokens, int64_t context, std::span<const uin
                    const at::Device& device) {
   const auto rows = static_cast<int64_t>(windows.size());
   const auto length = static_cast<size_t>(context) + 1;
-  const at::Tensor ids = at::empty({rows, context + 1}, at::kLong);
+  // Pinned, a copy to a GPU does not wait; and one copy brings inputs and targets.
+  const at::TensorOptions host = at::TensorOptions().dtype(at::kLong);
+  const at::Tensor ids =
+      at::empty({rows, context + 1}, device.is_cpu() ? host : host.pinned_memory(true));
   for (size_t i = 0; i < windows.size(); ++i) {
     const std::span<int64_t> row(ids.data_ptr<int64_t>() + i * length, length);
     tokens.read(windows[i] * static_cast<uint64_t>(context), row);
   }
-  return {ids.narrow(1, 0, context).contiguous().to(device),
-          ids.narrow(1, 1, context).contiguous().to(device)};
+  const at::Tensor there = ids.to(device, /*non_blocking=*/true);
+  return {there.narrow(1, 0, context).contiguous(), there.narrow(1, 1, context).contiguous()};
 }
 
 Batch read_microbatch(const TokenFile& tokens, int64_t context, const SamplerOptions& sampler,

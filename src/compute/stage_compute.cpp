@@ -9,8 +9,9 @@
 
 #include "base/check.h"
 #include "compute/batches.h"
+#include "kernels/clip.h"
+#include "kernels/gate.h"
 #include "model/layers.h"
-#include "optim/clip.h"
 
 namespace leeway {
 
@@ -20,7 +21,10 @@ StageCompute::StageCompute(const StageComputeOptions& options, const TokenFile& 
       train_(train),
       valid_(valid),
       stage_(options.stage),
-      averaging_(options.lanes, options.worker.replica, stage_) {}
+      averaging_(options.lanes, options.worker.replica, stage_),
+      parameter_norms_(stage_.model().layout(), options.stage.device),
+      gate_(make_gate(options.stage.device)),
+      guess_gate_(make_gate(options.stage.device)) {}
 
 // Late forwards run at the weights that an update with the gradients known by then would produce.
 // The first late forward lacks W_s of the update's K gradients, the last lacks one.
@@ -36,15 +40,17 @@ Ahead StageCompute::look_ahead(int64_t delay) {
   if (!stage_.has_guess(guess)) {
     // Each microbatch's gradient is scaled by 1/K.
     const double to_mean = static_cast<double>(options_.update_every) / static_cast<double>(known);
-    const double norm = squared_norm(stage_.gradients()) * to_mean * to_mean;
-    stage_.make_guess(guess, rate_factor_now(), to_mean * own_clip_scale(norm));
+    set_gate({.norms = parameter_norms_.squares(stage_.gradients()),
+              .clip = own_clip(),
+              .factor = to_mean},
+             guess_gate_);
+    stage_.make_guess(guess, rate_factor_now(), /*gradient_scale=*/1, guess_gate_);
   }
   return {.delay = delay, .guess = guess};
 }
 
-double StageCompute::own_clip_scale(double squared_norm) const {
-  const int64_t own = stage_.weights().numel();
-  return clip_scale(squared_norm, stage_clip(options_.clip, own, options_.model_parameters));
+double StageCompute::own_clip() const {
+  return stage_clip(options_.clip, stage_.weights().numel(), options_.model_parameters);
 }
 
 at::Tensor StageCompute::forward(MicrobatchId m, int64_t delay, const at::Tensor& activation) {
@@ -57,7 +63,8 @@ at::Tensor StageCompute::forward(MicrobatchId m, int64_t delay, const at::Tensor
   const at::Tensor& input = is_first() ? batch.inputs : activation;
   const Ahead ahead = look_ahead(delay);
   if (!is_last()) return stage_.forward(m, ahead, input);
-  losses_.push_back(stage_.forward_to_loss(m, ahead, input, batch.targets));
+  losses_.push_back(stage_.forward_to_loss(m, ahead, input, batch.targets,
+                                           1.0 / static_cast<double>(options_.update_every)));
   return {};
 }
 
@@ -65,13 +72,11 @@ at::Tensor StageCompute::backward(MicrobatchId m, const at::Tensor& gradient) {
   norms_.reset();
   ++accumulated_;
   if (!is_last()) return stage_.backward(m, gradient);
-  return stage_.backward_from_loss(m, 1.0 / static_cast<double>(options_.update_every));
+  return stage_.backward_from_loss(m);
 }
 
 at::Tensor StageCompute::gradient_norms() {
-  const std::vector<double> squares =
-      parameter_squared_norms(stage_.gradients(), stage_.model().layout());
-  norms_ = at::tensor(squares, at::kDouble);
+  norms_ = parameter_norms_.squares(stage_.gradients());
   return norms_;
 }
 
@@ -79,44 +84,36 @@ double StageCompute::rate_factor_now() const {
   return rate_factor(options_.schedule, stage_.updates_done().value);
 }
 
-StageUpdate StageCompute::update(std::optional<double> total_norm) {
-  const at::Tensor norms = norms_.defined() ? norms_ : gradient_norms();
-  const double* const squares = norms.const_data_ptr<double>();
-  StageUpdate update;
-  update.worker = options_.worker;
-  update.rate_factor = rate_factor_now();
-  update.squared_norm = std::accumulate(squares, squares + norms.numel(), 0.0);
-  update.total_squared_norm = total_norm;
-  bool finite = std::isfinite(total_norm.value_or(update.squared_norm));
-  if (is_last()) {
-    double loss = 0;
-    for (const at::Tensor& microbatch : std::exchange(losses_, {})) {
-      loss += microbatch.item<double>() / static_cast<double>(options_.update_every);
-    }
-    update.loss = loss;
-    finite = finite && std::isfinite(loss);
-  }
-  update.applied = finite;
-  update.update = stage_.updates_done().value;
-  if (!finite) return update;
-  const double scale =
-      total_norm ? clip_scale(*total_norm, options_.clip) : own_clip_scale(update.squared_norm);
-  stage_.update(update.rate_factor, scale);
+LateUpdate StageCompute::update(const at::Tensor& total_norm) {
+  const auto losses = std::exchange(losses_, {});
+  set_gate({.norms = norms_.defined() ? norms_ : gradient_norms(),
+            .total = total_norm,
+            .losses = losses.empty() ? at::Tensor() : at::stack(losses),
+            .clip = total_norm.defined() ? options_.clip : own_clip()},
+           gate_);
+  LateUpdate update = {.known = {.worker = options_.worker,
+                                 .update = stage_.updates_done().value + 1,
+                                 .rate_factor = rate_factor_now()},
+                       .gate = Readout(gate_.clone()),
+                       .total = total_norm.defined(),
+                       .loss = is_last()};
+  if (update.gate.here() && !update.read().applied) return update;
+  stage_.update(update.known.rate_factor, /*gradient_scale=*/1, gate_);
   accumulated_ = 0;
   norms_.reset();
-  update.update = stage_.updates_done().value;
-  const bool watch = options_.predict_every > 0 && update.update % options_.predict_every == 0;
+  const bool watch =
+      options_.predict_every > 0 && stage_.updates_done().value % options_.predict_every == 0;
   if (watch) stage_.watch_prediction();
   return update;
 }
 
-std::optional<Prediction> StageCompute::take_prediction() {
-  const auto error = stage_.take_prediction();
-  if (!error) return std::nullopt;
-  return Prediction{.worker = options_.worker,
-                    .update = error->update.value + 1,
-                    .delay = error->delay,
-                    .error = error->error};
+std::optional<LatePrediction> StageCompute::take_prediction() {
+  const auto sample = stage_.take_prediction();
+  if (!sample) return std::nullopt;
+  return LatePrediction{.known = {.worker = options_.worker,
+                                  .update = sample->update.value + 1,
+                                  .delay = sample->delay},
+                        .distances = Readout(sample->distances)};
 }
 
 EvaluationOptions StageCompute::evaluation_options() const {
@@ -126,7 +123,7 @@ EvaluationOptions StageCompute::evaluation_options() const {
           .device = options_.stage.device};
 }
 
-RoundNorms StageCompute::merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer) {
+LateNorms StageCompute::merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer) {
   norms_.reset();  // averaged gradients have different norms
   return averaging_.merge(lane, round, chunk, answer);
 }
@@ -189,9 +186,10 @@ at::Tensor StageCompute::evaluate(int64_t update, int64_t index, const at::Tenso
   }
   const at::Tensor output = stage_.evaluate(*held.version, is_first() ? batch.inputs : activation);
   if (!is_last()) return output;
-  LossSaved unused;
-  const at::Tensor mean = loss_forward(output, batch.targets.view(-1), unused);
-  held.loss_sum += mean.item<double>() * static_cast<double>(batch.targets.numel());
+  const at::Tensor mean = loss_forward(output, batch.targets.view(-1), nullptr,
+                                       {.vocabulary = stage_.model().shape().vocabulary});
+  const at::Tensor sum = mean.to(at::kDouble).mul_(static_cast<double>(batch.targets.numel()));
+  held.loss_sum = held.loss_sum.defined() ? held.loss_sum.add_(sum) : sum;
   held.tokens += batch.targets.numel();
   return {};
 }
@@ -201,7 +199,8 @@ StageEvaluation StageCompute::end_evaluation(int64_t update) {
   const Held& held = node.mapped();
   return {.worker = options_.worker,
           .update = update,
-          .loss = held.tokens > 0 ? held.loss_sum / static_cast<double>(held.tokens) : 0.0,
+          .loss = held.tokens > 0 ? held.loss_sum.item<double>() / static_cast<double>(held.tokens)
+                                  : 0.0,
           .windows = held.windows};
 }
 
@@ -246,6 +245,7 @@ void StageCompute::restart(int64_t updates) {
   averaging_.restart();
   accumulated_ = 0;
   norms_.reset();
+  gate_.fill_(1);
   losses_.clear();
   held_.clear();
 }

@@ -13,9 +13,11 @@
 #include "base/ids.h"
 #include "compute/averaging_compute.h"
 #include "compute/evaluation_batches.h"
+#include "compute/late_reports.h"
 #include "compute/stage_reports.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
+#include "kernels/norms.h"
 #include "optim/rate_schedule.h"
 #include "pipeline/stage.h"
 
@@ -56,18 +58,20 @@ class StageCompute {
   // Returns the gradient for the previous stage; nothing at the first stage.
   at::Tensor backward(MicrobatchId m, const at::Tensor& gradient);
 
-  // Squared norms of this update's gradients, one per parameter: fp64, on the CPU.
+  // Squared norms of this update's gradients, one per parameter: fp64, on the device.
   at::Tensor gradient_norms();
-  // `total_norm`: the whole model's squared norm; none: this stage clips by its own norm.
-  StageUpdate update(std::optional<double> total_norm);
+  // `total_norm`: the whole model's squared norm, fp64 [1]; undefined: this stage clips by its own.
+  // An update that must not be made (the loss or the gradients are not finite) leaves the weights
+  // as they are; on the CPU it does not count as one.
+  LateUpdate update(const at::Tensor& total_norm);
   // The result of the last prediction sample, returned once.
-  std::optional<Prediction> take_prediction();
+  std::optional<LatePrediction> take_prediction();
 
   // For everything in a round except merging: use merge() below, because averaged gradients change
   // this update's norms.
   AveragingCompute& averaging() { return averaging_; }
   const AveragingCompute& averaging() const { return averaging_; }
-  RoundNorms merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer);
+  LateNorms merge(Lane lane, int64_t round, int64_t chunk, const at::Tensor& answer);
   // Whether a payload can be a chunk's, or a copy for evaluation.
   bool fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& payload) const;
 
@@ -107,7 +111,7 @@ class StageCompute {
   bool is_last() const { return options_.stage.slice.heads; }
   double rate_factor_now() const;
   Ahead look_ahead(int64_t delay);
-  double own_clip_scale(double squared_norm) const;
+  double own_clip() const;
   EvaluationOptions evaluation_options() const;
 
   StageComputeOptions options_;
@@ -115,13 +119,16 @@ class StageCompute {
   const TokenFile* valid_;
   Stage stage_;
   AveragingCompute averaging_;
-  int64_t accumulated_ = 0;         // microbatches in the current gradients
+  int64_t accumulated_ = 0;  // microbatches in the current gradients
+  ParameterNorms parameter_norms_;
   at::Tensor norms_;                // the current gradients'; undefined: not computed yet
+  at::Tensor gate_;                 // of the updates, kernels/gate.h
+  at::Tensor guess_gate_;           // of the guesses
   std::vector<at::Tensor> losses_;  // one per microbatch of this update, on the device
 
   struct Held {
     std::shared_ptr<const Version> version;
-    double loss_sum = 0;
+    at::Tensor loss_sum = {};  // fp64, on the device
     int64_t tokens = 0;
     int64_t windows = 0;
   };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "kernels/gate.h"
 
 namespace leeway {
 
@@ -37,18 +38,13 @@ std::optional<StageId> ClipNorms::waits_for(int64_t update) const {
 }
 
 // Added parameter by parameter in the order of the model: the same bits however it is cut.
-std::optional<double> ClipNorms::total(int64_t update) const {
-  if (!shared()) return std::nullopt;
+at::Tensor ClipNorms::total(int64_t update) const {
+  if (!shared()) return {};
   LEEWAY_CHECK(arrived(update), "an update waits for the norms of all stages");
-  if (stage_.value > 0) return totals_.at(update).item<double>();
+  if (stage_.value > 0) return totals_.at(update);
   std::vector<at::Tensor> parts = {own_};
   for (const auto& [stage, norms] : norms_.at(update)) parts.push_back(norms);
-  double sum = 0;
-  for (const at::Tensor& part : parts) {
-    const double* const squares = part.const_data_ptr<double>();
-    for (int64_t i = 0; i < part.numel(); ++i) sum += squares[i];
-  }
-  return sum;
+  return sum_in_order(parts);
 }
 
 void ClipNorms::updated(int64_t update) {

@@ -33,8 +33,8 @@ class ClipNorms {
   bool arrived(int64_t update) const;
   // A stage from which something has not arrived; none: everything has.
   std::optional<StageId> waits_for(int64_t update) const;
-  // The squared norm of the model's gradients; nothing if norms are not shared.
-  std::optional<double> total(int64_t update) const;
+  // The squared norm of the model's gradients, fp64 [1]; undefined if norms are not shared.
+  at::Tensor total(int64_t update) const;
   void updated(int64_t update);  // what was sent for it is no longer needed
 
  private:

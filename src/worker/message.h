@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/core/Event.h>
 
 #include <cstddef>
 #include <memory>
@@ -93,8 +94,9 @@ struct Message {
   WorkerId to;
   int64_t index = 0;
   int64_t update = 0;
-  at::Tensor payload = {};    // undefined: none, or a simulation without compute
-  int64_t payload_bytes = 0;  // set even where the payload itself is left out
+  at::Tensor payload = {};                 // undefined: none, or a simulation without compute
+  std::shared_ptr<c10::Event> ready = {};  // in a process: when a GPU has computed the payload
+  int64_t payload_bytes = 0;               // set even where the payload itself is left out
   // Only for rounds:
   Lane lane = Lane::kMain;
   int64_t chunk = 0;

@@ -160,7 +160,7 @@ void Rounds::run_reduction(const Work& work, const Seat& lane, Outcome& outcome)
   auto reduced = compute_->averaging().reduce(work.lane, work.index, work.chunk, parts,
                                               /*awaited=*/lane.plan.lag.has_value());
   outcome.payload = std::move(reduced.answer);
-  outcome.round_norms = reduced.norms;
+  outcome.round_norms = std::move(reduced.norms);
   const std::vector<ReplicaId> replicas = work.replicas.members();
   for (const size_t part : reduced.refused) outcome.refused.add(replicas[part]);
 }

@@ -114,6 +114,7 @@ std::optional<Work> Worker::pipeline_turn() const {
 bool Worker::done() const {
   if (has_said_done_) return true;  // what was reported does not change any more
   if (receiver_) return false;      // it has yet to begin
+  if (has_late()) return false;
   if (!takes_part()) return !storing_;
   const bool evaluated = evaluations_.empty() || end_.stop_decided() || gives_up_evaluations();
   const bool saved = !save_due() && !storing_ && last_is_named_;

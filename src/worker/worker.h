@@ -58,6 +58,11 @@ class Worker {
   Outcome run(const Work& work);
   void finish(const Work& named, Outcome outcome, Outbox& outbox, Journal& journal);
 
+  // Work that its device has yet to finish, or whose end it has not looked at: settle() does.
+  bool has_late() const { return !late_.empty(); }
+  // Tells what has become of work that is done by now.
+  void settle(Outbox& outbox, Journal& journal);
+
   // Nothing is left to do in this session except to answer others until it is over.
   bool done() const;
   // The coordinator has said so: the driver can let go of this worker.
@@ -135,10 +140,15 @@ class Worker {
   void run_transfer(Outcome& outcome);
 
   void log_refusals(Journal& journal);
+  void log_late(Journal& journal, bool wait);
+  void note_update(const StageUpdate& update);
+  void send_all(Outbox& outbox, Journal& journal);
   Work without_refused(Work work, const Outcome& outcome);
+  void refuse_late(const LateWork& late);
+  void refuse_part(ReplicaId replica);
   void finish_forward(const Work& work, const Outcome& outcome);
   void finish_backward(const Work& work, Outcome& outcome);
-  void finish_update(const Work& work, const Outcome& outcome, Journal& journal);
+  void finish_update(const Work& work, Outcome& outcome);
   void finish_save(Outcome& outcome);
   void begin_evaluation();
   void finish_evaluation(const Work& work, const Outcome& outcome);
@@ -183,7 +193,8 @@ class Worker {
   std::optional<ShardSaved> newest_stored_;
   bool last_is_named_ = true;  // of what was saved, what the session ends with is known as that
   bool diverged_ = false;
-  bool at_boundary_ = false;  // after an update, before the next forward or backward
+  std::deque<LateWork> late_;  // in the order in which it was begun
+  bool at_boundary_ = false;   // after an update, before the next forward or backward
 
   Inbox inbox_;
   SessionEnd end_;

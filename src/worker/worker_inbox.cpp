@@ -147,8 +147,12 @@ std::string_view Worker::check_pipeline(const Message& message) const {
     case MessageKind::kTotalNorm: {
       if (!clip_norms_.shared()) return "norms are not shared in this schedule";
       if (message.index > next_update) return kEarly;
-      const bool norms = message.payload.defined() && message.payload.scalar_type() == at::kDouble;
-      return compute_ == nullptr || norms ? "" : "a payload of another shape or type";
+      const at::Tensor& norms = message.payload;
+      const bool fits =
+          compute_ == nullptr ||
+          (norms.defined() && norms.scalar_type() == at::kDouble && norms.dim() == 1 &&
+           (message.kind == MessageKind::kNorms || norms.numel() == 1));
+      return fits ? "" : "a payload of another shape or type";
     }
     default:  // kFlushAt, kSaveAt
       return message.index <= plan_.updates_max() ? "" : "after the end";

@@ -107,18 +107,21 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
       finish_backward(work, outcome);
       break;
     case WorkKind::kUpdate:
-      finish_update(work, outcome, journal);
+      finish_update(work, outcome);
       break;
     case WorkKind::kSave:
+      log_late(journal, /*wait=*/true);  // its device has stood still to make the copy
       finish_save(outcome);
       break;
     case WorkKind::kEvaluate:
       finish_evaluation(work, outcome);
       break;
     case WorkKind::kAdopt:
+      log_late(journal, /*wait=*/true);  // of the time before
       finish_adoption(work, outcome);
       break;
     case WorkKind::kTransfer:
+      log_late(journal, /*wait=*/true);
       finish_transfer(work, outcome, outbox);
       break;
     case WorkKind::kReport:
@@ -132,23 +135,28 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
       finish_round(work, outcome, outbox);
       break;
   }
-  // Recorded before any other worker can act on it, so that the log is in a causal order.
-  WorkRecord record = {.worker = id_,
-                       .work = work,
-                       .times = outcome.times,
-                       .bytes_sent = 0,
-                       .norms = outcome.round_norms};
+  // Recorded before any other worker can act on it, so that the log is in a causal order; work of a
+  // GPU is recorded a few pieces later.
+  WorkRecord record = {.worker = id_, .work = work, .times = outcome.times};
   for (const Message& message : outgoing_) record.bytes_sent += message.payload_bytes;
   const bool logged = work.kind != WorkKind::kAwait && work.kind != WorkKind::kReport;
   if (logged) {
-    journal.worked(record);
-    tally_.worked(record);
-    // Nobody asks a worker that has finished, but it still works for others.
-    if (has_said_done_) report(presence());
+    late_.push_back({.record = std::move(record),
+                     .when_done = std::move(outcome.when_done),
+                     .update = std::move(outcome.update),
+                     .prediction = std::move(outcome.prediction),
+                     .norms = std::move(outcome.round_norms)});
   }
+  log_late(journal, /*wait=*/false);
+  // Nobody asks a worker that has finished, but it still works for others.
+  if (logged && has_said_done_) report(presence());
+  outcome = {};  // a tensor that was sent belongs to its receiver alone
+  send_all(outbox, journal);
+}
+
+void Worker::send_all(Outbox& outbox, Journal& journal) {
   send_reports();
   log_refusals(journal);
-  outcome = {};  // a tensor that was sent belongs to its receiver alone
   // Reports first: what one does after it has finished is told before others can finish by it.
   for (std::vector<Message>* messages : {&outgoing_reports_, &outgoing_}) {
     for (Message& message : *messages) {
@@ -158,6 +166,43 @@ void Worker::finish(const Work& named, Outcome outcome, Outbox& outbox, Journal&
     messages->clear();
   }
   if (to_store_) outbox.store(std::exchange(to_store_, nullptr));
+}
+
+void Worker::settle(Outbox& outbox, Journal& journal) {
+  const CheckScope scope({id_, counts_.updates, plan_.seed});
+  log_late(journal, /*wait=*/false);
+  send_all(outbox, journal);
+}
+
+void Worker::log_late(Journal& journal, bool wait) {
+  for (; !late_.empty(); late_.pop_front()) {
+    LateWork& late = late_.front();
+    if (late.when_done) {
+      const std::optional<WorkTimes> times = late.when_done(wait);
+      if (!times) return;
+      late.record.times = *times;
+    }
+    if (late.update) note_update(late.update->read());
+    if (late.prediction) {
+      const Prediction prediction = late.prediction->read();
+      journal.predicted(prediction);
+      tally_.predicted(prediction);
+    }
+    if (late.norms) {
+      late.record.norms = late.norms->read();
+      if (!late.norms->sums.here()) refuse_late(late);
+    }
+    journal.worked(late.record);
+    tally_.worked(late.record);
+  }
+}
+
+void Worker::note_update(const StageUpdate& update) {
+  if (diverged_) return;  // what a GPU was given after that one is none
+  report(UpdateDone{.update = update.update + (update.applied ? 0 : 1), .stage = update});
+  if (update.applied) return;
+  diverged_ = true;
+  counts_.updates = update.update;
 }
 
 void Worker::log_refusals(Journal& journal) {
@@ -171,12 +216,25 @@ void Worker::log_refusals(Journal& journal) {
 Work Worker::without_refused(Work work, const Outcome& outcome) {
   for (const ReplicaId replica : outcome.refused) {
     work.replicas.remove(replica);
-    refusals_.add({.kind = MessageKind::kContribution,
-                   .from = {.replica = replica, .stage = id_.stage},
-                   .to = id_},
-                  "a part with values that are not finite");
+    refuse_part(replica);
   }
   return work;
+}
+
+// On a GPU that turns out when the answer has been sent.
+void Worker::refuse_late(const LateWork& late) {
+  const Work& work = late.record.work;
+  const std::vector<ReplicaId> replicas = work.replicas.members();
+  for (const size_t part : late.norms->refused()) {
+    refuse_part(work.parts.empty() ? replicas.at(part) : work.parts.at(part).replica);
+  }
+}
+
+void Worker::refuse_part(ReplicaId replica) {
+  refusals_.add({.kind = MessageKind::kContribution,
+                 .from = {.replica = replica, .stage = id_.stage},
+                 .to = id_},
+                "a part with values that are not finite");
 }
 
 void Worker::finish_forward(const Work& work, const Outcome& outcome) {
@@ -220,22 +278,22 @@ void Worker::send_norms_if_complete(Outcome& outcome) {
   outgoing_.push_back(std::move(norms));
 }
 
-void Worker::finish_update(const Work& work, const Outcome& outcome, Journal& journal) {
+void Worker::finish_update(const Work& work, Outcome& outcome) {
   LEEWAY_CHECK(work.update == counts_.updates + 1, "updates go in order");
   LEEWAY_CHECK(schedule_.update_due(counts_), "an update follows its last backward");
   if (clip_norms_.shared() && is_first()) {
     for (int64_t stage = 1; stage < plan_.shape.stages; ++stage) {
       Message total = message(MessageKind::kTotalNorm, stage, work.update);
-      if (outcome.total_norm) total.payload = at::scalar_tensor(*outcome.total_norm, at::kDouble);
+      total.payload = outcome.total_norm;
       outgoing_.push_back(std::move(total));
     }
   }
   clip_norms_.updated(work.update);
-  report(UpdateDone{.update = work.update, .stage = outcome.update});
-  diverged_ = outcome.update && !outcome.update->applied;
-  if (outcome.prediction) {
-    journal.predicted(*outcome.prediction);
-    tally_.predicted(*outcome.prediction);
+  if (!outcome.update) {
+    report(UpdateDone{.update = work.update, .stage = std::nullopt});
+  } else if (outcome.update->gate.here()) {
+    note_update(outcome.update->read());
+    outcome.update.reset();
   }
   if (diverged_) return;
   ++counts_.updates;
@@ -255,6 +313,7 @@ void Worker::begin_evaluation() {
 
 void Worker::finish_save(Outcome& outcome) {
   LEEWAY_CHECK(counts_.in_flight() == 0, "a checkpoint is a flush point");
+  if (diverged_) return;  // it has just turned out: these are not the weights of this update
   saved_update_ = counts_.updates;
   if (!outcome.state) {  // nothing to keep, but it takes its time like any other
     outcome.state = StageState{.worker = id_, .update = counts_.updates};
