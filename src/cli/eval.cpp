@@ -73,7 +73,7 @@ void print(const EvalArguments& arguments, const TrainedModel& model, const Toke
 Status run(const EvalArguments& arguments) {
   LEEWAY_TRY(check_device(arguments.device));
   set_up_compute(0);
-  const at::Device device(arguments.device);
+  const at::Device device(device_here(arguments.device));
   LEEWAY_ASSIGN(const TrainedModel model, TrainedModel::load(arguments.run, device));
   if (!model.note().empty()) fmt::print(stderr, "warning: {}\n", model.note());
   const threads::WallClock clock;
@@ -121,7 +121,8 @@ void add_eval(CLI::App& app, Action& chosen) {
   command->add_option("--batch", arguments->batch, "Windows per batch")
       ->check(at_least(1))
       ->capture_default_str();
-  command->add_option("--device", arguments->device, "cpu, cuda or cuda:N")->capture_default_str();
+  command->add_option("--device", arguments->device, "auto, cpu, cuda or cuda:N")
+      ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print the result as JSON");
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }

@@ -40,7 +40,7 @@ Status run(const GenerateArguments& arguments) {
   LEEWAY_TRY(check_device(arguments.device));
   set_up_compute(0);
   LEEWAY_ASSIGN(const TrainedModel model,
-                TrainedModel::load(arguments.run, at::Device(arguments.device)));
+                TrainedModel::load(arguments.run, at::Device(device_here(arguments.device))));
   if (!model.note().empty()) fmt::print(stderr, "warning: {}\n", model.note());
   const Tokenizer* tokenizer = model.tokenizer();
   if (tokenizer == nullptr) {
@@ -56,7 +56,7 @@ Status run(const GenerateArguments& arguments) {
   GenerationOptions options = arguments.options;
   options.context = model.shape().context;
   options.stop_at = tokenizer->document_marker();
-  options.device = at::Device(arguments.device);
+  options.device = at::Device(device_here(arguments.device));
   fmt::print("{}", arguments.prompt);
   // Decode everything each time: the text of a token can depend on the one before it.
   std::string text = tokenizer->decode(ids);
@@ -100,7 +100,8 @@ void add_generate(CLI::App& app, Action& chosen) {
       ->capture_default_str();
   command->add_option("--seed", options.seed, "Random seed; the same seed gives the same text")
       ->capture_default_str();
-  command->add_option("--device", arguments->device, "cpu, cuda or cuda:N")->capture_default_str();
+  command->add_option("--device", arguments->device, "auto, cpu, cuda or cuda:N")
+      ->capture_default_str();
   command->callback([arguments, &chosen] { chosen = [=] { return run(*arguments); }; });
 }
 

@@ -73,7 +73,7 @@ Status choose_devices(JoinArguments& arguments) {
   if (!arguments.device.empty()) arguments.devices = {arguments.device};
   for (const std::string& device : arguments.devices) {
     if (!is_device(device)) {
-      return usage_error(fmt::format("{} is no device; write cpu, cuda or cuda:N", device));
+      return usage_error(fmt::format("{} is no device; write auto, cpu, cuda or cuda:N", device));
     }
     LEEWAY_TRY(check_device(device));
   }

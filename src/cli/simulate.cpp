@@ -61,7 +61,7 @@ Status add_math(const SimulateArguments& arguments, const Cluster& cluster,
                 MethodResult& result) {
   const Recipe& recipe = trained.recipe;
   if (!result.failure.empty()) return {};
-  if (recipe.run.device != "cpu")
+  if (recipe.run.device.starts_with("cuda"))
     return usage_error("simulate.math runs on the CPU only: set run.device to \"cpu\"");
   const Path folder = arguments.folder() / folder_name(request.name);
   LEEWAY_ASSIGN(auto earlier, hold_existing_run(folder, ExistingRun::kFresh));

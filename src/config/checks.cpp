@@ -10,6 +10,7 @@
 #include "config/faults.h"
 #include "config/keys.h"
 #include "config/named.h"
+#include "config/texts.h"
 
 namespace leeway {
 namespace {
@@ -59,12 +60,22 @@ Status check_run(const LoadedRecipe& loaded) {
   if (run.tokens > 0 && loaded.is_given("run.updates") && loaded.is_given("run.tokens"))
     return usage_error(fmt::format("{} and {} both set the length of the run: keep one of them",
                                    named(loaded, "run.updates"), named(loaded, "run.tokens")));
-  if (run.precision == Precision::kFp64 && run.device != "cpu")
+  const bool gpu = run.device.starts_with("cuda");
+  if (run.precision == Precision::kFp64 && gpu)
     return usage_error(fmt::format("{} does not go with {}: fp64 is for comparisons on the cpu",
                                    named(loaded, "run.precision"), named(loaded, "run.device")));
-  if (run.driver == DriverName::kSim && run.device != "cpu")
+  if (run.driver == DriverName::kSim && gpu)
     return usage_error(fmt::format("{} does not go with {}: the simulator computes on the cpu",
                                    named(loaded, "run.driver"), named(loaded, "run.device")));
+  const std::vector<std::string>& devices = loaded.recipe.mesh.devices;
+  for (const std::string& device : devices) {
+    if (!is_device(device) || !device.starts_with("cuda:"))
+      return usage_error(fmt::format("{} has {}, which is no GPU: write \"cuda:N\"",
+                                     named(loaded, "mesh.devices"), device));
+  }
+  if (!devices.empty() && run.device != "cuda")
+    return usage_error(fmt::format("{} needs run.device = \"cuda\", not {}",
+                                   named(loaded, "mesh.devices"), named(loaded, "run.device")));
   return {};
 }
 

@@ -11,8 +11,9 @@ namespace leeway {
 namespace {
 
 // These never matter, nor does any key of [sim] and [network].
-constexpr std::array<std::string_view, 13> kNoMatter = {"run.driver",
+constexpr std::array<std::string_view, 14> kNoMatter = {"run.driver",
                                                         "run.device",
+                                                        "mesh.devices",
                                                         "run.threads_per_worker",
                                                         "run.keep",
                                                         "run.join_mbit",

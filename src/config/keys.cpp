@@ -68,7 +68,7 @@ constexpr Field word() {
 
 constexpr Field device_field() {
   return TextField{access<&Recipe::run, &RunOptions::device>(), is_device,
-                   "\"cpu\", \"cuda\" or \"cuda:N\""};
+                   "\"auto\", \"cpu\", \"cuda\" or \"cuda:N\""};
 }
 
 constexpr Field tokenizer_field() {
@@ -126,7 +126,10 @@ const Key kKeys[] = {
      "links of `[sim]`; zmq: many processes over TCP, started by `leeway launch RECIPE --processes "
      "N` on one machine, or by `leeway coordinate` and `leeway join` on several; mpi: many "
      "processes, started by `mpirun -n N leeway train RECIPE --driver mpi`."},
-    {"run.device", device_field(), "Device to compute on."},
+    {"run.device", device_field(),
+     "Device to compute on; auto: a GPU if there is one (then `run.checkpoint_every` is still "
+     "chosen "
+     "as for the CPU), cuda: all GPUs that are visible, as `mesh.devices` describes."},
     {"run.precision", word<kRun, &RunOptions::precision>(),
      "Number format to compute in; the weights stay in fp32, or in fp64 with fp64."},
     {"run.threads_per_worker", whole<kRun, &RunOptions::threads_per_worker>(0, 4096),
@@ -241,6 +244,10 @@ const Key kKeys[] = {
      "Pipeline stages that the layers are split into; at most `model.layers`."},
     {"mesh.replicas", whole<kMesh, &MeshOptions::replicas>(1, 256),
      "Pipelines that train the same model, each on different sequences."},
+    {"mesh.devices", list<kMesh, &MeshOptions::devices>(),
+     "GPUs that the workers of a process are spread over, such as `[\"cuda:0\", \"cuda:1\"]`: "
+     "stages in order, replicas after that, neighbouring stages on one GPU if there are more of "
+     "them. Empty: with `run.device = \"cuda\"` all that are visible, else `run.device`."},
 
     {"pipeline.schedule", word<kPipeline, &PipelineOptions::schedule>(),
      "async: stages never wait, at the price of late gradients; 1f1b and gpipe drain the pipeline "

@@ -16,7 +16,7 @@ struct RunOptions {
   int64_t tokens = 0;      // 0: `updates` sets the length
   int64_t seed = 1;
   DriverName driver = DriverName::kThreads;
-  std::string device = "cpu";  // cpu, cuda, cuda:N
+  std::string device = "cpu";  // auto, cpu, cuda, cuda:N
   Precision precision = Precision::kFp32;
   int64_t threads_per_worker = 0;    // 0: one if there are several workers, else all cores
   int64_t evaluate_every = 100;      // updates; 0: only at the end
@@ -73,6 +73,7 @@ struct OptimizerOptions {
 struct MeshOptions {
   int64_t stages = 1;
   int64_t replicas = 1;
+  std::vector<std::string> devices = {};  // empty: all of run.device
   bool operator==(const MeshOptions&) const = default;
 };
 

@@ -65,7 +65,7 @@ double update_flops(const Recipe& recipe) {
 // a pipeline drains at each.
 int64_t automatic_checkpoint_every(const Recipe& recipe) {
   constexpr double kSeconds = 120, kCpuFlops = 4e10, kGpuFlops = 4e13, kMost = 1e6;
-  const double flops = recipe.run.device == "cpu" ? kCpuFlops : kGpuFlops;
+  const double flops = recipe.run.device.starts_with("cuda") ? kGpuFlops : kCpuFlops;
   const double wanted = std::min(kSeconds * flops / update_flops(recipe), kMost);
   int64_t every = 10;
   for (int64_t power = 10; static_cast<double>(power) <= wanted; power *= 10) {

@@ -37,7 +37,7 @@ bool is_host(std::string_view text) {
 }  // namespace
 
 bool is_device(std::string_view text) {
-  if (text == "cpu" || text == "cuda") return true;
+  if (text == "auto" || text == "cpu" || text == "cuda") return true;
   constexpr std::string_view kPrefix = "cuda:";
   if (!text.starts_with(kPrefix)) return false;
   const std::string_view index = text.substr(kPrefix.size());

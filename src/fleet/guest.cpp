@@ -207,7 +207,10 @@ Status Guest::open_data(const std::string& recipe_text) {
   const auto set = [&](const char* key, const std::string& value) {
     if (!value.empty()) sets.push_back(fmt::format("{}={}", key, value));
   };
-  if (!options_.devices.empty()) set("run.device", options_.devices.front());
+  if (!options_.devices.empty()) {
+    set("run.device", options_.devices.front());
+    set("mesh.devices", "[]");
+  }
   LEEWAY_ASSIGN(loaded_, parse_recipe(recipe_text, "the coordinator's recipe", sets));
   Recipe& recipe = loaded_->recipe;
   if (!options_.data.empty()) recipe.data.train = {options_.data};
@@ -215,8 +218,10 @@ Status Guest::open_data(const std::string& recipe_text) {
     recipe.data.valid = options_.valid.empty() ? std::vector<std::string>()
                                                : std::vector<std::string>{options_.valid};
   }
+  recipe.run.device = device_here(recipe.run);
   LEEWAY_TRY(check_device(recipe.run.device));
   for (const std::string& device : options_.devices) LEEWAY_TRY(check_device(device));
+  for (const std::string& device : recipe.mesh.devices) LEEWAY_TRY(check_device(device));
   set_up_compute(recipe);
   wire_->shape(recipe.network);
   LEEWAY_ASSIGN(data_,

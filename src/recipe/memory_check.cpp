@@ -45,7 +45,7 @@ std::string advice(const Recipe& recipe) {
 }  // namespace
 
 Status check_memory(const Recipe& recipe, int64_t vocabulary) {
-  if (recipe.run.device != "cpu") return {};
+  if (recipe.run.device.starts_with("cuda")) return {};
   return check_memory(recipe, planned_memory(recipe, vocabulary),
                       static_cast<double>(physical_memory_bytes()));
 }

@@ -121,7 +121,6 @@ std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary
     stages.push_back({.shape = shape,
                       .slice = slice,
                       .update = update_options(recipe.optimizer),
-                      .device = at::Device(recipe.run.device),
                       .master = master_dtype(recipe.run.precision),
                       .compute = compute_dtype(recipe.run.precision),
                       .seed = static_cast<uint64_t>(recipe.run.seed),

@@ -8,8 +8,13 @@
 
 namespace leeway {
 
-// A usage error unless this machine has `device`: "cpu", "cuda" or "cuda:N".
+int gpu_count();  // that this process sees
+
+// A usage error unless this machine has `device`: "auto", "cpu", "cuda" or "cuda:N".
 Status check_device(const std::string& device);
+// What "auto" is on this machine; any other device as it is. fp64 and the simulator are the CPU's.
+std::string device_here(const std::string& device);
+std::string device_here(const RunOptions& run);
 
 // A usage error unless this machine has the device and the cores that the recipe asks for.
 Status check_machine(const LoadedRecipe& loaded);

@@ -52,7 +52,7 @@ int threads_per_worker(const Recipe& recipe) {
 }
 
 int64_t computing_threads(const Recipe& recipe) {
-  if (recipe.run.driver == DriverName::kSim || recipe.run.device != "cpu") return 0;
+  if (recipe.run.driver == DriverName::kSim || recipe.run.device.starts_with("cuda")) return 0;
   return recipe.mesh.stages * recipe.mesh.replicas * threads_per_worker(recipe);
 }
 

@@ -8,7 +8,9 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "recipe/lane_options.h"
+#include "recipe/placement.h"
 #include "recipe/stage_options.h"
+#include "run/device.h"
 
 namespace leeway {
 namespace {
@@ -32,9 +34,12 @@ bool looks_ahead(const std::vector<StageOptions>& stages) {
 
 std::unique_ptr<Worker> make_worker(const Recipe& recipe, const MeshData& data, const RunPlan& plan,
                                     WorkerId id, const Entry& entry) {
-  const std::vector<StageOptions> stages = stage_options(recipe, data.vocabulary);
+  std::vector<StageOptions> stages = stage_options(recipe, data.vocabulary);
   const ModelShape& shape = stages.front().shape;
   const auto s = static_cast<size_t>(id.stage.value);
+  RunOptions run = recipe.run;
+  run.device = worker_device(recipe, id, gpu_count());
+  stages[s].device = at::Device(device_here(run));
   const Schedule schedule(plan.shape, id.stage);
   const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
   const StageComputeOptions options = {

@@ -200,8 +200,10 @@ Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainO
 }  // namespace
 
 Result<TrainingSummary> train(const LoadedRecipe& loaded, const TrainOptions& options) {
+  LoadedRecipe here = loaded;
+  if (options.crew == nullptr) here.recipe.run.device = device_here(here.recipe.run);
   try {
-    return train_in_folder(loaded, options);
+    return train_in_folder(here, options);
   } catch (...) {
     return failure_of(std::current_exception());
   }

@@ -98,7 +98,7 @@ Result<TimeSpent> read_times(const Path& folder) {
 
 Status calibrate(const Clock& clock, const OpenData& open_data, Scenario& scenario) {
   LEEWAY_ASSIGN(const LoadedRecipe own, scenario.recipe_with({}));
-  if (own.recipe.run.device != "cpu")
+  if (own.recipe.run.device.starts_with("cuda"))
     return usage_error("--calibrate measures the CPU: set run.device to \"cpu\"");
   LEEWAY_ASSIGN(const LoadedRecipe loaded, alone(scenario));
   const Recipe& recipe = loaded.recipe;

@@ -162,10 +162,12 @@ def test_sigusr1_saves_and_goes_on(place, mesh):
         else:
             end(process)
     first, second = (event["update"] for event in events(run, "saved")[:2])
-    assert first < second
-    if mesh == "on arrival":  # its replicas may end apart, which a replay does not know
+    assert first != second
+    if mesh == "on arrival":  # its replicas may be apart: the slower one may save first, and
+        # where they end is something that a replay does not know
         place.ok("resume", "r", "--stop-at", events(run, "saved")[-1]["update"] + 300)
     else:
+        assert first < second
         assert "identical" in place.ok("replay", "r").stdout
         saves = {w["update"] for w in events(run, "work") if w["kind"] == "save"}
         assert {first, second} < saves

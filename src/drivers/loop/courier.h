@@ -35,6 +35,7 @@ class Courier {
       std::vector<Message> messages = waiting_.take(/*wait=*/true);
       if (messages.empty()) return;
       for (Message& message : messages) {
+        if (message.ready) message.ready->synchronize();  // a GPU may have yet to compute it
         carry_(message, to_bytes(message));
         message = {};  // its tensor is not held while the others are carried
       }

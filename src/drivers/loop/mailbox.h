@@ -1,6 +1,7 @@
 // Where messages wait for one state machine. Threads share nothing else.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -43,19 +44,27 @@ class Mailbox {
     arrived_.notify_one();
   }
   // Everything that has arrived or come due. With `wait`, blocks until there is at least one,
-  // somebody wakes the reader, or the mailbox is closed.
-  std::vector<Message> take(bool wait) {
+  // somebody wakes the reader, the mailbox is closed, or the reader's patience ends.
+  using Patience = std::chrono::nanoseconds;
+  static constexpr Patience kForever = Patience::max();
+  std::vector<Message> take(bool wait, Patience patience = kForever) {
     std::unique_lock lock(mutex_);
+    const SteadyClock::time_point impatient =
+        patience == kForever ? SteadyClock::time_point::max() : SteadyClock::now() + patience;
     while (true) {
       while (!reminders_.empty() && reminders_.begin()->first <= SteadyClock::now()) {
         messages_.push_back(std::move(reminders_.extract(reminders_.begin()).mapped()));
       }
       const bool woken = std::exchange(woken_, false);
       if (!wait || woken || closed_ || !messages_.empty()) return std::exchange(messages_, {});
-      if (reminders_.empty()) {
+      const auto reminder =
+          reminders_.empty() ? SteadyClock::time_point::max() : reminders_.begin()->first;
+      const auto until = std::min(impatient, reminder);
+      if (until == SteadyClock::time_point::max()) {
         arrived_.wait(lock);
-      } else {
-        arrived_.wait_until(lock, reminders_.begin()->first);
+      } else if (arrived_.wait_until(lock, until) == std::cv_status::timeout &&
+                 until == impatient) {
+        return std::exchange(messages_, {});
       }
     }
   }

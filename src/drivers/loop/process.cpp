@@ -2,10 +2,12 @@
 
 #include <ATen/Parallel.h>
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
 #include "base/check.h"
+#include "drivers/loop/device_stream.h"
 #include "drivers/loop/turn.h"
 
 namespace leeway {
@@ -14,16 +16,13 @@ namespace {
 // What a driver tells those who live in its own process is not for others to say.
 bool travels(MessageKind kind) { return !is_of_driver(kind); }
 
-// Norms are a few numbers that the CPU adds up.
-bool is_for_compute(MessageKind kind) {
-  return kind != MessageKind::kNorms && kind != MessageKind::kTotalNorm;
-}
-
 Message over_message(const RunPlan& plan, WorkerId to) {
   Message message = {.kind = MessageKind::kOver, .from = kCoordinator, .to = to};
   message.envelope = {.run = plan.run, .recipe = plan.recipe};
   return message;
 }
+
+constexpr Mailbox::Patience kLatePatience = std::chrono::milliseconds(1);
 
 at::Device device_of(const Worker& worker) {
   const StageCompute* const compute = worker.compute();
@@ -64,6 +63,7 @@ Recorder::AskRun Process::asker() const {
 }
 
 void Process::send(Message message) {
+  message.ready = moment_after(message.payload);
   const auto found = mailboxes_.find(message.to);
   if (found != mailboxes_.end()) return found->second->put(std::move(message));
   LEEWAY_CHECK(*router_, "all of the mesh lives here");
@@ -101,7 +101,7 @@ bool Process::receive(std::span<const std::byte> bytes, const Believes& believes
   if (found == mailboxes_.end()) return false;
   // Here and not on the worker's thread.
   const auto device = devices_.find(message->to);
-  if (message->payload.defined() && is_for_compute(message->kind) && device != devices_.end()) {
+  if (is_for_device(*message) && device != devices_.end()) {
     try {
       message->payload = message->payload.to(device->second);
     } catch (...) {  // the device is out of memory: that ends the run, not only this thread
@@ -161,17 +161,32 @@ void Process::work(Worker& first) {
   Mailbox& mailbox = *mailboxes_.at(first.id());
   Worker* worker = &first;
   std::unique_ptr<Worker> successor;
+  std::optional<DeviceStream> device;
+  if (const at::Device own = devices_.at(first.id()); !own.is_cpu()) {
+    device.emplace(own, options_.clock);
+  }
   bool idle = false;
   while (!worker->over()) {
-    for (Message& message : mailbox.take(/*wait=*/idle)) worker->deliver(std::move(message));
+    // What the device finishes in the meantime is told soon, though nothing arrives.
+    const auto patience = worker->has_late() ? kLatePatience : Mailbox::kForever;
+    for (Message& message : mailbox.take(/*wait=*/idle, patience)) {
+      device ? device->receive(message) : bring_to_host(message);
+      worker->deliver(std::move(message));
+    }
     if (!worker->over() && must_go(worker->id())) {
       successor = successor_of(*worker);
       if (!successor) return;
       worker = successor.get();
     }
     const int64_t updates = worker->counts().updates;
-    const std::optional<WorkKind> done = take_turn(*worker, options_.clock, *this, recorder_);
+    const std::optional<WorkKind> done =
+        take_turn(*worker, options_.clock, *this, recorder_, device ? &*device : nullptr);
     idle = !done;
+    if (device) device->limit();
+    if (idle && worker->has_late()) {
+      worker->settle(*this, recorder_);
+      idle = worker->has_late();  // else there may be something to do now: to say that it is done
+    }
     if (done && *done != WorkKind::kReport) ++turns_;
     const bool updated = worker->counts().updates > updates;
     if (updated && worker->id().stage.value == 0) {

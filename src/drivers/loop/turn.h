@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "drivers/loop/device_stream.h"
 #include "worker/coordinator.h"
 #include "worker/worker.h"
 
@@ -13,12 +14,14 @@ namespace leeway {
 
 // What was done; none: there was nothing to do.
 inline std::optional<WorkKind> take_turn(Worker& worker, const Clock& clock, Outbox& outbox,
-                                         Journal& journal) {
+                                         Journal& journal, DeviceStream* device = nullptr) {
   const std::optional<Work> next = worker.next();
   if (!next) return std::nullopt;
   const Nanos begin = clock.now();
+  const DeviceEvent device_begin = device != nullptr ? device->begin() : nullptr;
   Outcome outcome = worker.run(*next);
   outcome.times = {.begin = begin, .end = clock.now()};
+  if (device != nullptr) outcome.when_done = device->end(device_begin);
   worker.finish(*next, std::move(outcome), outbox, journal);
   return next->kind;
 }

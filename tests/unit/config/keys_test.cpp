@@ -114,7 +114,7 @@ TEST(Keys, SayWhatTheyAllow) {
   EXPECT_EQ(allowed("optimizer.final"), "a number from 0, at most 1");
   EXPECT_EQ(allowed("optimizer.nesterov"), "true or false, or \"auto\"");
   EXPECT_EQ(allowed("optimizer.name"), "\"muon\", \"adamw\", \"nadamw\" or \"sgd\"");
-  EXPECT_EQ(allowed("run.device"), "\"cpu\", \"cuda\" or \"cuda:N\"");
+  EXPECT_EQ(allowed("run.device"), "\"auto\", \"cpu\", \"cuda\" or \"cuda:N\"");
   EXPECT_EQ(allowed("data.train"), "a string or a list of strings, none empty");
   EXPECT_EQ(allowed("mesh.replicas"), "a whole number from 1 to 256");
   EXPECT_EQ(allowed("averaging.fraction"), "a number from 1e-06, at most 1, or \"auto\"");

@@ -76,7 +76,8 @@ TEST(KeyAdvice, FindsTyposInNameTableAndBoth) {
   EXPECT_EQ(key_advice("modle.width", Spelling::kName), ", did you mean model.width?");
   EXPECT_EQ(key_advice("modle.widht", Spelling::kName), ", did you mean model.width?");
   EXPECT_EQ(key_advice("width", Spelling::kPath), ", did you mean model.width?");
-  EXPECT_EQ(key_advice("mesh.colour", Spelling::kPath), "; the keys of mesh are stages, replicas");
+  EXPECT_EQ(key_advice("mesh.colour", Spelling::kPath),
+            "; the keys of mesh are stages, replicas, devices");
   EXPECT_EQ(
       key_advice("colour", Spelling::kPath),
       "; the tables are run, model, data, optimizer, mesh, pipeline, averaging, sim, network, "

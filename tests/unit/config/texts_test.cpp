@@ -43,7 +43,7 @@ TEST(ListenAddress, IsNothingElse) {
 }
 
 TEST(Device, IsTheCpuOrAGpu) {
-  for (const std::string text : {"cpu", "cuda", "cuda:0", "cuda:127"})
+  for (const std::string text : {"auto", "cpu", "cuda", "cuda:0", "cuda:127"})
     EXPECT_TRUE(is_device(text)) << text;
   for (const std::string text : {"", "gpu", "cuda:", "cuda:x", "cuda:1234", "cpu:0"})
     EXPECT_FALSE(is_device(text)) << text;

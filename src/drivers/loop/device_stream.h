@@ -1,0 +1,65 @@
+// A worker's own stream on its GPU, for the thread that runs the worker. Work is handed to the
+// device and finishes there in order; the host runs a few pieces ahead and learns of the end from
+// events. On the CPU there is no stream: work is done when it returns.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "worker/message.h"
+#include "worker/outcome.h"
+
+namespace leeway {
+
+using DeviceEvent = std::shared_ptr<c10::Event>;
+
+// A point in what the current stream of this tensor's device has been given; null on the CPU.
+DeviceEvent moment_after(const at::Tensor& tensor);
+
+// Whether a message's payload is for arithmetic; a state travels as bytes, for the host.
+bool is_for_device(const Message& message);
+// Waits for a payload that another worker's GPU computes, and copies it: for one on the CPU.
+void bring_to_host(Message& message);
+
+class DeviceStream {
+ public:
+  // Makes a new stream the current one of this thread. It begins after everything that the device
+  // has been given so far.
+  DeviceStream(const at::Device& device, const Clock& clock);
+  // Waits until all is done.
+  ~DeviceStream();
+  DeviceStream(const DeviceStream&) = delete;
+  DeviceStream& operator=(const DeviceStream&) = delete;
+
+  // Before the work that uses a message: the stream waits until its payload has been computed, and
+  // copies it if it is on another device. The host does not wait.
+  void receive(Message& message) const;
+
+  // Around a piece of work.
+  DeviceEvent begin() const;
+  WhenDone end(DeviceEvent begin);
+
+  // Waits while more pieces than this are under way: the device has enough to do, and more would
+  // only hold memory.
+  static constexpr size_t kAhead = 4;
+  void limit();
+
+ private:
+  // Event times are differences: to an event whose time is known.
+  struct Base;
+
+  DeviceEvent record(c10::EventFlag flag) const;
+
+  at::Device device_;
+  c10::Stream stream_;
+  std::shared_ptr<Base> base_;
+  std::deque<DeviceEvent> under_way_;
+};
+
+}  // namespace leeway
