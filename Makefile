@@ -6,6 +6,10 @@ SHELL := /bin/bash
 # packages: then only what needs nothing else is built.
 PRESET := $(if $(LEEWAY_TORCH),bare,release)
 JOBS := $(shell nproc 2>/dev/null || echo 2)
+# For the preset that names none; an existing build folder keeps its own.
+ifneq ($(shell command -v ninja),)
+export CMAKE_GENERATOR := Ninja
+endif
 # Hides a warning about kineto, which the wheel does not ship and we do not need.
 CONFIGURE := cmake --log-level=ERROR -DLEEWAY_WERROR=$(if $(CI),ON,OFF)
 CTEST := ctest --output-on-failure -j2
@@ -25,8 +29,13 @@ SANITIZED_KINDS := '^(unit|property|conformance)$$'
 # For each of the targets of libFuzzer.
 FUZZ_SECONDS := 60
 
-.PHONY: help setup needs-packages build build-tests demo test test-long bench sanitize asan tsan \
-        fuzz lint format clean
+# What `make bench-gpu` measures, the time for each part, and the file that all of them append to.
+GPU_PARTS := kernels shapes mesh large autotune
+GPU_SECONDS := 400
+GPU_RESULTS := out/gpu.md
+
+.PHONY: help setup needs-packages build build-tests build-gpu demo test test-long test-gpu bench \
+        bench-gpu sanitize asan tsan fuzz lint format clean
 
 help:
 	@echo 'make demo       eight processes over slow lines, asynchronously and synchronously; one is'
@@ -35,6 +44,8 @@ help:
 	@echo 'make build      set up and build build/leeway'
 	@echo 'make test-long  every test, then make asan, make tsan and make fuzz'
 	@echo 'make bench      one table of speeds, beside PyTorch in the same run'
+	@echo 'make test-gpu   the tests that need a GPU, with LEEWAY_TORCH or a PyTorch that has CUDA'
+	@echo 'make bench-gpu  one table of speeds on a GPU, beside PyTorch in the same run'
 	@echo 'make sanitize   the suites of worker, averaging, drivers and checkpoint under sanitizers'
 	@echo 'make asan       unit, property and conformance tests, address and undefined sanitizers'
 	@echo 'make tsan       unit, property and conformance tests, thread sanitizer'
@@ -72,6 +83,28 @@ test-long: build-tests
 
 bench: build-tests
 	@cmake --build build --target bench
+
+# A machine with a GPU may have nothing else: no packages, no network, no .venv.
+build-gpu:
+	@torch="$${LEEWAY_TORCH:-$$(python3 -c 'import torch; \
+	  print(torch.utils.cmake_prefix_path if torch.version.cuda else "")' 2>/dev/null)}"; \
+	test -n "$$torch" || \
+	  { echo 'no LibTorch with CUDA: set LEEWAY_TORCH, see docs/gpu.md' >&2; exit 1; }; \
+	echo "building with the LibTorch in $$torch" && \
+	LEEWAY_TORCH="$$torch" $(CONFIGURE) --preset bare -DLEEWAY_GPU_TESTS=ON -DLEEWAY_GPU_BENCH=ON
+	cmake --build build -j $(JOBS) --target leeway gpu_tests gpu_bench
+
+# Named, the device must be there: skipped tests would pass.
+test-gpu: build-gpu
+	LEEWAY_TEST_DEVICE=cuda build/tests/gpu_tests
+
+# A part that fails is named in the file, and the next one is measured.
+bench-gpu: build-gpu
+	@failed=; for part in $(GPU_PARTS); do \
+	  echo "measuring $$part, at most $(GPU_SECONDS) s, into $(GPU_RESULTS)"; \
+	  python3 bench/gpu/run.py --part $$part --seconds $(GPU_SECONDS) --append $(GPU_RESULTS) || \
+	    failed="$$failed $$part"; \
+	done; test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 # Only these suites and what they need are built.
 sanitize: needs-packages

@@ -1,0 +1,179 @@
+// Speed of single kernels on a GPU: bytes per second beside those of a copy, and the attention
+// kernels that LibTorch has.
+#include <ATen/ATen.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/gate.h"
+#include "kernels/loss.h"
+#include "kernels/norms.h"
+#include "kernels/update.h"
+
+namespace leeway {
+namespace {
+
+const at::Device kGpu(at::kCUDA, 0);
+constexpr int64_t kParameters = 163'000'320;
+
+at::TensorOptions of(at::ScalarType type) { return at::TensorOptions().dtype(type).device(kGpu); }
+
+// Median of ten, after three to warm up.
+double milliseconds(const std::function<void()>& work) {
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(at::kCUDA).getStream(kGpu);
+  std::vector<double> times;
+  for (int i = 0; i < 13; ++i) {
+    c10::Event begin(at::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
+    c10::Event end(at::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
+    begin.record(stream);
+    work();
+    end.record(stream);
+    end.synchronize();
+    if (i >= 3) times.push_back(begin.elapsedTime(end));
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+double copy_speed() {
+  const at::Tensor from = at::randn({1 << 29}, of(at::kFloat));
+  const at::Tensor to = at::empty_like(from);
+  return 2.0 * static_cast<double>(from.nbytes()) / milliseconds([&] { to.copy_(from); });
+}
+
+struct Row {
+  std::string name;
+  double bytes;
+  std::function<void()> work;
+};
+
+void print_speeds(const std::vector<Row>& rows, double copy) {
+  fmt::print("{:<34} {:>9} {:>9} {:>14}\n", "kernel", "ms", "GB/s", "share of copy");
+  fmt::print("{:<34} {:>9} {:>9.0f} {:>14}\n", "copy", "", copy / 1e6, "1.00");
+  for (const Row& row : rows) {
+    const double time = milliseconds(row.work);
+    const double speed = row.bytes / time;
+    fmt::print("{:<34} {:>9.3f} {:>9.0f} {:>14.2f}\n", row.name, time, speed / 1e6, speed / copy);
+  }
+}
+
+std::vector<Row> update_rows() {
+  constexpr double kCount = kParameters;
+  const auto flat = [] { return at::randn({kParameters}, of(at::kFloat)); };
+  const PassTensors tensors = {flat(), flat(), flat(), flat().abs_(),
+                               at::empty({kParameters}, of(at::kBFloat16))};
+  PassTensors preview = tensors;
+  preview.preview = true;
+  const UpdatePieces pieces({{0, kParameters, true}}, kGpu);
+  const StepConstants constants = {.momentum_share = 0.1,
+                                   .variance_keep = 0.999,
+                                   .weight_keep = 0.999,
+                                   .momentum_part = 1e-6,
+                                   .epsilon = 1e-8};
+  ParameterLayout layout;
+  for (int64_t i = 0; i < 148; ++i) {
+    layout.push_back(
+        {std::to_string(i), ParameterKind::kVector, i * (kParameters / 148), 1, kParameters / 148});
+  }
+  const at::Tensor whole = tensors.gradients.narrow(0, 0, parameter_count(layout));
+  const ParameterNorms norms(layout, kGpu);
+  const at::Tensor directions = at::empty({kParameters}, of(at::kBFloat16));
+  return {{"AdamW, one pass", 30 * kCount, [=] { element_pass(pieces, constants, tensors); }},
+          {"a guess at it", 18 * kCount, [=] { element_pass(pieces, constants, preview); }},
+          {"Muon, directions", 14 * kCount,
+           [=] { direction_pass(pieces, constants, tensors, directions); }},
+          {"Muon, steps", 12 * kCount, [=] { apply_pass(pieces, 1, 1e-6, tensors, directions); }},
+          {"norms of all parameters", 4 * kCount, [=] { norms.squares(whole); }}};
+}
+
+Row loss_row() {
+  constexpr int64_t kRows = 32768, kColumns = 50304, kVocabulary = 50257;
+  const at::Tensor logits = at::randn({kRows, kColumns}, of(at::kBFloat16));
+  const at::Tensor targets = at::randint(kVocabulary, {kRows}, of(at::kLong));
+  return {"loss and its gradient", 4.0 * kRows * kColumns, [=] {
+            LossSaved saved;
+            loss_forward(logits, targets, &saved, {.vocabulary = kVocabulary});
+          }};
+}
+
+struct AttentionShape {
+  int64_t batch, heads, time, size;
+};
+
+void print_attention(const AttentionShape& s) {
+  const at::Tensor qkv =
+      at::randn({s.batch, s.time, 3 * s.heads, s.size}, of(at::kBFloat16)).transpose(1, 2);
+  const at::Tensor q = qkv.narrow(1, 0, s.heads), k = qkv.narrow(1, s.heads, s.heads),
+                   v = qkv.narrow(1, 2 * s.heads, s.heads);
+  const at::Tensor dy =
+      at::randn({s.batch, s.time, s.heads, s.size}, of(at::kBFloat16)).transpose(1, 2);
+  const double scale = 1 / std::sqrt(static_cast<double>(s.size));
+  const auto flash = [&] {
+    return at::_scaled_dot_product_flash_attention(q, k, v, 0.0, true, false, scale);
+  };
+  const auto f = flash();
+  const auto flash_back = [&] {
+    at::_scaled_dot_product_flash_attention_backward(dy, q, k, v, std::get<0>(f), std::get<1>(f),
+                                                     {}, {}, s.time, s.time, 0.0, true,
+                                                     std::get<6>(f), std::get<7>(f), scale);
+  };
+  const auto cudnn = [&] {
+    return at::_scaled_dot_product_cudnn_attention(q, k, v, {}, true, 0.0, true, false, scale);
+  };
+  const auto c = cudnn();
+  const auto cudnn_back = [&] {
+    return at::_scaled_dot_product_cudnn_attention_backward(
+        dy, q, k, v, std::get<0>(c), std::get<1>(c), std::get<6>(c), std::get<7>(c), {}, {}, {},
+        s.time, s.time, 0.0, true, scale);
+  };
+  const auto differing = [](const at::Tensor& a, const at::Tensor& b) {
+    return (a != b).sum().item<int64_t>();
+  };
+  const auto first = cudnn_back();
+  int64_t different = 0;
+  for (int i = 0; i < 5; ++i) {
+    const auto again = cudnn_back();
+    different += differing(std::get<0>(first), std::get<0>(again)) +
+                 differing(std::get<1>(first), std::get<1>(again)) +
+                 differing(std::get<2>(first), std::get<2>(again));
+  }
+  fmt::print("{:<34} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9}\n",
+             fmt::format("{} x {} x {} x {}", s.batch, s.heads, s.time, s.size),
+             milliseconds([&] { flash(); }), milliseconds(flash_back),
+             milliseconds([&] { cudnn(); }), milliseconds([&] { cudnn_back(); }), different);
+}
+
+void run() {
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
+  const double copy = copy_speed();
+  print_speeds(update_rows(), copy);
+  print_speeds({loss_row()}, copy);
+  fmt::print("\n{:<34} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "attention, ms (batch x heads x time)",
+             "flash", "back", "cudnn", "back", "differ");
+  for (const AttentionShape& shape : {AttentionShape{32, 12, 1024, 64},
+                                      {4, 12, 1024, 64},
+                                      {8, 16, 1024, 128},
+                                      {8, 32, 1024, 64}}) {
+    print_attention(shape);
+  }
+}
+
+}  // namespace
+}  // namespace leeway
+
+int main() {
+  if (!at::hasCUDA() || at::detail::getCUDAHooks().deviceCount() == 0) {
+    fmt::print(stderr, "gpu_kernels_bench needs a GPU\n");
+    return 1;
+  }
+  leeway::run();
+}
