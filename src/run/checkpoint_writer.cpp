@@ -24,6 +24,9 @@ Result<JoinedRun> CheckpointWriter::write(const Job& job) const {
   for (ShardFile& shard : run.shards) shard.path = shard_path(folder_, shard.path);
   LEEWAY_ASSIGN(JoinedRun joined, join_shards(folder_.at("checkpoints"), run, keep_));
   for (const std::string& file : job.needless) {
+    const bool used = std::ranges::any_of(
+        job.run.shards, [&](const ShardFile& shard) { return shard.path == file; });
+    if (used) continue;       // saved again since, under the same name
     std::error_code ignored;  // one that stays does no harm
     std::filesystem::remove(shard_path(folder_, file), ignored);
   }

@@ -81,6 +81,7 @@ std::optional<ShardLedger::Counting> ShardLedger::add(const ShardSaved& saved) {
     drop(saved);
     return std::nullopt;
   }
+  std::erase(needless_, saved.file);  // it may have been saved again, under the same name
   sets_[saved.checkpoint].insert_or_assign(saved.worker, saved);
   std::optional<Counting> best;
   for (auto at = std::next(sets_.find(saved.checkpoint)); at != sets_.begin();) {

@@ -46,6 +46,17 @@ TEST(ShardLedger, ACheckpointCountsWithTheFirstWholeReplica) {
               counts(10, {"0-0@10", "0-1@10", "1-0@10", "1-1@10"}));
 }
 
+// A replica that is not part of the run yet saves, joins, and saves the same update as its last.
+TEST(ShardLedger, AFileThatIsSavedAgainIsNotNeedless) {
+  ReplicaSet first;
+  first.add({0});
+  ShardLedger ledger(1, first, /*together=*/false);
+  EXPECT_FALSE(ledger.add(last(1, 10)));
+  EXPECT_FALSE(ledger.wait_for(Membership(2).members()));
+  EXPECT_TRUE(ledger.add(last(1, 10)));
+  EXPECT_THAT(ledger.take_needless(), IsEmpty());
+}
+
 // As a coordinator that takes a session over finds it.
 TEST(ShardLedger, OneThatIsOnDiskIsOnlyReplacedByOneThatHasMore) {
   ShardLedger ledger(1, Membership(3).members(), /*together=*/false);
