@@ -1,9 +1,5 @@
 #include "compute/readout.h"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
-
-#include <utility>
-
 #include "base/check.h"
 
 namespace leeway {
@@ -15,10 +11,7 @@ Readout::Readout(const at::Tensor& numbers) : numbers_(numbers) {
   const auto options = at::TensorOptions().dtype(at::kDouble).pinned_memory(true);
   numbers_ = at::empty({numbers.numel()}, options);
   numbers_.copy_(numbers, /*non_blocking=*/true);
-  const c10::impl::VirtualGuardImpl backend(numbers.device().type());
-  auto arrived = std::make_shared<c10::Event>(numbers.device().type());
-  arrived->record(backend.getStream(numbers.device()));
-  arrived_ = std::move(arrived);
+  arrived_ = moment_after(numbers);
 }
 
 double Readout::at(int64_t index) const {

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <c10/core/Event.h>
 
 #include <cstdint>
-#include <memory>
+
+#include "kernels/moment.h"
 
 namespace leeway {
 
@@ -24,7 +24,7 @@ class Readout {
 
  private:
   at::Tensor numbers_;  // on the host
-  std::shared_ptr<const c10::Event> arrived_;
+  DeviceEvent arrived_;
 };
 
 }  // namespace leeway

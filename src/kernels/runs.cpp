@@ -13,64 +13,43 @@
 namespace leeway {
 namespace {
 
-template <class Element>
-void gather_cpu(const Subset& subset, const at::Tensor& flat, const at::Tensor& values) {
-  const auto* const from = static_cast<const Element*>(flat.const_data_ptr());
-  auto* const to = static_cast<Element*>(values.mutable_data_ptr());
-  for_blocks(subset, [&](const RunRange& range) { gather_runs(range, from, to + range.first); });
-}
+enum class Move { kGather, kScatter };
 
 template <class Element>
-void scatter_cpu(const Subset& subset, const at::Tensor& values, const at::Tensor& flat) {
-  const auto* const from = static_cast<const Element*>(values.const_data_ptr());
-  auto* const to = static_cast<Element*>(flat.mutable_data_ptr());
-  for_blocks(subset, [&](const RunRange& range) { scatter_runs(range, from + range.first, to); });
+void move_cpu(Move move, const Subset& subset, const at::Tensor& flat, const at::Tensor& values) {
+  auto* const all = static_cast<Element*>(flat.mutable_data_ptr());
+  auto* const compact = static_cast<Element*>(values.mutable_data_ptr());
+  for_blocks(subset, [&](const RunRange& range) {
+    Element* const block = compact + range.first;
+    if (move == Move::kGather) {
+      gather_runs(range, static_cast<const Element*>(all), block);
+    } else {
+      scatter_runs(range, static_cast<const Element*>(block), all);
+    }
+  });
 }
 
 // Only the width matters: nothing is computed.
-void gather_to(const Subset& subset, const at::Tensor& flat, const at::Tensor& values) {
+void move_runs(Move move, const Subset& subset, const at::Tensor& flat, const at::Tensor& values) {
   if (!flat.device().is_cpu()) {
 #if LEEWAY_CUDA
     const CudaScope scope(flat);
-    return gather_cuda(subset, {.flat = scope.data<void>(flat),
-                                .compact = scope.data<void>(values),
-                                .element_bytes = flat.element_size(),
-                                .stream = scope.stream()});
+    const auto kernel = move == Move::kGather ? gather_cuda : scatter_cuda;
+    return kernel(subset, {.flat = scope.data<void>(flat),
+                           .compact = scope.data<void>(values),
+                           .element_bytes = flat.element_size(),
+                           .stream = scope.stream()});
 #else
     LEEWAY_UNREACHABLE(kNoCuda);
 #endif
   }
   switch (flat.scalar_type()) {
     case at::kFloat:
-      return gather_cpu<float>(subset, flat, values);
+      return move_cpu<float>(move, subset, flat, values);
     case at::kDouble:
-      return gather_cpu<double>(subset, flat, values);
+      return move_cpu<double>(move, subset, flat, values);
     case at::kBFloat16:
-      return gather_cpu<uint16_t>(subset, flat, values);
-    default:
-      LEEWAY_UNREACHABLE("a flat buffer is fp32, fp64 or bf16");
-  }
-}
-
-void scatter_from(const Subset& subset, const at::Tensor& values, const at::Tensor& flat) {
-  if (!flat.device().is_cpu()) {
-#if LEEWAY_CUDA
-    const CudaScope scope(flat);
-    return scatter_cuda(subset, {.flat = scope.data<void>(flat),
-                                 .compact = scope.data<void>(values),
-                                 .element_bytes = flat.element_size(),
-                                 .stream = scope.stream()});
-#else
-    LEEWAY_UNREACHABLE(kNoCuda);
-#endif
-  }
-  switch (flat.scalar_type()) {
-    case at::kFloat:
-      return scatter_cpu<float>(subset, values, flat);
-    case at::kDouble:
-      return scatter_cpu<double>(subset, values, flat);
-    case at::kBFloat16:
-      return scatter_cpu<uint16_t>(subset, values, flat);
+      return move_cpu<uint16_t>(move, subset, flat, values);
     default:
       LEEWAY_UNREACHABLE("a flat buffer is fp32, fp64 or bf16");
   }
@@ -97,7 +76,7 @@ at::Tensor gather(const Subset& subset, const at::Tensor& flat) {
   const int64_t count = subset.count();
   if (count > 0 && subset.is_stretch()) return flat.narrow(0, subset.begin(0), count).clone();
   const at::Tensor values = at::empty({count}, flat.options());
-  gather_to(subset, flat, values);
+  move_runs(Move::kGather, subset, flat, values);
   return values;
 }
 
@@ -109,7 +88,7 @@ void scatter(const Subset& subset, const at::Tensor& values, const at::Tensor& f
     flat.narrow(0, subset.begin(0), count).copy_(values);
     return;
   }
-  scatter_from(subset, values.to(flat.options()).contiguous(), flat);
+  move_runs(Move::kScatter, subset, flat, values.to(flat.options()).contiguous());
 }
 
 }  // namespace leeway

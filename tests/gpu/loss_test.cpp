@@ -11,6 +11,8 @@
 namespace leeway {
 namespace {
 
+using GpuLoss = GpuTest;
+
 struct LossSize {
   int64_t rows, columns, vocabulary;
 };
@@ -20,8 +22,7 @@ constexpr LossSize kSizes[] = {{1, 1, 1},          {3, 31, 31},       {7, 128, 9
                                {5, 257, 256},      {4, 50304, 50257}, {2, 50257, 50257},
                                {2, 130001, 130001}};
 
-TEST(GpuLoss, EqualsTheCpus) {
-  LEEWAY_NEEDS_GPU();
+TEST_F(GpuLoss, EqualsTheCpus) {
   for (const LossSize& size : kSizes) {
     for (const auto type : {at::kFloat, at::kBFloat16}) {
       SCOPED_TRACE(testing::Message() << size.rows << " x " << size.columns << " " << type);
@@ -51,8 +52,7 @@ TEST(GpuLoss, EqualsTheCpus) {
   }
 }
 
-TEST(GpuLoss, IsFiniteForLogitsThatWouldOverflowAnExponential) {
-  LEEWAY_NEEDS_GPU();
+TEST_F(GpuLoss, IsFiniteForLogitsThatWouldOverflowAnExponential) {
   const at::Tensor logits = at::zeros({1, 5});
   logits[0][2] = 1000;
   const at::Tensor target = at::full({1}, 1, at::kLong).to(at::kCUDA);

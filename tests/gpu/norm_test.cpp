@@ -8,6 +8,8 @@
 namespace leeway {
 namespace {
 
+using GpuNormBackward = GpuTest;
+
 double relative(const at::Tensor& found, const at::Tensor& expected) {
   const at::Tensor difference = found.cpu().to(at::kDouble) - expected;
   return difference.norm().item<double>() / (expected.norm().item<double>() + 1e-9);
@@ -59,8 +61,7 @@ void check_norm(int64_t rows, int64_t columns, bool layer_norm, bool bias) {
   EXPECT_TRUE(at::equal(found[1], again[1]));
 }
 
-TEST(GpuNormBackward, EqualsItsFormula) {
-  LEEWAY_NEEDS_GPU();
+TEST_F(GpuNormBackward, EqualsItsFormula) {
   for (const int64_t columns : {8, 64, 264, 768, 2048, 8192}) {
     for (const int64_t rows : {1, 3, 1055, 2500}) {
       check_norm(rows, columns, /*layer_norm=*/true, /*bias=*/true);
@@ -69,8 +70,7 @@ TEST(GpuNormBackward, EqualsItsFormula) {
   }
 }
 
-TEST(GpuNormBackward, LeavesOtherShapesAndTypesToAten) {
-  LEEWAY_NEEDS_GPU();
+TEST_F(GpuNormBackward, LeavesOtherShapesAndTypesToAten) {
   const auto half = at::TensorOptions().device(at::kCUDA).dtype(at::kBFloat16);
   const auto wide = at::TensorOptions().device(at::kCUDA);
   for (const auto& [columns, options] :

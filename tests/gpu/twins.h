@@ -3,7 +3,6 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <ATen/detail/CUDAHooksInterface.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,6 +11,7 @@
 
 #include "../support/subsets.h"
 #include "averaging/lowbit.h"
+#include "gpu.h"
 
 namespace leeway {
 
@@ -19,16 +19,6 @@ inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr RandomKey kKey = {.seed = 3, .stream = Stream::kRounding, .name = 5};
 // More than any kernel's blocks do at once, even four numbers at a time.
 inline constexpr int64_t kMany = 9'000'001;
-
-// Without a GPU the test is skipped.
-class GpuTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!at::hasCUDA() || at::detail::getCUDAHooks().deviceCount() == 0) {
-      GTEST_SKIP() << "needs a GPU";
-    }
-  }
-};
 
 // A copy on the GPU that begins `skipped` elements after a multiple of 16 bytes.
 inline at::Tensor on_gpu(const at::Tensor& tensor, int64_t skipped = 0) {
@@ -38,32 +28,6 @@ inline at::Tensor on_gpu(const at::Tensor& tensor, int64_t skipped = 0) {
   const at::Tensor view = place.narrow(0, skipped, tensor.numel());
   view.copy_(tensor);
   return view;
-}
-
-inline at::Tensor bits_of(const at::Tensor& tensor) {
-  const at::Tensor host = tensor.cpu().contiguous();
-  switch (host.element_size()) {
-    case 2:
-      return host.view(at::kShort);
-    case 4:
-      return host.view(at::kInt);
-    case 8:
-      return host.view(at::kLong);
-    default:
-      return host;
-  }
-}
-
-inline testing::AssertionResult same_bits(const at::Tensor& ours, const at::Tensor& theirs) {
-  if (ours.defined() != theirs.defined()) return testing::AssertionFailure() << "one is missing";
-  if (!ours.defined()) return testing::AssertionSuccess();
-  const at::Tensor left = bits_of(ours);
-  const at::Tensor right = bits_of(theirs);
-  if (left.numel() != right.numel()) return testing::AssertionFailure() << "other sizes";
-  if (at::equal(left, right)) return testing::AssertionSuccess();
-  const at::Tensor wrong = (left != right).nonzero().flatten();
-  return testing::AssertionFailure() << wrong.numel() << " of " << left.numel()
-                                     << " differ, the first at " << wrong[0].item<int64_t>();
 }
 
 inline void expect_same_sums(const at::Tensor& ours, const at::Tensor& theirs) {

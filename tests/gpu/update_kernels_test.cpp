@@ -16,6 +16,11 @@
 namespace leeway {
 namespace {
 
+using GpuUpdate = GpuTest;
+using GpuNorms = GpuTest;
+using GpuGate = GpuTest;
+using GpuOptimizer = GpuTest;
+
 const at::Device kGpu(at::kCUDA, 0);
 
 at::Tensor there(const at::Tensor& tensor) { return tensor.defined() ? tensor.to(kGpu) : tensor; }
@@ -23,19 +28,6 @@ at::Tensor there(const at::Tensor& tensor) { return tensor.defined() ? tensor.to
 PassTensors there(const PassTensors& t) {
   return {there(t.weights), there(t.gradients), there(t.momentum), there(t.variance),
           there(t.compute), t.preview,          there(t.gate)};
-}
-
-// As bits, so that NaN equals itself.
-testing::AssertionResult same_bits(const at::Tensor& ours, const at::Tensor& theirs) {
-  if (!ours.defined() && !theirs.defined()) return testing::AssertionSuccess();
-  const auto type = ours.element_size() == 2   ? at::kShort
-                    : ours.element_size() == 4 ? at::kInt
-                                               : at::kLong;
-  const at::Tensor differ = ours.view(type) != theirs.cpu().view(type);
-  const int64_t count = differ.sum().item<int64_t>();
-  if (count == 0) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << count << " of " << ours.numel() << " differ, the first at "
-                                     << differ.nonzero()[0].item<int64_t>();
 }
 
 constexpr StepConstants kConstants = {.gradient_scale = 0.37,
@@ -61,8 +53,7 @@ PassTensors random_tensors(int64_t count, bool adam, at::ScalarType copy) {
   return tensors;
 }
 
-TEST(GpuUpdate, ElementPassHasTheCpusBits) {
-  LEEWAY_NEEDS_GPU();
+TEST_F(GpuUpdate, ElementPassHasTheCpusBits) {
   for (const std::vector<Span>& spans : kSpans) {
     const int64_t count = spans.back().offset + spans.back().count;
     for (const bool adam : {true, false}) {
@@ -84,8 +75,7 @@ TEST(GpuUpdate, ElementPassHasTheCpusBits) {
   }
 }
 
-TEST(GpuUpdate, AClosedGateKeepsEverythingAndStillWritesTheCopy) {
-  LEEWAY_NEEDS_GPU();
+TEST_F(GpuUpdate, AClosedGateKeepsEverythingAndStillWritesTheCopy) {
   const PassTensors before = random_tensors(9001, true, at::kBFloat16);
   PassTensors gpu = there(before);
   gpu.gate = at::tensor({1.0, 0.0, 0.0, 0.0, 0.0}, at::kDouble).to(kGpu);
@@ -107,8 +97,7 @@ ParameterLayout layout_of(const std::vector<int64_t>& counts) {
   return layout;
 }
 
-TEST(GpuNorms, AreTheCpusUpToTheLastDigits) {
-  LEEWAY_NEEDS_GPU();
+TEST_F(GpuNorms, AreTheCpusUpToTheLastDigits) {
   const ParameterLayout layout = layout_of({33, 20'000, 1, 64, 5'000'003, 7});
   const at::Tensor flat = at::randn({parameter_count(layout)});
   const at::Tensor cpu = ParameterNorms(layout, at::kCPU).squares(flat);
@@ -122,8 +111,7 @@ TEST(GpuNorms, AreTheCpusUpToTheLastDigits) {
   EXPECT_TRUE(at::equal(again[0], gpu[4]));
 }
 
-TEST(GpuGate, HasTheCpusBits) {
-  LEEWAY_NEEDS_GPU();
+TEST_F(GpuGate, HasTheCpusBits) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const int64_t count : {1, 255, 256, 1000}) {
     for (const double spoiled : {0.0, nan}) {
@@ -149,8 +137,7 @@ TEST(GpuGate, HasTheCpusBits) {
   }
 }
 
-TEST(GpuOptimizer, MuonFollowsTheCpu) {
-  LEEWAY_NEEDS_GPU();
+TEST_F(GpuOptimizer, MuonFollowsTheCpu) {
   const ParameterLayout layout = {{"a", ParameterKind::kMatrix, 0, 48, 80},
                                   {"b", ParameterKind::kMatrix, 3840, 80, 48},
                                   {"c", ParameterKind::kVector, 7680, 1, 17}};

@@ -26,13 +26,6 @@ at::Device numbered(const at::Device& device) {
 
 }  // namespace
 
-DeviceEvent moment_after(const at::Tensor& tensor) {
-  if (!tensor.defined() || tensor.is_cpu()) return nullptr;
-  auto event = std::make_shared<c10::Event>(tensor.device().type());
-  event->record(backend(tensor.device()).getStream(tensor.device()));
-  return event;
-}
-
 bool is_for_device(const Message& message) {
   return message.payload.defined() && message.kind != MessageKind::kState;
 }
@@ -72,8 +65,7 @@ struct DeviceStream::Base {
 DeviceStream::DeviceStream(const at::Device& device, const Clock& clock)
     : device_(numbered(device)), stream_(own_stream(device_)) {
   backend(device_).exchangeStream(stream_);
-  base_ = std::make_shared<Base>(
-      Base{.clock = clock, .event = record(c10::EventFlag::BACKEND_DEFAULT), .time = clock.now()});
+  base_ = std::make_shared<Base>(Base{.clock = clock, .event = record(), .time = clock.now()});
 }
 
 DeviceStream::~DeviceStream() {
@@ -83,8 +75,8 @@ DeviceStream::~DeviceStream() {
   }
 }
 
-DeviceEvent DeviceStream::record(c10::EventFlag flag) const {
-  auto event = std::make_shared<c10::Event>(device_.type(), flag);
+DeviceEvent DeviceStream::record() const {
+  auto event = std::make_shared<c10::Event>(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
   event->record(stream_);
   return event;
 }
@@ -97,10 +89,8 @@ void DeviceStream::receive(Message& message) const {
   message.payload = message.payload.to(device_, /*non_blocking=*/true);
 }
 
-DeviceEvent DeviceStream::begin() const { return record(c10::EventFlag::BACKEND_DEFAULT); }
-
 WhenDone DeviceStream::end(DeviceEvent begin) {
-  const DeviceEvent end = record(c10::EventFlag::BACKEND_DEFAULT);
+  const DeviceEvent end = record();
   under_way_.push_back(end);
   return [base = base_, begin = std::move(begin), end](bool wait) {
     return base->times(begin, end, wait);

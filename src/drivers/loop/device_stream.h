@@ -4,7 +4,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/Event.h>
 #include <c10/core/Stream.h>
 
 #include <deque>
@@ -12,15 +11,11 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "kernels/moment.h"
 #include "worker/message.h"
 #include "worker/outcome.h"
 
 namespace leeway {
-
-using DeviceEvent = std::shared_ptr<c10::Event>;
-
-// A point in what the current stream of this tensor's device has been given; null on the CPU.
-DeviceEvent moment_after(const at::Tensor& tensor);
 
 // Whether a message's payload is for arithmetic; a state travels as bytes, for the host.
 bool is_for_device(const Message& message);
@@ -42,7 +37,7 @@ class DeviceStream {
   void receive(Message& message) const;
 
   // Around a piece of work.
-  DeviceEvent begin() const;
+  DeviceEvent begin() const { return record(); }
   WhenDone end(DeviceEvent begin);
 
   // Waits while more pieces than this are under way: the device has enough to do, and more would
@@ -54,7 +49,7 @@ class DeviceStream {
   // Event times are differences: to an event whose time is known.
   struct Base;
 
-  DeviceEvent record(c10::EventFlag flag) const;
+  DeviceEvent record() const;  // with its time
 
   at::Device device_;
   c10::Stream stream_;
