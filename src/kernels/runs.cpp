@@ -75,7 +75,7 @@ at::Tensor gather(const Subset& subset, const at::Tensor& flat) {
   check_flat(subset, flat);
   const int64_t count = subset.count();
   if (count > 0 && subset.is_stretch()) return flat.narrow(0, subset.begin(0), count).clone();
-  const at::Tensor values = at::empty({count}, flat.options());
+  at::Tensor values = at::empty({count}, flat.options());
   move_runs(Move::kGather, subset, flat, values);
   return values;
 }
