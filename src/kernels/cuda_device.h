@@ -1,27 +1,15 @@
-// What the kernels of this folder share. Only nvcc sees it: .cu files include it.
+// What the kernels of this folder share: .cu files include it.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
+#include "kernels/cuda_language.h"
 #include "kernels/subset.h"
 
 namespace leeway::cuda {
 
 inline constexpr int kThreads = 256;
 inline constexpr int kWarp = 32;
-// At most this many blocks: two waves of 8 on each of 132 processors. It does not depend on the
-// GPU, and neither does the order of sums.
-inline constexpr int64_t kBlocksMost = 2112;
-
-inline void check_launch() {
-  const cudaError_t status = cudaGetLastError();
-  if (status == cudaSuccess) return;
-  throw std::runtime_error(std::string("a kernel did not start: ") + cudaGetErrorString(status));
-}
 
 // Blocks for this many pieces of work, each of which one block does.
 inline int64_t blocks_for(int64_t pieces) { return pieces < kBlocksMost ? pieces : kBlocksMost; }

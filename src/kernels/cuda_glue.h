@@ -21,6 +21,9 @@ inline constexpr const char* kNoCuda = "this build has no kernels for GPUs";
 #define LEEWAY_CUDA_TWIN(...) LEEWAY_UNREACHABLE(kNoCuda)
 #endif
 
+// The one choice between twins: what is not on the CPU is a GPU's.
+inline bool is_on_gpu(const at::Tensor& tensor) { return !tensor.is_cpu(); }
+
 #if LEEWAY_CUDA
 // Makes the tensor's GPU the current one. Kernels run on the stream that is current there, as those
 // of ATen do: so memory that ATen hands out and takes back stays in order.

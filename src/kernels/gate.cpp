@@ -33,7 +33,7 @@ at::Tensor make_gate(const at::Device& device) {
 
 void set_gate(const GateArguments& arguments, const at::Tensor& gate) {
   LEEWAY_CHECK(arguments.norms.scalar_type() == at::kDouble, "norms are fp64");
-  if (gate.is_cuda()) {
+  if (is_on_gpu(gate)) {
     LEEWAY_CUDA_TWIN({
       const auto& [norms, total, losses, clip, factor] = arguments;
       LEEWAY_CHECK(!losses.defined() || losses.scalar_type() == at::kFloat, "losses are fp32");
@@ -61,7 +61,7 @@ void set_gate(const GateArguments& arguments, const at::Tensor& gate) {
 at::Tensor sum_in_order(const std::vector<at::Tensor>& numbers) {
   const at::Tensor all = numbers.size() == 1 ? numbers.front() : at::cat(numbers);
   const at::Tensor total = at::empty({1}, all.options());
-  if (all.is_cuda()) {
+  if (is_on_gpu(all)) {
     LEEWAY_CUDA_TWIN(cuda::sum_in_order(all.const_data_ptr<double>(), all.numel(),
                                         total.mutable_data_ptr<double>(), CudaScope(all).stream()));
     return total;

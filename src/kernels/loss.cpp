@@ -43,7 +43,7 @@ at::Tensor forward_on_gpu(const at::Tensor& logits, const at::Tensor& targets, L
 at::Tensor loss_forward(const at::Tensor& logits, const at::Tensor& targets, LossSaved* saved,
                         const LossOptions& options) {
   if (saved != nullptr) saved->options = options;
-  if (logits.is_cuda() && logits.scalar_type() != at::kDouble) {
+  if (is_on_gpu(logits) && logits.scalar_type() != at::kDouble) {
     LEEWAY_CUDA_TWIN(return forward_on_gpu(logits, targets, saved, options));
   }
   const at::ScalarType wide =

@@ -12,13 +12,6 @@ constexpr int kRowThreads = 1024;
 constexpr float kLog2E = 1.4426950408889634F;
 constexpr float kLn2 = 0.6931471805599453F;
 
-// 2^x within two units in the last place, 0 below 2^-126.
-__device__ float power_of_two(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // Neighbouring logits that move at once, as fp32 while they are worked on.
 template <class T, int kWidth>
 struct Logits {
@@ -86,10 +79,9 @@ __device__ float block_joined(float own, const Join& join) {
 // read again.
 template <class T, int kWidth, bool kShared>
 __global__ void __launch_bounds__(kRowThreads, 2) cross_entropy_kernel(const LossPointers p) {
-  extern __shared__ uint4 storage[];
   using Packed = Vector<T, kWidth>;
   auto* const row = reinterpret_cast<Packed*>(static_cast<T*>(p.logits) + blockIdx.x * p.columns);
-  auto* const kept = kShared ? reinterpret_cast<Packed*>(storage) : row;
+  auto* const kept = kShared ? dynamic_shared<Packed>() : row;
   const int vectors = static_cast<int>(p.columns) / kWidth;
   const int vocabulary = static_cast<int>(p.vocabulary);
   const int target = static_cast<int>(p.targets[blockIdx.x]);
@@ -136,7 +128,7 @@ __global__ void __launch_bounds__(kRowThreads, 2) cross_entropy_kernel(const Los
 }
 
 template <class T, int kWidth>
-void launch(const LossPointers& p, cudaStream_t stream) {
+void launch_rows(const LossPointers& p, cudaStream_t stream) {
   const auto bytes = static_cast<int>(p.columns * sizeof(T));
   const auto rows = static_cast<unsigned>(p.rows);
   int device = 0;
@@ -145,22 +137,21 @@ void launch(const LossPointers& p, cudaStream_t stream) {
   cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   constexpr int kStatic = 1024;  // at least what the kernel has besides
   if (bytes > most - kStatic) {
-    cross_entropy_kernel<T, kWidth, false><<<rows, kRowThreads, 0, stream>>>(p);
+    launch(cross_entropy_kernel<T, kWidth, false>, {rows, kRowThreads, stream}, p);
   } else {
     const auto kernel = cross_entropy_kernel<T, kWidth, true>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    kernel<<<rows, kRowThreads, static_cast<unsigned>(bytes), stream>>>(p);
+    launch(kernel, {rows, kRowThreads, stream, static_cast<unsigned>(bytes)}, p);
   }
-  check_launch();
 }
 
 template <class T>
 void launch_widest(const LossPointers& p, cudaStream_t stream) {
   constexpr int kMost = 16 / sizeof(T);
   if (p.columns % kMost == 0 && is_aligned(p.logits, 16)) {
-    launch<T, kMost>(p, stream);
+    launch_rows<T, kMost>(p, stream);
   } else {
-    launch<T, 1>(p, stream);
+    launch_rows<T, 1>(p, stream);
   }
 }
 

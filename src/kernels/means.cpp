@@ -153,7 +153,7 @@ FiniteMean mean_of_finite_on_device(const std::vector<at::Tensor>&, double) {
 at::Tensor mean_of(const std::vector<at::Tensor>& values) {
   check_alike(values);
   const at::Tensor& first = values.front();
-  if (!first.device().is_cpu()) return mean_on_device(values);
+  if (is_on_gpu(first)) return mean_on_device(values);
   // In fp64: the sum of equal fp32 values is then exact, and so is their mean.
   const at::Tensor mean = at::empty_like(first);
   if (first.scalar_type() == at::kDouble) {
@@ -167,7 +167,7 @@ at::Tensor mean_of(const std::vector<at::Tensor>& values) {
 FiniteMean mean_of_finite(const std::vector<at::Tensor>& values, double if_none) {
   check_alike(values);
   const at::Tensor& first = values.front();
-  if (!first.device().is_cpu()) return mean_of_finite_on_device(values, if_none);
+  if (is_on_gpu(first)) return mean_of_finite_on_device(values, if_none);
   return first.scalar_type() == at::kDouble ? mean_of_finite_cpu<double>(values, if_none)
                                             : mean_of_finite_cpu<float>(values, if_none);
 }

@@ -139,20 +139,13 @@ int64_t blocks_of(int64_t count) {
 }
 
 template <int kWidth>
-void launch(const MeanParts& parts, const FiniteMeanOutput& output) {
+void launch_passes(const MeanParts& parts, const FiniteMeanOutput& output) {
   const int64_t blocks = blocks_of<kWidth>(parts.count);
-  const dim3 grid(static_cast<unsigned>(blocks));
-  if (blocks > 0) {
-    mean_of_all<kWidth><<<grid, cuda::kThreads, 0, output.stream>>>(parts, output);
-    cuda::check_launch();
-  }
+  const cuda::Grid grid = {static_cast<unsigned>(blocks), cuda::kThreads, output.stream};
+  if (blocks > 0) cuda::launch(mean_of_all<kWidth>, grid, parts, output);
   if (output.sums == nullptr) return;
-  if (blocks > 0) {
-    mean_of_rest<kWidth><<<grid, cuda::kThreads, 0, output.stream>>>(parts, output);
-    cuda::check_launch();
-  }
-  add_blocks<<<1, cuda::kThreads, 0, output.stream>>>(parts, output, blocks);
-  cuda::check_launch();
+  if (blocks > 0) cuda::launch(mean_of_rest<kWidth>, grid, parts, output);
+  cuda::launch(add_blocks, {1, cuda::kThreads, output.stream}, parts, output, blocks);
 }
 
 void launch_widest(const MeanParts& parts, const FiniteMeanOutput& output) {
@@ -162,7 +155,7 @@ void launch_widest(const MeanParts& parts, const FiniteMeanOutput& output) {
   } else {
     for (int64_t i = 0; i < parts.parts; ++i) wide = wide && cuda::is_aligned(parts.listed[i], 16);
   }
-  wide ? launch<4>(parts, output) : launch<1>(parts, output);
+  wide ? launch_passes<4>(parts, output) : launch_passes<1>(parts, output);
 }
 
 }  // namespace
@@ -174,8 +167,8 @@ void mean_cuda(const MeanParts& parts, float* mean, cudaStream_t stream) {
 }
 
 void mean_of_finite_cuda(const MeanParts& parts, const FiniteMeanOutput& output) {
-  call_all_finite<<<1, cuda::kThreads, 0, output.stream>>>(parts.parts, output.sums + kFirstValue);
-  cuda::check_launch();
+  cuda::launch(call_all_finite, {1, cuda::kThreads, output.stream}, parts.parts,
+               output.sums + kFirstValue);
   launch_widest(parts, output);
 }
 

@@ -165,13 +165,13 @@ at::Tensor merge_steps_on_device(const StepsConstants&, const MergedSteps&) {
 }  // namespace
 
 at::Tensor merge_weights(const MergeConstants& constants, const MergedWeights& merged) {
-  if (!merged.weights.device().is_cpu()) return merge_weights_on_device(constants, merged);
+  if (is_on_gpu(merged.weights)) return merge_weights_on_device(constants, merged);
   return merged.weights.scalar_type() == at::kDouble ? merge_weights_cpu<double>(constants, merged)
                                                      : merge_weights_cpu<float>(constants, merged);
 }
 
 at::Tensor merge_steps(const StepsConstants& constants, const MergedSteps& merged) {
-  if (!merged.weights.device().is_cpu()) return merge_steps_on_device(constants, merged);
+  if (is_on_gpu(merged.weights)) return merge_steps_on_device(constants, merged);
   return merged.weights.scalar_type() == at::kDouble ? merge_steps_cpu<double>(constants, merged)
                                                      : merge_steps_cpu<float>(constants, merged);
 }

@@ -205,16 +205,15 @@ __global__ void __launch_bounds__(cuda::kThreads)
 }
 
 template <int kWidth, class Merge>
-void launch(const Subset& subset, const Merge& merge, const MergeOutput& output) {
+void launch_merge(const Subset& subset, const Merge& merge, const MergeOutput& output) {
   const int64_t count = subset.count();
   const int64_t blocks = cuda::blocks_for(cuda::tiles_of<kWidth>(count));
   if (blocks > 0) {
-    merge_tiles<kWidth><<<static_cast<unsigned>(blocks), cuda::kThreads, 0, output.stream>>>(
-        subset, count, merge, output);
-    cuda::check_launch();
+    cuda::launch(merge_tiles<kWidth, Merge>,
+                 {static_cast<unsigned>(blocks), cuda::kThreads, output.stream}, subset, count,
+                 merge, output);
   }
-  add_blocks<<<1, cuda::kThreads, 0, output.stream>>>(output, blocks);  // zeros, of none
-  cuda::check_launch();
+  cuda::launch(add_blocks, {1, cuda::kThreads, output.stream}, output, blocks);  // zeros, of none
 }
 
 // Four at a time if every array begins at a multiple of them, and so do all runs.
@@ -226,8 +225,8 @@ void launch_widest(const Subset& subset, const Merge& merge, const MergeOutput& 
   bool wide = starts_whole && runs_whole && cuda::is_aligned(output.weights, 16) &&
               cuda::is_aligned(output.compute, output.compute_is_bf16 ? 8 : 16);
   for (const void* const array : arrays) wide = wide && cuda::is_aligned(array, 16);
-  if (wide) return launch<4>(subset, merge, output);
-  launch<1>(subset, merge, output);
+  if (wide) return launch_merge<4>(subset, merge, output);
+  launch_merge<1>(subset, merge, output);
 }
 
 }  // namespace

@@ -15,9 +15,9 @@ bool has_form(const NormBackward& a) {
   const auto fits = [](const at::Tensor& rows) {
     return rows.is_contiguous() && reinterpret_cast<uintptr_t>(rows.const_data_ptr()) % 16 == 0;
   };
-  return a.dy.is_cuda() && a.dy.scalar_type() == at::kBFloat16 && columns % cuda::kNormWidth == 0 &&
-         columns <= cuda::kNormColumns && a.dy.size(0) > 0 && fits(a.dy) && fits(a.x) &&
-         fits(a.residual) && fits(a.weight);
+  return is_on_gpu(a.dy) && a.dy.scalar_type() == at::kBFloat16 &&
+         columns % cuda::kNormWidth == 0 && columns <= cuda::kNormColumns && a.dy.size(0) > 0 &&
+         fits(a.dy) && fits(a.x) && fits(a.residual) && fits(a.weight);
 }
 
 }  // namespace
@@ -28,8 +28,8 @@ at::Tensor norm_backward_in_one_pass([[maybe_unused]] const NormBackward& a) {
   if (!has_form(a)) return {};
   const at::Tensor dx = at::empty_like(a.dy);
   const int64_t columns = a.dy.size(1);
-  const at::Tensor parts =
-      at::empty({cuda::kNormBlocks, 2, columns}, a.dy.options().dtype(at::ScalarType::Float));
+  const at::Tensor parts = at::empty({cuda::norm_backward_blocks(a.dy.size(0)), 2, columns},
+                                     a.dy.options().dtype(at::ScalarType::Float));
   const CudaScope scope(a.dy);
   cuda::norm_backward({.dy = scope.data<void>(a.dy),
                        .x = scope.data<void>(a.x),

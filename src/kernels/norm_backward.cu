@@ -9,6 +9,9 @@ namespace {
 
 using Packed = Vector<uint16_t, kNormWidth>;
 
+// What a GPU has at once: half of the two waves that other kernels have at most.
+constexpr int64_t kNormBlocks = kBlocksMost / 2;
+
 struct Columns {
   float at[kNormWidth];
 };
@@ -114,14 +117,14 @@ __global__ void parts_kernel(const NormBackwardPointers p, int parts) {
 
 }  // namespace
 
+int64_t norm_backward_blocks(int64_t rows) { return rows < kNormBlocks ? rows : kNormBlocks; }
+
 void norm_backward(const NormBackwardPointers& p, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(p.rows < kNormBlocks ? p.rows : kNormBlocks);
+  const auto blocks = static_cast<unsigned>(norm_backward_blocks(p.rows));
   const unsigned threads = (p.columns / kNormWidth + kWarp - 1) / kWarp * kWarp;
-  rows_kernel<<<blocks, threads, 0, stream>>>(p);
-  check_launch();
+  launch(rows_kernel, {blocks, threads, stream}, p);
   const dim3 grid((p.columns + kWarp - 1) / kWarp, p.dbias == nullptr ? 1 : 2);
-  parts_kernel<<<grid, dim3(kWarp, kSumRows), 0, stream>>>(p, static_cast<int>(blocks));
-  check_launch();
+  launch(parts_kernel, {grid, dim3(kWarp, kSumRows), stream}, p, static_cast<int>(blocks));
 }
 
 }  // namespace leeway::cuda

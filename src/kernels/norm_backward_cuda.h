@@ -7,10 +7,11 @@
 
 namespace leeway::cuda {
 
-// Sums over the rows are made in this many parts, whatever the GPU: their order is fixed.
-inline constexpr int kNormBlocks = 1056;
 inline constexpr int kNormWidth = 8;           // columns of a thread
 inline constexpr int kNormColumns = 8 * 1024;  // at most
+
+// Sums over the rows are made in so many parts, whatever the GPU: their order is fixed.
+int64_t norm_backward_blocks(int64_t rows);
 
 struct NormBackwardPointers {
   const void* dy = nullptr;
@@ -20,7 +21,7 @@ struct NormBackwardPointers {
   const void* weight = nullptr;
   const void* residual = nullptr;
   void* dx = nullptr;
-  float* parts = nullptr;  // [kNormBlocks, 2, columns], scratch
+  float* parts = nullptr;  // [norm_backward_blocks(), 2, columns], scratch
   float* dweight = nullptr;
   float* dbias = nullptr;  // null: none
   int64_t rows = 0;

@@ -83,7 +83,7 @@ at::Tensor ParameterNorms::squares(const at::Tensor& flat) const {
   const auto parameters = static_cast<int64_t>(ends_.size());
   const at::Tensor squares = at::zeros({parameters}, flat.options().dtype(at::kDouble));
   if (parameters == 0) return squares;
-  if (flat.is_cuda()) {
+  if (is_on_gpu(flat)) {
     LEEWAY_CUDA_TWIN({
       const auto parts = static_cast<int64_t>(parts_.size());
       const at::Tensor sums = at::empty({parts}, squares.options());

@@ -80,20 +80,16 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void parameter_norms(const NormPointers& p, cudaStream_t stream) {
-  part_kernel<<<static_cast<unsigned>(p.part_count), kThreads, 0, stream>>>(p);
-  check_launch();
-  parameter_kernel<<<static_cast<unsigned>(p.parameter_count), kThreads, 0, stream>>>(p);
-  check_launch();
+  launch(part_kernel, {static_cast<unsigned>(p.part_count), kThreads, stream}, p);
+  launch(parameter_kernel, {static_cast<unsigned>(p.parameter_count), kThreads, stream}, p);
 }
 
 void set_gate(const GatePointers& p, cudaStream_t stream) {
-  gate_kernel<<<1, kThreads, 0, stream>>>(p);
-  check_launch();
+  launch(gate_kernel, {1, kThreads, stream}, p);
 }
 
 void sum_in_order(const double* numbers, int64_t count, double* total, cudaStream_t stream) {
-  sum_kernel<<<1, kThreads, 0, stream>>>(numbers, count, total);
-  check_launch();
+  launch(sum_kernel, {1, kThreads, stream}, numbers, count, total);
 }
 
 }  // namespace leeway::cuda

@@ -31,7 +31,7 @@ void move_cpu(Move move, const Subset& subset, const at::Tensor& flat, const at:
 
 // Only the width matters: nothing is computed.
 void move_runs(Move move, const Subset& subset, const at::Tensor& flat, const at::Tensor& values) {
-  if (!flat.device().is_cpu()) {
+  if (is_on_gpu(flat)) {
 #if LEEWAY_CUDA
     const CudaScope scope(flat);
     const auto kernel = move == Move::kGather ? gather_cuda : scatter_cuda;

@@ -34,13 +34,13 @@ __global__ void __launch_bounds__(cuda::kThreads)
 }
 
 template <bool kGathers, int kWidth, class Element>
-void launch(const Subset& subset, const CopiedRuns& copied) {
+void launch_copy(const Subset& subset, const CopiedRuns& copied) {
   const int64_t count = subset.count();
   if (count == 0) return;
   const auto blocks = static_cast<unsigned>(cuda::blocks_for(cuda::tiles_of<kWidth>(count)));
-  copy_runs<kGathers, kWidth><<<blocks, cuda::kThreads, 0, copied.stream>>>(
-      subset, count, static_cast<Element*>(copied.flat), static_cast<Element*>(copied.compact));
-  cuda::check_launch();
+  cuda::launch(copy_runs<kGathers, kWidth, Element>, {blocks, cuda::kThreads, copied.stream},
+               subset, count, static_cast<Element*>(copied.flat),
+               static_cast<Element*>(copied.compact));
 }
 
 // A vector lies in one run if runs are whole vectors, which then begin at multiples of one.
@@ -49,8 +49,8 @@ void launch_widest(const Subset& subset, const CopiedRuns& copied) {
   constexpr int kMost = 16 / sizeof(Element);
   const bool whole = subset.granularity() % kMost == 0 && cuda::is_aligned(copied.flat, 16) &&
                      cuda::is_aligned(copied.compact, 16);
-  if (whole) return launch<kGathers, kMost, Element>(subset, copied);
-  launch<kGathers, 1, Element>(subset, copied);
+  if (whole) return launch_copy<kGathers, kMost, Element>(subset, copied);
+  launch_copy<kGathers, 1, Element>(subset, copied);
 }
 
 template <bool kGathers>

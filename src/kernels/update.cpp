@@ -146,7 +146,7 @@ UpdatePieces::UpdatePieces(const std::vector<Span>& spans, const at::Device& dev
 void element_pass(const UpdatePieces& pieces, const StepConstants& constants,
                   const PassTensors& tensors) {
   if (pieces.empty()) return;
-  if (tensors.weights.is_cuda()) {
+  if (is_on_gpu(tensors.weights)) {
     LEEWAY_CUDA_TWIN(cuda::element_pass(constants, pointers(pieces, tensors),
                                         CudaScope(tensors.weights).stream()));
     return;
@@ -168,7 +168,7 @@ void element_pass(const UpdatePieces& pieces, const StepConstants& constants,
 
 void direction_pass(const UpdatePieces& pieces, const StepConstants& constants,
                     const PassTensors& tensors, const at::Tensor& directions) {
-  if (tensors.weights.is_cuda()) {
+  if (is_on_gpu(tensors.weights)) {
     LEEWAY_CUDA_TWIN(cuda::direction_pass(constants, pointers(pieces, tensors),
                                           directions.mutable_data_ptr(),
                                           CudaScope(tensors.weights).stream()));
@@ -189,7 +189,7 @@ void direction_pass(const UpdatePieces& pieces, const StepConstants& constants,
 
 void apply_pass(const UpdatePieces& pieces, double weight_keep, double step,
                 const PassTensors& tensors, const at::Tensor& directions) {
-  if (tensors.weights.is_cuda()) {
+  if (is_on_gpu(tensors.weights)) {
     LEEWAY_CUDA_TWIN(cuda::apply_pass(weight_keep, step, pointers(pieces, tensors),
                                       directions.const_data_ptr(),
                                       CudaScope(tensors.weights).stream()));

@@ -235,25 +235,21 @@ bool are_aligned(const PassPointers& p) {
 
 void element_pass(const StepConstants& constants, const PassPointers& p, cudaStream_t stream) {
   const auto kernel = p.variance != nullptr ? element_kernel<true> : element_kernel<false>;
-  kernel<<<blocks_of(p), kThreads, 0, stream>>>(rounded(constants), p, are_aligned(p));
-  check_launch();
+  launch(kernel, {blocks_of(p), kThreads, stream}, rounded(constants), p, are_aligned(p));
 }
 
 void direction_pass(const StepConstants& constants, const PassPointers& p, void* directions,
                     cudaStream_t stream) {
   const bool aligned = are_aligned(p) && is_aligned(directions, 8);
-  direction_kernel<<<blocks_of(p), kThreads, 0, stream>>>(
-      rounded(constants), p, static_cast<uint16_t*>(directions), aligned);
-  check_launch();
+  launch(direction_kernel, {blocks_of(p), kThreads, stream}, rounded(constants), p,
+         static_cast<uint16_t*>(directions), aligned);
 }
 
 void apply_pass(double weight_keep, double step, const PassPointers& p, const void* directions,
                 cudaStream_t stream) {
   const bool aligned = are_aligned(p) && is_aligned(directions, 8);
-  apply_kernel<<<blocks_of(p), kThreads, 0, stream>>>(
-      static_cast<float>(weight_keep), static_cast<float>(step), p,
-      static_cast<const uint16_t*>(directions), aligned);
-  check_launch();
+  launch(apply_kernel, {blocks_of(p), kThreads, stream}, static_cast<float>(weight_keep),
+         static_cast<float>(step), p, static_cast<const uint16_t*>(directions), aligned);
 }
 
 }  // namespace leeway::cuda

@@ -106,7 +106,7 @@ void decode_on_device(WireFormat format, const uint8_t* encoded, const at::Tenso
 }
 
 bool has_one_pass(WireFormat format, const Subset& subset, const at::Tensor& flat) {
-  return format == WireFormat::kTernary && subset.is_stretch() && flat.is_cuda() &&
+  return format == WireFormat::kTernary && subset.is_stretch() && is_on_gpu(flat) &&
          flat.scalar_type() == at::kFloat;
 }
 
@@ -140,7 +140,7 @@ at::Tensor encode_blocks(WireFormat format, const at::Tensor& values, const Rand
   const at::Tensor encoded =
       at::empty({blocks_bytes(format, numbers.numel())}, numbers.options().dtype(at::kByte));
   auto* const bytes = encoded.mutable_data_ptr<uint8_t>();
-  if (!numbers.device().is_cpu()) {
+  if (is_on_gpu(numbers)) {
     encode_on_device(format, numbers, key, bytes);
   } else if (numbers.scalar_type() == at::kDouble) {
     encode_cpu<double>(format, numbers, key, bytes);
@@ -155,7 +155,7 @@ at::Tensor decode_blocks(WireFormat format, const at::Tensor& encoded, int64_t c
   const at::Tensor packed = encoded.contiguous();
   const at::Tensor values = at::empty({count}, packed.options().dtype(type));
   const auto* const bytes = packed.const_data_ptr<uint8_t>();
-  if (!packed.device().is_cpu()) {
+  if (is_on_gpu(packed)) {
     decode_on_device(format, bytes, values);
   } else if (type == at::kDouble) {
     decode_cpu<double>(format, bytes, values);
@@ -166,7 +166,7 @@ at::Tensor decode_blocks(WireFormat format, const at::Tensor& encoded, int64_t c
 }
 
 bool are_blocks(WireFormat format, const at::Tensor& encoded, int64_t count) {
-  if (format != WireFormat::kTernary || !encoded.device().is_cpu()) return true;
+  if (format != WireFormat::kTernary || is_on_gpu(encoded)) return true;
   const auto* const bytes = encoded.const_data_ptr<uint8_t>();
   const BlockForm form = form_of(format);
   for (int64_t block = 0; block * form.numbers < count; ++block) {

@@ -138,16 +138,15 @@ unsigned encoder_blocks(int64_t count) {
 
 void encode_int8_cuda(const float* values, int64_t count, uint8_t* encoded, cudaStream_t stream) {
   if (count == 0) return;
-  encode<false><<<encoder_blocks(count), cuda::kThreads, 0, stream>>>(values, count, 0, encoded);
-  cuda::check_launch();
+  cuda::launch(encode<false>, {encoder_blocks(count), cuda::kThreads, stream}, values, count,
+               uint64_t{0}, encoded);
 }
 
 void encode_int8_stochastic_cuda(const float* values, int64_t count, uint64_t folded,
                                  uint8_t* encoded, cudaStream_t stream) {
   if (count == 0) return;
-  encode<true>
-      <<<encoder_blocks(count), cuda::kThreads, 0, stream>>>(values, count, folded, encoded);
-  cuda::check_launch();
+  cuda::launch(encode<true>, {encoder_blocks(count), cuda::kThreads, stream}, values, count, folded,
+               encoded);
 }
 
 void decode_int8_cuda(const uint8_t* encoded, int64_t count, float* values, cudaStream_t stream) {
@@ -155,12 +154,8 @@ void decode_int8_cuda(const uint8_t* encoded, int64_t count, float* values, cuda
   const bool wide = cuda::is_aligned(encoded, 4) && cuda::is_aligned(values, 16);
   const int64_t positions = int64_t{cuda::kThreads} * (wide ? 4 : 1);
   const auto blocks = static_cast<unsigned>(cuda::blocks_for((count + positions - 1) / positions));
-  if (wide) {
-    decode<4><<<blocks, cuda::kThreads, 0, stream>>>(encoded, count, values);
-  } else {
-    decode<1><<<blocks, cuda::kThreads, 0, stream>>>(encoded, count, values);
-  }
-  cuda::check_launch();
+  const auto kernel = wide ? decode<4> : decode<1>;
+  cuda::launch(kernel, {blocks, cuda::kThreads, stream}, encoded, count, values);
 }
 
 }  // namespace leeway

@@ -217,8 +217,7 @@ void launch_encode(const Numbers& numbers, int64_t count, uint8_t* encoded, cuda
   if (count == 0) return;
   const auto blocks =
       static_cast<unsigned>(cuda::blocks_for((wire_blocks_of(count) + kSlots - 1) / kSlots));
-  encode<<<blocks, kEncoders, 0, stream>>>(numbers, count, encoded);
-  cuda::check_launch();
+  cuda::launch(encode<Numbers>, {blocks, kEncoders, stream}, numbers, count, encoded);
 }
 
 }  // namespace
@@ -241,8 +240,8 @@ void decode_ternary_cuda(const uint8_t* encoded, int64_t count, float* values,
   if (count == 0) return;
   constexpr int64_t kWarps = cuda::kThreads / cuda::kWarp;
   const int64_t blocks = cuda::blocks_for((wire_blocks_of(count) + kWarps - 1) / kWarps);
-  decode<<<static_cast<unsigned>(blocks), cuda::kThreads, 0, stream>>>(encoded, count, values);
-  cuda::check_launch();
+  cuda::launch(decode, {static_cast<unsigned>(blocks), cuda::kThreads, stream}, encoded, count,
+               values);
 }
 
 }  // namespace leeway
