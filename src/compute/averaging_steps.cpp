@@ -33,9 +33,7 @@ void AveragingCompute::forget_rounding(LaneState& lane, int64_t chunk) {
   const bool under_way = std::ranges::any_of(
       lane.steps, [&](const auto& sent) { return sent.second.contains(chunk); });
   if (under_way) return;
-  const Subset subset = chunk_of(lane, 0, chunk);
-  const auto options = lane.lowbit.flight.options();
-  scatter(subset, at::zeros({subset.count()}, options), lane.lowbit.flight);
+  clear(chunk_of(lane, 0, chunk), lane.lowbit.flight);
 }
 
 std::vector<at::Tensor> AveragingCompute::contribute_steps(Lane which, int64_t number,
@@ -155,15 +153,12 @@ void AveragingCompute::replace_common(Lane which, int64_t chunk, const at::Tenso
   if (lane.lowbit.momentum.defined()) {
     scatter(subset, whole.narrow(0, count, count), lane.lowbit.momentum);
   }
-  if (lane.lowbit.pending.defined()) {
-    scatter(subset, at::zeros_like(weights), lane.lowbit.pending);
-  }
+  if (lane.lowbit.pending.defined()) clear(subset, lane.lowbit.pending);
 }
 
 void AveragingCompute::write_off_residual(Lane which, int64_t chunk) {
   LaneState& lane = at(which);
-  const Subset subset = chunk_of(lane, 0, chunk);
-  scatter(subset, at::zeros_like(gather(subset, lane.lowbit.residual)), lane.lowbit.residual);
+  clear(chunk_of(lane, 0, chunk), lane.lowbit.residual);
 }
 
 std::vector<SentSteps> AveragingCompute::sent() const {

@@ -10,6 +10,7 @@ namespace leeway::cuda {
 
 inline constexpr int kThreads = 256;
 inline constexpr int kWarp = 32;
+inline constexpr float kLog2E = 1.4426950408889634F;
 
 // Blocks for this many pieces of work, each of which one block does.
 inline int64_t blocks_for(int64_t pieces) { return pieces < kBlocksMost ? pieces : kBlocksMost; }

@@ -43,4 +43,11 @@ __device__ inline float power_of_two(float x) {
   return y;
 }
 
+// 1 / x within one unit in the last place; 0 for an infinity.
+__device__ inline float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 }  // namespace leeway::cuda

@@ -9,7 +9,6 @@ namespace leeway::cuda {
 namespace {
 
 constexpr int kRowThreads = 1024;
-constexpr float kLog2E = 1.4426950408889634F;
 constexpr float kLn2 = 0.6931471805599453F;
 
 // Neighbouring logits that move at once, as fp32 while they are worked on.

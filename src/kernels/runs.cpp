@@ -91,4 +91,14 @@ void scatter(const Subset& subset, const at::Tensor& values, const at::Tensor& f
   move_runs(Move::kScatter, subset, flat, values.to(flat.options()).contiguous());
 }
 
+void clear(const Subset& subset, const at::Tensor& flat) {
+  check_flat(subset, flat);
+  const int64_t count = subset.count();
+  if (count > 0 && subset.is_stretch()) {
+    flat.narrow(0, subset.begin(0), count).zero_();
+    return;
+  }
+  scatter(subset, at::zeros({count}, flat.options()), flat);
+}
+
 }  // namespace leeway

@@ -11,5 +11,7 @@ namespace leeway {
 at::Tensor gather(const Subset& subset, const at::Tensor& flat);
 // The values may have another floating type: they are rounded once.
 void scatter(const Subset& subset, const at::Tensor& values, const at::Tensor& flat);
+// Zeros there.
+void clear(const Subset& subset, const at::Tensor& flat);
 
 }  // namespace leeway

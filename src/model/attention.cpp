@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "kernels/layers.h"
+#include "kernels/heads.h"
 #include "model/layers.h"
 
 namespace leeway {
@@ -32,25 +32,11 @@ at::Tensor sum_groups(const ModelShape& shape, const at::Tensor& dx) {
   return dx.unflatten(1, {shape.kv_heads, group}).sum(2);
 }
 
-void rotate(const ModelShape& shape, const RotaryTables& tables, int64_t time,
-            const at::Tensor& qkv, double direction) {
-  const int64_t heads = shape.heads + shape.kv_heads;
-  if (kernels::takes(qkv)) {
-    kernels::rotate(
-        qkv, tables.cosine, tables.sine,
-        {.time = time, .heads = heads, .head_size = shape.head_size(), .direction = direction});
-    return;
-  }
-  const int64_t half = shape.head_size() / 2;
-  const at::Tensor x =
-      qkv.view({qkv.size(0) / time, time, heads + shape.kv_heads, 2, half}).narrow(2, 0, heads);
-  const at::Tensor cosine = tables.cosine.narrow(0, 0, time).view({1, time, 1, half});
-  const at::Tensor sine = tables.sine.narrow(0, 0, time).view({1, time, 1, half}) * direction;
-  at::Tensor low = x.select(3, 0);
-  at::Tensor high = x.select(3, 1);
-  const at::Tensor new_low = low * cosine - high * sine;
-  high.copy_(high * cosine + low * sine);
-  low.copy_(new_low);
+HeadColumns head_columns(const ModelShape& shape, int64_t time) {
+  return {.heads = shape.heads,
+          .kv_heads = shape.kv_heads,
+          .head_size = shape.head_size(),
+          .time = time};
 }
 
 // Fused GPU kernels need a head size that is a multiple of 8. Padding with zeros changes no
@@ -130,7 +116,7 @@ RotaryTables make_rotary_tables(const ModelShape& shape, const at::TensorOptions
 at::Tensor attention_forward(const ModelShape& shape, const RotaryTables* tables, int64_t time,
                              at::Tensor qkv, AttentionSaved& saved) {
   LEEWAY_CHECK(qkv.size(0) % time == 0, "whole sequences only");
-  if (tables != nullptr) rotate(shape, *tables, time, qkv, 1.0);
+  if (tables != nullptr) rotate_heads(head_columns(shape, time), *tables, qkv);
   const Heads h = padded(repeat_groups(shape, split_heads(shape, time, qkv)));
   run_forward(h, scale_of(shape), saved);
   saved.qkv = std::move(qkv);
@@ -140,18 +126,15 @@ at::Tensor attention_forward(const ModelShape& shape, const RotaryTables* tables
 }
 
 at::Tensor attention_backward(const ModelShape& shape, const RotaryTables* tables, int64_t time,
-                              const AttentionSaved& saved, const at::Tensor& dy) {
+                              const AttentionSaved& saved, const at::Tensor& dy,
+                              const at::Tensor& dbias) {
   const int64_t size = shape.head_size();
   const Heads h = padded(repeat_groups(shape, split_heads(shape, time, saved.qkv)));
   const at::Tensor dout = dy.view({dy.size(0) / time, time, shape.heads, size}).transpose(1, 2);
   const Heads d = run_backward(h, scale_of(shape), saved, padded(dout));
-  const auto rows = [&](const at::Tensor& heads) {  // [tokens, heads * head_size]
-    return heads.narrow(3, 0, size).transpose(1, 2).reshape({dy.size(0), -1});
-  };
-  const at::Tensor dqkv =
-      at::cat({rows(d.q), rows(sum_groups(shape, d.k)), rows(sum_groups(shape, d.v))}, 1);
-  if (tables != nullptr) rotate(shape, *tables, time, dqkv, -1.0);
-  return dqkv;
+  const auto own = [&](const at::Tensor& heads) { return heads.narrow(3, 0, size); };
+  return join_heads(head_columns(shape, time), tables,
+                    {own(d.q), own(sum_groups(shape, d.k)), own(sum_groups(shape, d.v))}, dbias);
 }
 
 }  // namespace leeway

@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 
+#include "kernels/heads.h"
 #include "model/views.h"
 
 namespace leeway {
@@ -17,8 +18,10 @@ at::Tensor linear_forward(const LinearViews& w, const at::Tensor& x, const at::T
 // Adds to g; returns dx.
 at::Tensor linear_backward(const LinearViews& w, const at::Tensor& x, const at::Tensor& dy,
                            const LinearViews& g);
-// The same without dx.
-void linear_backward_weights(const at::Tensor& x, const at::Tensor& dy, const LinearViews& g);
+// Its parts, for callers that have the sum for the bias from elsewhere, or x later than dx.
+at::Tensor linear_backward_input(const LinearViews& w, const at::Tensor& dy);
+void linear_backward_weight(const at::Tensor& x, const at::Tensor& dy, const LinearViews& g);
+void linear_backward_bias(const at::Tensor& dy, const LinearViews& g);
 
 // RMSNorm for llama, LayerNorm for gpt2.
 struct NormSaved {
@@ -32,11 +35,6 @@ at::Tensor norm_forward(Architecture architecture, const NormViews& w, const at:
 at::Tensor norm_backward(Architecture architecture, const NormViews& w, const NormSaved& saved,
                          const at::Tensor& dy, const at::Tensor& residual, const NormViews& g);
 
-// Rotary positions (rotate-half form), tables for all positions of a context.
-struct RotaryTables {
-  at::Tensor cosine;  // [context, head_size / 2]
-  at::Tensor sine;
-};
 RotaryTables make_rotary_tables(const ModelShape& shape, const at::TensorOptions& options);
 
 // Causal self-attention on the output of the qkv product. `tables` null: no rotation (GPT-2).
@@ -49,12 +47,10 @@ struct AttentionSaved {
 };
 at::Tensor attention_forward(const ModelShape& shape, const RotaryTables* tables, int64_t time,
                              at::Tensor qkv, AttentionSaved& saved);
+// `dbias`, where defined, is added to: the sum of the result's rows.
 at::Tensor attention_backward(const ModelShape& shape, const RotaryTables* tables, int64_t time,
-                              const AttentionSaved& saved, const at::Tensor& dy);
-
-// The non-linearity between up and down: SwiGLU halves its input's width.
-at::Tensor activation_forward(Activation activation, const at::Tensor& x);
-at::Tensor activation_backward(Activation activation, const at::Tensor& x, const at::Tensor& dy);
+                              const AttentionSaved& saved, const at::Tensor& dy,
+                              const at::Tensor& dbias = {});
 
 at::Tensor embedding_forward(const at::Tensor& table, const at::Tensor& ids);
 void embedding_backward(const at::Tensor& ids, const at::Tensor& dy, const at::Tensor& g);

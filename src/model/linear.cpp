@@ -1,4 +1,4 @@
-#include "base/check.h"
+#include "kernels/columns.h"
 #include "model/layers.h"
 
 namespace leeway {
@@ -26,18 +26,23 @@ at::Tensor linear_forward(const LinearViews& w, const at::Tensor& x, const at::T
   return y.addmm_(x, w.weight.t());
 }
 
-void linear_backward_weights(const at::Tensor& x, const at::Tensor& dy, const LinearViews& g) {
+at::Tensor linear_backward_input(const LinearViews& w, const at::Tensor& dy) {
+  return at::mm(dy, w.weight);
+}
+
+void linear_backward_weight(const at::Tensor& x, const at::Tensor& dy, const LinearViews& g) {
   accumulate_product(g.weight, dy.t(), x);
-  if (g.bias.defined()) {
-    at::Tensor bias = g.bias;
-    bias.add_(at::sum(dy, 0, /*keepdim=*/false, g.bias.scalar_type()));
-  }
+}
+
+void linear_backward_bias(const at::Tensor& dy, const LinearViews& g) {
+  if (g.bias.defined()) add_column_sums(dy, g.bias);
 }
 
 at::Tensor linear_backward(const LinearViews& w, const at::Tensor& x, const at::Tensor& dy,
                            const LinearViews& g) {
-  linear_backward_weights(x, dy, g);
-  return at::mm(dy, w.weight);
+  linear_backward_weight(x, dy, g);
+  linear_backward_bias(dy, g);
+  return linear_backward_input(w, dy);
 }
 
 }  // namespace leeway

@@ -1,5 +1,7 @@
+#include <utility>
+
+#include "kernels/layer_norm.h"
 #include "kernels/layers.h"
-#include "kernels/norm_backward.h"
 #include "model/layers.h"
 
 namespace leeway {
@@ -55,7 +57,15 @@ at::Tensor rms_backward(const NormViews& w, const NormSaved& saved, const at::Te
 at::Tensor norm_forward(Architecture architecture, const NormViews& w, const at::Tensor& x,
                         NormSaved& saved) {
   saved.x = x;
-  if (architecture == Architecture::kLlama) return rms_forward(w, x, saved);
+  const bool is_rms = architecture == Architecture::kLlama;
+  NormResult fused = norm_forward_in_one_pass(is_rms ? NormKind::kRms : NormKind::kLayer, x,
+                                              w.weight, w.bias, kNormEpsilon);
+  if (fused.y.defined()) {
+    saved.mean = std::move(fused.mean);
+    saved.rstd = std::move(fused.rstd);
+    return std::move(fused.y);
+  }
+  if (is_rms) return rms_forward(w, x, saved);
   at::Tensor y;
   std::tie(y, saved.mean, saved.rstd) =
       at::native_layer_norm(x, {x.size(1)}, w.weight, w.bias, kNormEpsilon);

@@ -1,6 +1,7 @@
 #include "model/stage_model.h"
 
 #include "base/check.h"
+#include "kernels/activation.h"
 
 namespace leeway {
 
@@ -27,21 +28,28 @@ at::Tensor StageModel::block_forward(const BlockViews& w, const at::Tensor& x, i
   const at::Tensor middle = linear_forward(w.out, saved.attention_out, x);
   saved.mlp_in = norm_forward(shape_.architecture, w.mlp_norm, middle, saved.mlp_norm);
   saved.up = linear_forward(w.up, saved.mlp_in);
-  saved.hidden = activation_forward(shape_.activation, saved.up);
-  return linear_forward(w.down, saved.hidden, middle);
+  const at::Tensor hidden = activation_forward(shape_.activation, saved.up);
+  if (!activation_repeats(shape_.activation, saved.up)) saved.hidden = hidden;
+  return linear_forward(w.down, hidden, middle);
 }
 
 at::Tensor StageModel::block_backward(const BlockViews& w, const BlockSaved& saved,
                                       const at::Tensor& dy, int64_t time,
                                       const BlockViews& g) const {
-  const at::Tensor dhidden = linear_backward(w.down, saved.hidden, dy, g.down);
-  const at::Tensor dup = activation_backward(shape_.activation, saved.up, dhidden);
-  const at::Tensor dmlp_in = linear_backward(w.up, saved.mlp_in, dup, g.up);
+  const at::Tensor dhidden = linear_backward_input(w.down, dy);
+  const ActivationGradient up =
+      activation_backward(shape_.activation, saved.up, dhidden, g.up.bias);
+  linear_backward_weight(saved.hidden.defined() ? saved.hidden : up.y, dy, g.down);
+  linear_backward_bias(dy, g.down);
+  linear_backward_weight(saved.mlp_in, up.dx, g.up);
+  const at::Tensor dmlp_in = linear_backward_input(w.up, up.dx);
   const at::Tensor dmiddle =
       norm_backward(shape_.architecture, w.mlp_norm, saved.mlp_norm, dmlp_in, dy, g.mlp_norm);
   const at::Tensor dout = linear_backward(w.out, saved.attention_out, dmiddle, g.out);
-  const at::Tensor dqkv = attention_backward(shape_, tables(), time, saved.attention, dout);
-  const at::Tensor din = linear_backward(w.qkv, saved.attention_in, dqkv, g.qkv);
+  const at::Tensor dqkv =
+      attention_backward(shape_, tables(), time, saved.attention, dout, g.qkv.bias);
+  linear_backward_weight(saved.attention_in, dqkv, g.qkv);
+  const at::Tensor din = linear_backward_input(w.qkv, dqkv);
   return norm_backward(shape_.architecture, w.attention_norm, saved.attention_norm, din, dmiddle,
                        g.attention_norm);
 }

@@ -21,7 +21,7 @@ struct BlockSaved {
   NormSaved mlp_norm;
   at::Tensor mlp_in;
   at::Tensor up;      // before the non-linearity
-  at::Tensor hidden;  // after it
+  at::Tensor hidden;  // after it; undefined if the backward makes it again
 };
 
 // What a backward needs from its forward. Used once.

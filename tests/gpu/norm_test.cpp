@@ -1,14 +1,14 @@
-// The norms' backward of a GPU in one sweep, against ATen in fp64.
+// The norms of a GPU in one sweep, against their formulas in fp64.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "gpu.h"
-#include "kernels/norm_backward.h"
+#include "kernels/layer_norm.h"
 
 namespace leeway {
 namespace {
 
-using GpuNormBackward = GpuTest;
+using GpuNorm = GpuTest;
 
 double relative(const at::Tensor& found, const at::Tensor& expected) {
   const at::Tensor difference = found.cpu().to(at::kDouble) - expected;
@@ -61,7 +61,40 @@ void check_norm(int64_t rows, int64_t columns, bool layer_norm, bool bias) {
   EXPECT_TRUE(at::equal(found[1], again[1]));
 }
 
-TEST_F(GpuNormBackward, EqualsItsFormula) {
+void check_forward(int64_t rows, int64_t columns, NormKind kind) {
+  const bool is_layer = kind == NormKind::kLayer;
+  SCOPED_TRACE(testing::Message() << rows << " x " << columns << (is_layer ? ", layer" : ", rms"));
+  const auto half = [](const at::Tensor& tensor) { return tensor.to(at::kBFloat16); };
+  const auto there = [](const at::Tensor& tensor) { return tensor.to(at::kCUDA); };
+  const at::Tensor x = half(at::randn({rows, columns}) + 30);  // most digits are the mean's
+  const at::Tensor weight = half(at::rand({columns}) + 0.5);
+  const at::Tensor bias = is_layer ? half(at::randn({columns})) : at::Tensor();
+  const at::Tensor wide = x.to(at::kDouble);
+  const at::Tensor mean = is_layer ? wide.mean(1, true) : at::zeros({rows, 1}, at::kDouble);
+  const at::Tensor rstd = ((wide - mean).square().mean(1, true) + 1e-5).rsqrt();
+  at::Tensor y = (wide - mean) * rstd * weight.to(at::kDouble);
+  if (is_layer) y = y + bias.to(at::kDouble);
+  const NormResult found = norm_forward_in_one_pass(kind, there(x), there(weight),
+                                                    is_layer ? there(bias) : at::Tensor(), 1e-5);
+  ASSERT_TRUE(found.y.defined());
+  EXPECT_LT(relative(found.y, y), 4e-3);
+  EXPECT_LT(relative(found.rstd, rstd), 1e-5);
+  EXPECT_EQ(found.mean.defined(), is_layer);
+  if (is_layer) {
+    EXPECT_LT(relative(found.mean, mean), 1e-6);
+  }
+}
+
+TEST_F(GpuNorm, ForwardEqualsItsFormula) {
+  for (const int64_t columns : {16, 64, 264, 768, 2048, 8192}) {
+    for (const int64_t rows : {1, 3, 1055, 2500}) {
+      check_forward(rows, columns, NormKind::kLayer);
+      check_forward(rows, columns, NormKind::kRms);
+    }
+  }
+}
+
+TEST_F(GpuNorm, BackwardEqualsItsFormula) {
   for (const int64_t columns : {8, 64, 264, 768, 2048, 8192}) {
     for (const int64_t rows : {1, 3, 1055, 2500}) {
       check_norm(rows, columns, /*layer_norm=*/true, /*bias=*/true);
@@ -70,7 +103,7 @@ TEST_F(GpuNormBackward, EqualsItsFormula) {
   }
 }
 
-TEST_F(GpuNormBackward, LeavesOtherShapesAndTypesToAten) {
+TEST_F(GpuNorm, LeavesOtherShapesAndTypesToAten) {
   const auto half = at::TensorOptions().device(at::kCUDA).dtype(at::kBFloat16);
   const auto wide = at::TensorOptions().device(at::kCUDA);
   for (const auto& [columns, options] :

@@ -99,6 +99,9 @@ RC_GTEST_PROP(Gather, TakesTheCoordinatesAndScatterPutsThemBack, ()) {
   const at::Tensor expected = flat.index_copy(0, index, fresh.to(type));
   scatter(subset, fresh, flat);
   RC_ASSERT(at::equal(flat, expected));
+
+  clear(subset, flat);
+  RC_ASSERT(at::equal(flat, expected.index_fill(0, index, 0)));
 }
 
 }  // namespace

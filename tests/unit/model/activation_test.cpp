@@ -4,8 +4,8 @@
 #include <limits>
 #include <numbers>
 
+#include "kernels/activation.h"
 #include "layer_check.h"
-#include "model/layers.h"
 
 namespace leeway {
 namespace {
@@ -33,7 +33,7 @@ LayerCase activation_case(Activation activation, int64_t tokens, int64_t hidden,
   layer.formula = [=](const Tensors& t) { return formula_of(activation, t[0]); };
   layer.forward = [=](const Tensors& t) { return activation_forward(activation, t[0]); };
   layer.backward = [=](const Tensors& t, const at::Tensor& dy) -> Tensors {
-    return {activation_backward(activation, t[0], dy)};
+    return {activation_backward(activation, t[0], dy).dx};
   };
   return layer;
 }
@@ -67,7 +67,8 @@ TEST(Activation, SwigluPropagatesNan) {
   x[2][20] = nan;
   const at::Tensor y = activation_forward(Activation::kSwiglu, x);
   EXPECT_EQ(at::isnan(y).sum().item<int64_t>(), 2);
-  const at::Tensor dx = activation_backward(Activation::kSwiglu, x, at::ones({3, 17}, at::kFloat));
+  const at::Tensor dx =
+      activation_backward(Activation::kSwiglu, x, at::ones({3, 17}, at::kFloat)).dx;
   EXPECT_TRUE(std::isnan(dx[1][5].item<float>()));
   EXPECT_TRUE(std::isnan(dx[2][3].item<float>()));
 }

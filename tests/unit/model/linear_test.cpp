@@ -74,16 +74,18 @@ TEST(Linear, LeavesItsResidualAlone) {
   EXPECT_TRUE(at::equal(residual, before));
 }
 
-TEST(Linear, BackwardOfWeightsOnlyAddsTheSame) {
+TEST(Linear, PartsOfTheBackwardMakeTheSame) {
   const at::Tensor x = random_tensor("x", {6, 3});
   const at::Tensor dy = random_tensor("dy", {6, 4});
-  LinearViews views, together, alone;
-  views.weight = random_tensor("w", {4, 3});
-  together.weight = at::ones_like(views.weight);
-  alone.weight = at::ones_like(views.weight);
-  linear_backward(views, x, dy, together);
-  linear_backward_weights(x, dy, alone);
-  EXPECT_TRUE(at::equal(together.weight, alone.weight));
+  const LinearViews views = {random_tensor("w", {4, 3}), random_tensor("b", {4})};
+  const LinearViews together = {at::ones({4, 3}, at::kDouble), at::ones({4}, at::kDouble)};
+  const LinearViews apart = {at::ones({4, 3}, at::kDouble), at::ones({4}, at::kDouble)};
+  const at::Tensor dx = linear_backward(views, x, dy, together);
+  linear_backward_weight(x, dy, apart);
+  linear_backward_bias(dy, apart);
+  EXPECT_TRUE(at::equal(dx, linear_backward_input(views, dy)));
+  EXPECT_TRUE(at::equal(together.weight, apart.weight));
+  EXPECT_TRUE(at::equal(together.bias, apart.bias));
 }
 
 // Tests the check itself: a slightly wrong backward must not pass.

@@ -1,4 +1,4 @@
-// Launcher of norm_backward.cu. Activations and weights are bf16.
+// Launchers of layer_norm.cu. Activations and weights are bf16.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,8 +7,20 @@
 
 namespace leeway::cuda {
 
-inline constexpr int kNormWidth = 8;           // columns of a thread
 inline constexpr int kNormColumns = 8 * 1024;  // at most
+
+struct NormForwardPointers {
+  const void* x = nullptr;
+  const void* weight = nullptr;
+  const void* bias = nullptr;  // null: none
+  float epsilon = 0;
+  void* y = nullptr;
+  float* mean = nullptr;  // null: RMSNorm
+  float* rstd = nullptr;
+  int64_t rows = 0;
+  int columns = 0;
+};
+void norm_forward(const NormForwardPointers& p, cudaStream_t stream);
 
 // Sums over the rows are made in so many parts, whatever the GPU: their order is fixed.
 int64_t norm_backward_blocks(int64_t rows);

@@ -1,0 +1,74 @@
+#include "kernels/cuda_columns.h"
+
+namespace leeway::cuda {
+namespace {
+
+constexpr int kSumRows = 16;
+
+// Blocks along x have 32 columns each, along y the outputs.
+__global__ void parts_kernel(const PartPointers p) {
+  __shared__ float sums[kSumRows][kWarp];
+  const int column = static_cast<int>(blockIdx.x) * kWarp + static_cast<int>(threadIdx.x);
+  float sum = 0;
+  if (column < p.columns) {
+    for (int part = static_cast<int>(threadIdx.y); part < p.count; part += kSumRows) {
+      sum += p.parts[(int64_t{part} * p.outputs + blockIdx.y) * p.columns + column];
+    }
+  }
+  sums[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  float* const totals = blockIdx.y == 0 ? p.sums[0] : p.sums[1];
+  if (threadIdx.y != 0 || column >= p.columns || totals == nullptr) return;
+  float total = 0;
+  for (int i = 0; i < kSumRows; ++i) total += sums[i][threadIdx.x];
+  totals[column] += total;
+}
+
+// Several rows at a time, so that enough reads are under way.
+constexpr int kRowsAtOnce = 4;
+
+__global__ void __launch_bounds__(kStripThreads* kStripRows)
+    column_sums_kernel(const ColumnSumPointers p) {
+  const int first = strip_thread() * kColumns;
+  const bool has_columns = first < p.columns;
+  Columns sums = {};
+  const int64_t step = row_step();
+  for (int64_t row = first_row(); has_columns && row < p.rows; row += kRowsAtOnce * step) {
+    Columns rows[kRowsAtOnce] = {};
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i) {
+      if (row + i * step < p.rows) {
+        rows[i] = columns_at(p.numbers, (row + i * step) * p.columns + first);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i) add_to(sums, rows[i]);
+  }
+  put_part(sums, has_columns ? p.parts + int64_t{blockIdx.y} * p.columns + first : nullptr);
+}
+
+}  // namespace
+
+int row_parts(int threads, int64_t rows) {
+  const int64_t parts = (rows + kStripRows - 1) / kStripRows;
+  const int64_t most = kBlocksMost / 2 / strips_of(threads);
+  if (most < 1) return 1;
+  return static_cast<int>(parts < most ? parts : most);
+}
+
+void add_parts(const PartPointers& p, cudaStream_t stream) {
+  const dim3 grid((p.columns + kWarp - 1) / kWarp, p.outputs);
+  launch(parts_kernel, {grid, dim3(kWarp, kSumRows), stream}, p);
+}
+
+void add_column_sums(const ColumnSumPointers& p, cudaStream_t stream) {
+  const int threads = p.columns / kColumns;
+  launch(column_sums_kernel, strip_grid(threads, p.rows, stream), p);
+  add_parts({.parts = p.parts,
+             .count = row_parts(threads, p.rows),
+             .columns = p.columns,
+             .sums = {p.sums}},
+            stream);
+}
+
+}  // namespace leeway::cuda

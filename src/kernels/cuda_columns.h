@@ -1,0 +1,77 @@
+// Rows of bf16 numbers, of which a thread has eight neighbouring columns, as fp32 while it works on
+// them; and sums over the rows, in an order that does not depend on the GPU.
+//
+// A grid has strips of columns along x and parts of the rows along y. Only .cu files include it.
+#pragma once
+
+#include "kernels/bf16.h"
+#include "kernels/columns_cuda.h"
+#include "kernels/cuda_device.h"
+
+namespace leeway::cuda {
+
+using PackedColumns = Vector<uint16_t, kColumns>;
+
+struct Columns {
+  float at[kColumns];
+};
+
+__device__ inline PackedColumns packed_at(const void* numbers, int64_t position) {
+  const auto* const from = static_cast<const uint16_t*>(numbers) + position;
+  return *reinterpret_cast<const PackedColumns*>(from);
+}
+
+__device__ inline Columns unpacked(const PackedColumns& packed) {
+  Columns columns;
+#pragma unroll
+  for (int e = 0; e < kColumns; ++e) columns.at[e] = bf16_value(packed.at[e]);
+  return columns;
+}
+
+__device__ inline Columns columns_at(const void* numbers, int64_t position) {
+  return unpacked(packed_at(numbers, position));
+}
+
+__device__ inline void put_columns(const Columns& columns, void* numbers, int64_t position) {
+  PackedColumns packed;
+#pragma unroll
+  for (int e = 0; e < kColumns; ++e) packed.at[e] = bf16_of(columns.at[e]);
+  *reinterpret_cast<PackedColumns*>(static_cast<uint16_t*>(numbers) + position) = packed;
+}
+
+__device__ inline void add_to(Columns& sums, const Columns& columns) {
+#pragma unroll
+  for (int e = 0; e < kColumns; ++e) sums.at[e] += columns.at[e];
+}
+
+inline Grid strip_grid(int threads, int64_t rows, cudaStream_t stream) {
+  const auto strips = static_cast<unsigned>(strips_of(threads));
+  return {{strips, static_cast<unsigned>(row_parts(threads, rows))},
+          {kStripThreads, kStripRows},
+          stream};
+}
+
+// Which of the threads along the columns this one is, and the rows that it takes.
+__device__ inline int strip_thread() {
+  return static_cast<int>(blockIdx.x * kStripThreads + threadIdx.x);
+}
+__device__ inline int64_t first_row() { return int64_t{blockIdx.y} * kStripRows + threadIdx.y; }
+__device__ inline int64_t row_step() { return int64_t{gridDim.y} * kStripRows; }
+
+// All threads of a block call it: what those of one strip thread have added up goes to `to`, its
+// place in the block's part; null: it has no columns.
+__device__ inline void put_part(const Columns& own, float* to) {
+  __shared__ float sums[kStripRows][kStripThreads * kColumns];
+  __syncthreads();  // whoever used this memory before has read it
+#pragma unroll
+  for (int e = 0; e < kColumns; ++e) sums[threadIdx.y][threadIdx.x * kColumns + e] = own.at[e];
+  __syncthreads();
+  if (threadIdx.y != 0 || to == nullptr) return;
+  for (int e = 0; e < kColumns; ++e) {
+    float total = 0;
+    for (int row = 0; row < kStripRows; ++row) total += sums[row][threadIdx.x * kColumns + e];
+    to[e] = total;
+  }
+}
+
+}  // namespace leeway::cuda
