@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel_rows.h"
 #include "kernels/gate.h"
 #include "kernels/loss.h"
 #include "kernels/norms.h"
@@ -20,11 +21,6 @@
 
 namespace leeway {
 namespace {
-
-const at::Device kGpu(at::kCUDA, 0);
-constexpr int64_t kParameters = 163'000'320;
-
-at::TensorOptions of(at::ScalarType type) { return at::TensorOptions().dtype(type).device(kGpu); }
 
 // Median of ten, after three to warm up.
 double milliseconds(const std::function<void()>& work) {
@@ -49,12 +45,6 @@ double copy_speed() {
   return 2.0 * static_cast<double>(from.nbytes()) / milliseconds([&] { to.copy_(from); });
 }
 
-struct Row {
-  std::string name;
-  double bytes;
-  std::function<void()> work;
-};
-
 void print_speeds(const std::vector<Row>& rows, double copy) {
   fmt::print("{:<34} {:>9} {:>9} {:>14}\n", "kernel", "ms", "GB/s", "share of copy");
   fmt::print("{:<34} {:>9} {:>9.0f} {:>14}\n", "copy", "", copy / 1e6, "1.00");
@@ -67,7 +57,6 @@ void print_speeds(const std::vector<Row>& rows, double copy) {
 
 std::vector<Row> update_rows() {
   constexpr double kCount = kParameters;
-  const auto flat = [] { return at::randn({kParameters}, of(at::kFloat)); };
   const PassTensors tensors = {flat(), flat(), flat(), flat().abs_(),
                                at::empty({kParameters}, of(at::kBFloat16))};
   PassTensors preview = tensors;
@@ -157,6 +146,8 @@ void run() {
   const double copy = copy_speed();
   print_speeds(update_rows(), copy);
   print_speeds({loss_row()}, copy);
+  print_speeds(layer_rows(), copy);
+  print_speeds(averaging_rows(), copy);
   fmt::print("\n{:<34} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "attention, ms (batch x heads x time)",
              "flash", "back", "cudnn", "back", "differ");
   for (const AttentionShape& shape : {AttentionShape{32, 12, 1024, 64},

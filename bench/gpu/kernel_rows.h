@@ -1,0 +1,151 @@
+// Rows of the benchmark of single kernels: what runs, and the bytes that it must move.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "averaging/lowbit.h"
+#include "averaging/subset.h"
+#include "kernels/activation.h"
+#include "kernels/columns.h"
+#include "kernels/heads.h"
+#include "kernels/layer_norm.h"
+#include "kernels/means.h"
+#include "kernels/merges.h"
+#include "kernels/wire_blocks.h"
+
+namespace leeway {
+
+inline const at::Device kGpu(at::kCUDA, 0);
+inline constexpr int64_t kParameters = 163'000'320;
+
+inline at::TensorOptions of(at::ScalarType type) {
+  return at::TensorOptions().dtype(type).device(kGpu);
+}
+inline at::Tensor flat() { return at::randn({kParameters}, of(at::kFloat)); }
+
+struct Row {
+  std::string name;
+  double bytes;
+  std::function<void()> work;
+};
+
+// The layers between the products, 32 x 1024 tokens of GPT-2's width.
+inline std::vector<Row> layer_rows() {
+  constexpr int64_t kTokens = 32'768, kWidth = 768, kHeads = 12, kTime = 1'024;
+  constexpr double kWide = 2.0 * kTokens * kWidth;  // bytes
+  const auto rows = [](int64_t columns) {
+    return at::randn({kTokens, columns}, of(at::kBFloat16));
+  };
+  const at::Tensor x = rows(kWidth), dy = rows(kWidth), up = rows(4 * kWidth),
+                   dup = rows(4 * kWidth), gated = rows(8 * kWidth), qkv = rows(3 * kWidth);
+  const at::Tensor weight = at::ones({kWidth}, of(at::kBFloat16));
+  const auto sums = [](int64_t columns) { return at::zeros({columns}, of(at::kFloat)); };
+  const at::Tensor narrow = sums(kWidth), other = sums(kWidth), wide = sums(4 * kWidth),
+                   triple = sums(3 * kWidth);
+  const NormResult norm = norm_forward_in_one_pass(NormKind::kLayer, x, weight, weight, 1e-5);
+  const HeadColumns columns = {
+      .heads = kHeads, .kv_heads = kHeads, .head_size = kWidth / kHeads, .time = kTime};
+  const at::Tensor angles = at::randn({kTime, kWidth / kHeads / 2}, of(at::kFloat));
+  const RotaryTables tables = {angles.cos().to(at::kBFloat16), angles.sin().to(at::kBFloat16)};
+  const auto heads = [] {
+    return at::randn({kTokens / kTime, kTime, kHeads, kWidth / kHeads}, of(at::kBFloat16))
+        .transpose(1, 2);
+  };
+  const HeadGradients gradients = {heads(), heads(), heads()};
+  return {
+      {"LayerNorm", 2 * kWide,
+       [=] { norm_forward_in_one_pass(NormKind::kLayer, x, weight, weight, 1e-5); }},
+      {"its backward, with the residual", 4 * kWide,
+       [=] {
+         norm_backward_in_one_pass({.dy = dy,
+                                    .x = x,
+                                    .mean = norm.mean,
+                                    .rstd = norm.rstd,
+                                    .weight = weight,
+                                    .residual = dy,
+                                    .dweight = narrow,
+                                    .dbias = other});
+       }},
+      {"GELU", 8 * kWide, [=] { activation_forward(Activation::kGelu, up); }},
+      {"its backward, y again, bias", 16 * kWide,
+       [=] { activation_backward(Activation::kGelu, up, dup, wide); }},
+      {"SwiGLU", 12 * kWide, [=] { activation_forward(Activation::kSwiglu, gated); }},
+      {"its backward, y again", 24 * kWide,
+       [=] { activation_backward(Activation::kSwiglu, gated, dup); }},
+      {"rotation of q and k", 4 * kWide, [=] { rotate_heads(columns, tables, qkv); }},
+      {"heads joined, turned back", 6 * kWide,
+       [=] { join_heads(columns, &tables, gradients, {}); }},
+      {"heads joined, bias", 6 * kWide, [=] { join_heads(columns, nullptr, gradients, triple); }},
+      {"sums of columns", kWide, [=] { add_column_sums(dy, narrow); }}};
+}
+
+// What averaging does to all parameters, or to the subset of a round.
+inline std::vector<Row> averaging_rows() {
+  constexpr double kCount = kParameters;
+  const Cut part({.seed = 1, .parameters = kParameters, .fraction = 0.05});
+  const Cut whole({.seed = 1, .parameters = kParameters});
+  const Subset some = part.subset(3), all = whole.subset(0);
+  const auto chosen = static_cast<double>(some.count());
+  const at::Tensor weights = flat(), ema = at::zeros_like(weights);
+  const at::Tensor compute = weights.to(at::kBFloat16);
+  const at::Tensor sent = gather(some, weights), mean = sent * 1.001;
+  const RandomKey key = {.seed = 1, .stream = Stream::kRounding, .name = 2};
+  const at::Tensor int8 = encode_blocks(WireFormat::kInt8, weights, key);
+  const at::Tensor ternary = encode_blocks(WireFormat::kTernary, weights, key);
+  const auto bytes = [](const at::Tensor& t) { return static_cast<double>(t.nbytes()); };
+  const at::Tensor common = weights.clone(), flight = at::zeros_like(weights);
+  const at::Tensor answer = at::zeros_like(weights), own = at::zeros_like(weights);
+  const at::Tensor residual = at::zeros_like(weights), share = at::ones({1}, of(at::kFloat));
+  return {{"gather, 5 % in runs of 64", 8 * chosen, [=] { gather(some, weights); }},
+          {"merge, 5 %, ema", 26 * chosen,
+           [=] {
+             merge_weights({.keeps_steps = true, .ema_keep = 0.9}, {.subset = some,
+                                                                    .mean = mean,
+                                                                    .sent = sent,
+                                                                    .weights = weights,
+                                                                    .ema = ema,
+                                                                    .anchor = {},
+                                                                    .outer = {},
+                                                                    .compute = compute});
+           }},
+          {"mean of two", 12 * kCount,
+           [=] {
+             mean_of_finite({weights, common});
+           }},
+          {"int8, encode", 4 * kCount + bytes(int8),
+           [=] { encode_blocks(WireFormat::kInt8, weights, key); }},
+          {"int8, decode", 4 * kCount + bytes(int8),
+           [=] { decode_blocks(WireFormat::kInt8, int8, kParameters, at::kFloat); }},
+          {"ternary, encode", 4 * kCount + bytes(ternary),
+           [=] { encode_blocks(WireFormat::kTernary, weights, key); }},
+          {"ternary, decode", 4 * kCount + bytes(ternary),
+           [=] { decode_blocks(WireFormat::kTernary, ternary, kParameters, at::kFloat); }},
+          {"lowbit, contribution", 16 * kCount + bytes(ternary),
+           [=] {
+             contribute_in_one_pass(
+                 WireFormat::kTernary, all,
+                 {.weights = weights, .common = common, .pending = {}, .flight = flight});
+           }},
+          {"lowbit, owner", 12 * kCount + bytes(ternary),
+           [=] {
+             reduce_in_one_pass(WireFormat::kTernary, all,
+                                {.mean = answer, .share = share, .residual = residual});
+           }},
+          {"lowbit, merge", 34 * kCount, [=] {
+             merge_steps({}, {.subset = all,
+                              .answer = answer,
+                              .own = own,
+                              .weights = weights,
+                              .common = common,
+                              .flight = flight,
+                              .pending = {},
+                              .momentum = {},
+                              .compute = compute});
+           }}};
+}
+
+}  // namespace leeway
