@@ -108,7 +108,7 @@ MeanParts parts_of(const CudaScope& scope, const std::vector<at::Tensor>& values
                    at::Tensor& stacked) {
   LEEWAY_CHECK(values.front().scalar_type() == at::kFloat, "values on a GPU are fp32");
   MeanParts parts = {.parts = std::ssize(values), .count = values.front().numel()};
-  if (parts.parts > MeanParts::kListed) {
+  if (!parts.are_listed()) {
     stacked = at::stack(values);
     parts.stacked = scope.data<float>(stacked);
     return parts;

@@ -9,7 +9,7 @@ using cuda::Sums;
 constexpr int64_t kFirstValue = 2;  // FiniteMean::kFirstValue
 
 __device__ const float* part_of(const MeanParts& parts, int64_t part) {
-  return parts.stacked == nullptr ? parts.listed[part] : parts.stacked + part * parts.count;
+  return parts.are_listed() ? parts.listed[part] : parts.stacked + part * parts.count;
 }
 
 // Those parts that count: all, or those that a first pass has found finite.
@@ -150,7 +150,7 @@ void launch_passes(const MeanParts& parts, const FiniteMeanOutput& output) {
 
 void launch_widest(const MeanParts& parts, const FiniteMeanOutput& output) {
   bool wide = cuda::is_aligned(output.mean, 16);
-  if (parts.stacked != nullptr) {
+  if (!parts.are_listed()) {
     wide = wide && cuda::is_aligned(parts.stacked, 16) && parts.count % 4 == 0;
   } else {
     for (int64_t i = 0; i < parts.parts; ++i) wide = wide && cuda::is_aligned(parts.listed[i], 16);

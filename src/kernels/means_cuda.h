@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "base/simd.h"
+
 namespace leeway {
 
 // Where the parts of a mean are: a short list travels with the launch, a long one is stacked.
@@ -14,7 +16,9 @@ struct MeanParts {
   int64_t parts = 0;
   int64_t count = 0;  // numbers in each
   const float* listed[kListed] = {};
-  const float* stacked = nullptr;  // one after the other; null: they are listed
+  const float* stacked = nullptr;  // one after the other; also null if there are no numbers
+
+  LEEWAY_ON_DEVICE constexpr bool are_listed() const { return parts <= kListed; }
 };
 void mean_cuda(const MeanParts& parts, float* mean, cudaStream_t stream);
 
