@@ -1,3 +1,5 @@
+#include <stdexcept>
+
 #include "kernels/cuda_device.h"
 #include "kernels/runs_cuda.h"
 

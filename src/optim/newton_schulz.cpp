@@ -15,7 +15,7 @@ constexpr double kNormEpsilon = 1e-7;  // a zero matrix stays zero
 
 at::ScalarType newton_schulz_type(const at::TensorOptions& buffers) {
   const at::ScalarType type = c10::typeMetaToScalarType(buffers.dtype());
-  return buffers.device().is_cuda() && type == at::kFloat ? at::kBFloat16 : type;
+  return !buffers.device().is_cpu() && type == at::kFloat ? at::kBFloat16 : type;
 }
 
 const at::Tensor& orthogonalize(NewtonSchulzScratch& scratch) {

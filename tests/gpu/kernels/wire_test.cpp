@@ -60,7 +60,7 @@ TEST_F(WireKernels, WireFormatsWriteTheSameBytesAndReadTheSameNumbers) {
         }
       }
     }
-    expect_same_code(format, at::randn({kMany}), 0);
+    expect_same_code(format, at::randn({many()}), 0);
   }
 }
 

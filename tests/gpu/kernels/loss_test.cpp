@@ -33,12 +33,12 @@ TEST_F(GpuLoss, EqualsTheCpus) {
       const at::Tensor expected = loss_forward(logits, targets, &saved, options);
       const at::Tensor gradient = loss_backward(std::move(saved), targets, at::kFloat);
 
-      const at::Tensor there = logits.to(at::kCUDA);
-      const at::Tensor evaluated = loss_forward(there, targets.to(at::kCUDA), nullptr, options);
+      const at::Tensor there = to_gpu(logits);
+      const at::Tensor evaluated = loss_forward(there, to_gpu(targets), nullptr, options);
       EXPECT_TRUE(at::equal(there.cpu(), logits)) << "an evaluation leaves the logits alone";
       LossSaved kept;
-      const at::Tensor loss = loss_forward(there, targets.to(at::kCUDA), &kept, options);
-      const at::Tensor found = loss_backward(std::move(kept), targets.to(at::kCUDA), type).cpu();
+      const at::Tensor loss = loss_forward(there, to_gpu(targets), &kept, options);
+      const at::Tensor found = loss_backward(std::move(kept), to_gpu(targets), type).cpu();
       EXPECT_TRUE(at::equal(loss, evaluated));
       EXPECT_NEAR(loss.item<double>(), expected.item<double>(),
                   2e-5 * (1 + expected.item<double>()));
@@ -55,8 +55,8 @@ TEST_F(GpuLoss, EqualsTheCpus) {
 TEST_F(GpuLoss, IsFiniteForLogitsThatWouldOverflowAnExponential) {
   const at::Tensor logits = at::zeros({1, 5});
   logits[0][2] = 1000;
-  const at::Tensor target = at::full({1}, 1, at::kLong).to(at::kCUDA);
-  EXPECT_NEAR(loss_forward(logits.to(at::kCUDA), target, nullptr).item<double>(), 1000, 1e-3);
+  const at::Tensor target = to_gpu(at::full({1}, 1, at::kLong));
+  EXPECT_NEAR(loss_forward(to_gpu(logits), target, nullptr).item<double>(), 1000, 1e-3);
 }
 
 }  // namespace

@@ -1,21 +1,30 @@
-// What the tests of a GPU share.
+// What the tests of kernels share. They run twice: here on a real GPU, and in tests/emulation on
+// one that the CPU emulates.
 #pragma once
 
 #include <ATen/ATen.h>
-#include <ATen/detail/CUDAHooksInterface.h>
 #include <gtest/gtest.h>
 
 namespace leeway {
+
+struct TestGpu {
+  bool is_there = false;
+  at::Device device;
+  int64_t blocks_most = 0;  // kernels have at most this many blocks (kernels/cuda_language.h)
+};
+TestGpu test_gpu();
 
 // Without a GPU the test is skipped.
 class GpuTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!at::hasCUDA() || at::detail::getCUDAHooks().deviceCount() == 0) {
-      GTEST_SKIP() << "needs a GPU";
-    }
+    if (!test_gpu().is_there) GTEST_SKIP() << "needs a GPU";
   }
 };
+
+inline at::Tensor to_gpu(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.to(test_gpu().device) : tensor;
+}
 
 inline at::Tensor bits_of(const at::Tensor& tensor) {
   const at::Tensor host = tensor.cpu().contiguous();

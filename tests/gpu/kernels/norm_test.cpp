@@ -34,17 +34,16 @@ void check_norm(int64_t rows, int64_t columns, bool layer_norm, bool bias) {
   const at::Tensor dweight = (dy.to(at::kDouble) * normal).sum(0) + 1;
   const at::Tensor dbias = dy.to(at::kDouble).sum(0) + 1;
 
-  const auto there = [](const at::Tensor& tensor) { return tensor.to(at::kCUDA); };
   const auto run = [&] {
-    const at::Tensor own_weight = there(at::ones({columns}));
-    const at::Tensor own_bias = bias ? there(at::ones({columns})) : at::Tensor();
-    const at::Tensor own_mean = layer_norm ? there(mean.to(at::kFloat)) : at::Tensor();
-    const at::Tensor found = norm_backward_in_one_pass({.dy = there(dy),
-                                                        .x = there(x),
+    const at::Tensor own_weight = to_gpu(at::ones({columns}));
+    const at::Tensor own_bias = bias ? to_gpu(at::ones({columns})) : at::Tensor();
+    const at::Tensor own_mean = layer_norm ? to_gpu(mean.to(at::kFloat)) : at::Tensor();
+    const at::Tensor found = norm_backward_in_one_pass({.dy = to_gpu(dy),
+                                                        .x = to_gpu(x),
                                                         .mean = own_mean,
-                                                        .rstd = there(rstd.to(at::kFloat)),
-                                                        .weight = there(weight),
-                                                        .residual = there(residual),
+                                                        .rstd = to_gpu(rstd.to(at::kFloat)),
+                                                        .weight = to_gpu(weight),
+                                                        .residual = to_gpu(residual),
                                                         .dweight = own_weight,
                                                         .dbias = own_bias});
     return std::vector<at::Tensor>{found, own_weight, own_bias};
@@ -65,7 +64,6 @@ void check_forward(int64_t rows, int64_t columns, NormKind kind) {
   const bool is_layer = kind == NormKind::kLayer;
   SCOPED_TRACE(testing::Message() << rows << " x " << columns << (is_layer ? ", layer" : ", rms"));
   const auto half = [](const at::Tensor& tensor) { return tensor.to(at::kBFloat16); };
-  const auto there = [](const at::Tensor& tensor) { return tensor.to(at::kCUDA); };
   const at::Tensor x = half(at::randn({rows, columns}) + 30);  // most digits are the mean's
   const at::Tensor weight = half(at::rand({columns}) + 0.5);
   const at::Tensor bias = is_layer ? half(at::randn({columns})) : at::Tensor();
@@ -74,8 +72,8 @@ void check_forward(int64_t rows, int64_t columns, NormKind kind) {
   const at::Tensor rstd = ((wide - mean).square().mean(1, true) + 1e-5).rsqrt();
   at::Tensor y = (wide - mean) * rstd * weight.to(at::kDouble);
   if (is_layer) y = y + bias.to(at::kDouble);
-  const NormResult found = norm_forward_in_one_pass(kind, there(x), there(weight),
-                                                    is_layer ? there(bias) : at::Tensor(), 1e-5);
+  const NormResult found =
+      norm_forward_in_one_pass(kind, to_gpu(x), to_gpu(weight), to_gpu(bias), 1e-5);
   ASSERT_TRUE(found.y.defined());
   EXPECT_LT(relative(found.y, y), 4e-3);
   EXPECT_LT(relative(found.rstd, rstd), 1e-5);
@@ -87,7 +85,7 @@ void check_forward(int64_t rows, int64_t columns, NormKind kind) {
 
 TEST_F(GpuNorm, ForwardEqualsItsFormula) {
   for (const int64_t columns : {16, 64, 264, 768, 2048, 8192}) {
-    for (const int64_t rows : {1, 3, 1055, 2500}) {
+    for (const int64_t rows : {int64_t{1}, int64_t{3}, 4 * test_gpu().blocks_most + 1}) {
       check_forward(rows, columns, NormKind::kLayer);
       check_forward(rows, columns, NormKind::kRms);
     }
@@ -96,7 +94,8 @@ TEST_F(GpuNorm, ForwardEqualsItsFormula) {
 
 TEST_F(GpuNorm, BackwardEqualsItsFormula) {
   for (const int64_t columns : {8, 64, 264, 768, 2048, 8192}) {
-    for (const int64_t rows : {1, 3, 1055, 2500}) {
+    const int64_t blocks = test_gpu().blocks_most / 2;
+    for (const int64_t rows : {int64_t{1}, int64_t{3}, 2 * blocks - 1, 5 * blocks}) {
       check_norm(rows, columns, /*layer_norm=*/true, /*bias=*/true);
       check_norm(rows, columns, /*layer_norm=*/false, /*bias=*/false);
     }
@@ -104,8 +103,8 @@ TEST_F(GpuNorm, BackwardEqualsItsFormula) {
 }
 
 TEST_F(GpuNorm, LeavesOtherShapesAndTypesToAten) {
-  const auto half = at::TensorOptions().device(at::kCUDA).dtype(at::kBFloat16);
-  const auto wide = at::TensorOptions().device(at::kCUDA);
+  const auto half = at::TensorOptions().device(test_gpu().device).dtype(at::kBFloat16);
+  const auto wide = at::TensorOptions().device(test_gpu().device);
   for (const auto& [columns, options] :
        {std::pair<int64_t, at::TensorOptions>{12, half}, {16, wide}}) {
     const at::Tensor rows = at::ones({4, columns}, options);

@@ -187,9 +187,9 @@ TEST_F(AveragingKernels, MeansAreTheSameWhoeverIsFinite) {
 
 TEST_F(AveragingKernels, LargeBuffersAreTheSameToo) {
   for (const int64_t skipped : {0, 1}) {
-    const Subset subset = whole(kMany);
+    const Subset subset = whole(many());
     expect_same_merge(random_merge({.outer_momentum = 0.5}, subset), skipped);
-    expect_same_mean({at::randn({kMany}), at::randn({kMany})}, skipped, 0);
+    expect_same_mean({at::randn({many()}), at::randn({many()})}, skipped, 0);
     const LowbitOptions options;
     StepsCase ours = random_steps(options, subset);
     StepsCase theirs = case_on_gpu(ours, skipped);

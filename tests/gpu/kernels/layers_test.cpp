@@ -19,7 +19,6 @@ using GpuHeads = GpuTest;
 
 at::Tensor half(const at::Tensor& tensor) { return tensor.to(at::kBFloat16); }
 at::Tensor wide(const at::Tensor& tensor) { return tensor.cpu().to(at::kDouble); }
-at::Tensor there(const at::Tensor& tensor) { return tensor.to(at::kCUDA); }
 
 // What rounding to bf16 once allows, and a little for an exponential of one instruction.
 void expect_rounded(const at::Tensor& found, const at::Tensor& expected, const char* what) {
@@ -54,7 +53,8 @@ Activated formula_of(Activation activation, const at::Tensor& x, const at::Tenso
   return {at::silu(gate) * up, at::cat({at::silu_backward(dy * up, gate), at::silu(gate) * dy}, 1)};
 }
 
-constexpr int64_t kRowCounts[] = {1, 7, 64, 8'451};  // less and more than the blocks take at once
+// Fewer and more than all blocks take at once.
+std::vector<int64_t> row_counts() { return {1, 7, 64, 20 * test_gpu().blocks_most + 3}; }
 
 void check_activation(Activation activation, int64_t rows, int64_t hidden, bool bias) {
   SCOPED_TRACE(testing::Message() << "activation " << static_cast<int>(activation) << ", " << rows
@@ -63,26 +63,26 @@ void check_activation(Activation activation, int64_t rows, int64_t hidden, bool 
   const at::Tensor x = half(at::randn({rows, columns}) * 3);
   const at::Tensor dy = half(at::randn({rows, hidden}));
   const Activated expected = formula_of(activation, wide(x), wide(dy));
-  ASSERT_TRUE(activation_repeats(activation, there(x)));
-  expect_rounded(activation_forward(activation, there(x)), expected.y, "y");
+  ASSERT_TRUE(activation_repeats(activation, to_gpu(x)));
+  expect_rounded(activation_forward(activation, to_gpu(x)), expected.y, "y");
 
   const auto backward = [&](const at::Tensor& dbias) {
-    return activation_backward(activation, there(x), there(dy), dbias);
+    return activation_backward(activation, to_gpu(x), to_gpu(dy), dbias);
   };
-  const at::Tensor dbias = bias ? there(at::ones({columns})) : at::Tensor();
+  const at::Tensor dbias = bias ? to_gpu(at::ones({columns})) : at::Tensor();
   const ActivationGradient made = backward(dbias);
   expect_rounded(made.dx, expected.dx, "dx");
-  EXPECT_TRUE(same_bits(made.y, activation_forward(activation, there(x)))) << "y, again";
+  EXPECT_TRUE(same_bits(made.y, activation_forward(activation, to_gpu(x)))) << "y, again";
   if (!bias) return;
   expect_sums(dbias, expected.dx.sum(0) + 1);
-  const at::Tensor again = there(at::ones({columns}));
+  const at::Tensor again = to_gpu(at::ones({columns}));
   backward(again);
   EXPECT_TRUE(same_bits(dbias, again)) << "the order of sums is fixed";
 }
 
 TEST_F(GpuActivation, EqualsItsFormula) {
   for (const auto activation : {Activation::kSwiglu, Activation::kGelu, Activation::kRelu}) {
-    for (const int64_t rows : kRowCounts) {
+    for (const int64_t rows : row_counts()) {
       for (const int64_t hidden : {8, 200, 264, 1'032}) {
         check_activation(activation, rows, hidden, /*bias=*/true);
       }
@@ -95,33 +95,33 @@ TEST_F(GpuActivation, ReachesTheEndsOfItsRange) {
   const at::Tensor x = half(at::linspace(-100, 100, 4'000).view({500, 8}));
   const at::Tensor ones = half(at::ones({500, 8}));
   const Activated gelu = formula_of(Activation::kGelu, wide(x), wide(ones));
-  const ActivationGradient found = activation_backward(Activation::kGelu, there(x), there(ones));
+  const ActivationGradient found = activation_backward(Activation::kGelu, to_gpu(x), to_gpu(ones));
   expect_rounded(found.y, gelu.y, "gelu");
   expect_rounded(found.dx, gelu.dx, "gelu's slope");
   const at::Tensor gated = at::cat({x, ones}, 1);
   const Activated swiglu = formula_of(Activation::kSwiglu, wide(gated), wide(ones));
-  expect_rounded(activation_forward(Activation::kSwiglu, there(gated)), swiglu.y, "swiglu");
+  expect_rounded(activation_forward(Activation::kSwiglu, to_gpu(gated)), swiglu.y, "swiglu");
 }
 
 TEST_F(GpuActivation, KeepsNan) {
   const at::Tensor x = half(at::ones({3, 16}));
   x[1][5] = std::nan("");
   for (const auto activation : {Activation::kSwiglu, Activation::kGelu, Activation::kRelu}) {
-    const at::Tensor y = activation_forward(activation, there(x)).cpu();
+    const at::Tensor y = activation_forward(activation, to_gpu(x)).cpu();
     EXPECT_EQ(at::isnan(y).sum().item<int64_t>(), 1);
     EXPECT_TRUE(std::isnan(y[1][5].item<float>()));
   }
 }
 
 TEST_F(GpuColumns, AreSummedInAFixedOrder) {
-  for (const int64_t rows : kRowCounts) {
+  for (const int64_t rows : row_counts()) {
     for (const int64_t columns : {8, 248, 256, 264, 3'072}) {
       SCOPED_TRACE(testing::Message() << rows << " x " << columns);
       const at::Tensor numbers = half(at::randn({rows, columns}));
-      const at::Tensor sums = there(at::ones({columns}));
-      const at::Tensor again = there(at::ones({columns}));
-      add_column_sums(there(numbers), sums);
-      add_column_sums(there(numbers), again);
+      const at::Tensor sums = to_gpu(at::ones({columns}));
+      const at::Tensor again = to_gpu(at::ones({columns}));
+      add_column_sums(to_gpu(numbers), sums);
+      add_column_sums(to_gpu(numbers), again);
       const at::Tensor expected = wide(numbers).sum(0) + 1;
       EXPECT_LT((wide(sums) - expected).abs().max().item<double>(), 1e-3);
       EXPECT_TRUE(same_bits(sums, again));
@@ -163,8 +163,8 @@ at::Tensor turned(const HeadsCase& c, const RotaryTables& tables, const at::Tens
   return result;
 }
 
-RotaryTables there(const RotaryTables& tables) {
-  return {there(tables.cosine), there(tables.sine)};
+RotaryTables to_gpu(const RotaryTables& tables) {
+  return {to_gpu(tables.cosine), to_gpu(tables.sine)};
 }
 
 TEST_F(GpuHeads, AreTurnedInPlace) {
@@ -172,8 +172,8 @@ TEST_F(GpuHeads, AreTurnedInPlace) {
     SCOPED_TRACE(testing::Message() << c.batch << " x " << c.time << ", heads of " << c.size);
     const at::Tensor qkv = half(at::randn({c.batch * c.time, c.row()}));
     const RotaryTables tables = random_tables(c);
-    const at::Tensor found = there(qkv);
-    rotate_heads(c.columns(), there(tables), found);
+    const at::Tensor found = to_gpu(qkv);
+    rotate_heads(c.columns(), to_gpu(tables), found);
     const at::Tensor expected = turned(c, tables, qkv, 1);
     const at::Tensor error = (wide(found) - expected).abs();
     EXPECT_LT(error.max().item<double>(), 0.02);  // half a bf16 step at 4
@@ -186,7 +186,7 @@ TEST_F(GpuHeads, AreTurnedInPlace) {
 // Heads as attention's backward returns them: [batch, heads, time, size], laid out by time first or
 // by head first.
 at::Tensor laid_out(const HeadsCase& c, const at::Tensor& rows, int64_t heads, bool time_first) {
-  const at::Tensor view = there(rows).view({c.batch, c.time, heads, c.size}).transpose(1, 2);
+  const at::Tensor view = to_gpu(rows).view({c.batch, c.time, heads, c.size}).transpose(1, 2);
   return time_first ? view : view.contiguous();
 }
 
@@ -195,14 +195,14 @@ void check_join(const HeadsCase& c, bool rotates, bool time_first) {
                                   << (rotates ? ", turned" : ""));
   const at::Tensor dqkv = half(at::randn({c.batch * c.time, c.row()}));
   const RotaryTables tables = random_tables(c);
-  const RotaryTables moved = there(tables);
+  const RotaryTables moved = to_gpu(tables);
   const std::vector<at::Tensor> parts =
       dqkv.split_with_sizes({c.heads * c.size, c.kv_heads * c.size, c.kv_heads * c.size}, 1);
   const auto part = [&](size_t i, int64_t heads) {
     return laid_out(c, parts[i].contiguous(), heads, time_first);
   };
   const HeadGradients gradients = {part(0, c.heads), part(1, c.kv_heads), part(2, c.kv_heads)};
-  const at::Tensor dbias = there(at::ones({c.row()}));
+  const at::Tensor dbias = to_gpu(at::ones({c.row()}));
   const at::Tensor found = join_heads(c.columns(), rotates ? &moved : nullptr, gradients, dbias);
   const at::Tensor expected = rotates ? turned(c, tables, dqkv, -1) : wide(dqkv);
   EXPECT_LT((wide(found) - expected).abs().max().item<double>(), rotates ? 0.02 : 1e-12);
@@ -224,8 +224,8 @@ TEST_F(GpuHeads, OfOddSizesAreAten) {
   const HeadsCase c = {2, 3, 2, 1, 24};
   const at::Tensor qkv = half(at::randn({c.batch * c.time, c.row()}));
   const RotaryTables tables = random_tables(c);
-  const at::Tensor found = there(qkv);
-  rotate_heads(c.columns(), there(tables), found);
+  const at::Tensor found = to_gpu(qkv);
+  rotate_heads(c.columns(), to_gpu(tables), found);
   EXPECT_LT((wide(found) - turned(c, tables, qkv, 1)).abs().max().item<double>(), 0.05);
   check_join(c, /*rotates=*/false, /*time_first=*/true);
 }

@@ -21,13 +21,9 @@ using GpuNorms = GpuTest;
 using GpuGate = GpuTest;
 using GpuOptimizer = GpuTest;
 
-const at::Device kGpu(at::kCUDA, 0);
-
-at::Tensor there(const at::Tensor& tensor) { return tensor.defined() ? tensor.to(kGpu) : tensor; }
-
-PassTensors there(const PassTensors& t) {
-  return {there(t.weights), there(t.gradients), there(t.momentum), there(t.variance),
-          there(t.compute), t.preview,          there(t.gate)};
+PassTensors pass_on_gpu(const PassTensors& t) {
+  return {to_gpu(t.weights), to_gpu(t.gradients), to_gpu(t.momentum), to_gpu(t.variance),
+          to_gpu(t.compute), t.preview,           to_gpu(t.gate)};
 }
 
 constexpr StepConstants kConstants = {.gradient_scale = 0.37,
@@ -62,9 +58,9 @@ TEST_F(GpuUpdate, ElementPassHasTheCpusBits) {
           PassTensors cpu = random_tensors(count, adam, copy);
           cpu.preview = preview;
           cpu.gate = at::tensor({0.5, 1.0, 0.0, 0.0, 0.0}, at::kDouble);
-          const PassTensors gpu = there(cpu);
+          const PassTensors gpu = pass_on_gpu(cpu);
           element_pass(UpdatePieces(spans, at::kCPU), kConstants, cpu);
-          element_pass(UpdatePieces(spans, kGpu), kConstants, gpu);
+          element_pass(UpdatePieces(spans, test_gpu().device), kConstants, gpu);
           EXPECT_TRUE(same_bits(cpu.weights, gpu.weights));
           EXPECT_TRUE(same_bits(cpu.momentum, gpu.momentum));
           EXPECT_TRUE(same_bits(cpu.variance, gpu.variance));
@@ -77,10 +73,10 @@ TEST_F(GpuUpdate, ElementPassHasTheCpusBits) {
 
 TEST_F(GpuUpdate, AClosedGateKeepsEverythingAndStillWritesTheCopy) {
   const PassTensors before = random_tensors(9001, true, at::kBFloat16);
-  PassTensors gpu = there(before);
-  gpu.gate = at::tensor({1.0, 0.0, 0.0, 0.0, 0.0}, at::kDouble).to(kGpu);
+  PassTensors gpu = pass_on_gpu(before);
+  gpu.gate = at::tensor({1.0, 0.0, 0.0, 0.0, 0.0}, at::kDouble).to(test_gpu().device);
   gpu.gradients.fill_(std::numeric_limits<float>::quiet_NaN());
-  element_pass(UpdatePieces({{0, 9001, true}}, kGpu), kConstants, gpu);
+  element_pass(UpdatePieces({{0, 9001, true}}, test_gpu().device), kConstants, gpu);
   EXPECT_TRUE(same_bits(before.weights, gpu.weights));
   EXPECT_TRUE(same_bits(before.momentum, gpu.momentum));
   EXPECT_TRUE(same_bits(before.variance, gpu.variance));
@@ -101,13 +97,14 @@ TEST_F(GpuNorms, AreTheCpusUpToTheLastDigits) {
   const ParameterLayout layout = layout_of({33, 20'000, 1, 64, 5'000'003, 7});
   const at::Tensor flat = at::randn({parameter_count(layout)});
   const at::Tensor cpu = ParameterNorms(layout, at::kCPU).squares(flat);
-  const ParameterNorms norms(layout, kGpu);
-  const at::Tensor gpu = norms.squares(there(flat));
+  const ParameterNorms norms(layout, test_gpu().device);
+  const at::Tensor gpu = norms.squares(to_gpu(flat));
   EXPECT_TRUE(at::allclose(cpu, gpu.cpu(), 1e-13, 0));
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(at::equal(norms.squares(there(flat)), gpu));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(at::equal(norms.squares(to_gpu(flat)), gpu));
   // However the model is cut: the same bits at another offset.
   const at::Tensor alone = flat.narrow(0, 20'098, 5'000'003).clone();
-  const at::Tensor again = ParameterNorms(layout_of({5'000'003}), kGpu).squares(there(alone));
+  const at::Tensor again =
+      ParameterNorms(layout_of({5'000'003}), test_gpu().device).squares(to_gpu(alone));
   EXPECT_TRUE(at::equal(again[0], gpu[4]));
 }
 
@@ -119,12 +116,12 @@ TEST_F(GpuGate, HasTheCpusBits) {
       const at::Tensor losses = at::rand({7});
       for (const at::Tensor& total : {at::Tensor(), at::full({1}, 12.5, at::kDouble)}) {
         const at::Tensor cpu = make_gate(at::kCPU);
-        const at::Tensor gpu = make_gate(kGpu);
+        const at::Tensor gpu = make_gate(test_gpu().device);
         set_gate({.norms = norms, .total = total, .losses = losses, .clip = 0.3, .factor = 1.5},
                  cpu);
-        set_gate({.norms = there(norms),
-                  .total = there(total),
-                  .losses = there(losses),
+        set_gate({.norms = to_gpu(norms),
+                  .total = to_gpu(total),
+                  .losses = to_gpu(losses),
                   .clip = 0.3,
                   .factor = 1.5},
                  gpu);
@@ -132,7 +129,7 @@ TEST_F(GpuGate, HasTheCpusBits) {
         EXPECT_EQ(gpu[kGateOpen].item<double>(), std::isnan(spoiled) && !total.defined() ? 0 : 1);
       }
       EXPECT_TRUE(at::allclose(sum_in_order({norms, norms}),
-                               sum_in_order({there(norms), there(norms)}).cpu(), 0, 0, true));
+                               sum_in_order({to_gpu(norms), to_gpu(norms)}).cpu(), 0, 0, true));
     }
   }
 }
@@ -144,13 +141,14 @@ TEST_F(GpuOptimizer, MuonFollowsTheCpu) {
   const int64_t count = parameter_count(layout);
   const at::Tensor start = at::randn({count});
   const at::Tensor weights = start.clone();
-  const at::Tensor gpu_weights = there(start);
+  const at::Tensor gpu_weights = to_gpu(start);
   Optimizer cpu({.rule = UpdateRule::kMuon}, layout, at::kFloat);
-  Optimizer gpu({.rule = UpdateRule::kMuon}, layout, at::TensorOptions(at::kFloat).device(kGpu));
+  Optimizer gpu({.rule = UpdateRule::kMuon}, layout,
+                at::TensorOptions(at::kFloat).device(test_gpu().device));
   for (int i = 0; i < 3; ++i) {
     const at::Tensor gradients = at::randn({count});
     cpu.update({weights, gradients, {}});
-    gpu.update({gpu_weights, there(gradients), {}});
+    gpu.update({gpu_weights, to_gpu(gradients), {}});
   }
   // Newton-Schulz runs in bf16 there.
   const double moved = (weights - start).norm().item<double>();

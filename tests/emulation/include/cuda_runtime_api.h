@@ -1,0 +1,30 @@
+// Stands in for CUDA's header of this name: one GPU, which does at once what it is told.
+#pragma once
+
+#include "vector_types.h"
+
+using cudaStream_t = struct EmulatedStream*;
+
+enum cudaError_t { cudaSuccess };
+enum cudaDeviceAttr {
+  cudaDevAttrComputeCapabilityMajor,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin,
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+
+inline cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+
+// As an H100's.
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int /*device*/) {
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 227 * 1024;
+  return cudaSuccess;
+}
+
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel* /*kernel*/, cudaFuncAttribute /*attribute*/,
+                                 int /*value*/) {
+  return cudaSuccess;
+}
