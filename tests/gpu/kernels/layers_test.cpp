@@ -31,7 +31,7 @@ void expect_rounded(const at::Tensor& found, const at::Tensor& expected, const c
 
 void expect_sums(const at::Tensor& found, const at::Tensor& expected) {
   const at::Tensor error = (wide(found) - expected).abs();
-  EXPECT_LT(error.max().item<double>(), 2e-3 * (1 + expected.abs().max().item<double>()));
+  EXPECT_LT(error.max().item<double>(), 1e-4 * (1 + expected.abs().max().item<double>()));
 }
 
 struct Activated {
@@ -74,7 +74,9 @@ void check_activation(Activation activation, int64_t rows, int64_t hidden, bool 
   expect_rounded(made.dx, expected.dx, "dx");
   EXPECT_TRUE(same_bits(made.y, activation_forward(activation, to_gpu(x)))) << "y, again";
   if (!bias) return;
-  expect_sums(dbias, expected.dx.sum(0) + 1);
+  // SwiGLU's are those of what was rounded.
+  const bool rounded = activation == Activation::kSwiglu;
+  expect_sums(dbias, (rounded ? wide(made.dx) : expected.dx).sum(0) + 1);
   const at::Tensor again = to_gpu(at::ones({columns}));
   backward(again);
   EXPECT_TRUE(same_bits(dbias, again)) << "the order of sums is fixed";
@@ -163,7 +165,7 @@ at::Tensor turned(const HeadsCase& c, const RotaryTables& tables, const at::Tens
   return result;
 }
 
-RotaryTables to_gpu(const RotaryTables& tables) {
+RotaryTables moved_tables(const RotaryTables& tables) {
   return {to_gpu(tables.cosine), to_gpu(tables.sine)};
 }
 
@@ -173,7 +175,7 @@ TEST_F(GpuHeads, AreTurnedInPlace) {
     const at::Tensor qkv = half(at::randn({c.batch * c.time, c.row()}));
     const RotaryTables tables = random_tables(c);
     const at::Tensor found = to_gpu(qkv);
-    rotate_heads(c.columns(), to_gpu(tables), found);
+    rotate_heads(c.columns(), moved_tables(tables), found);
     const at::Tensor expected = turned(c, tables, qkv, 1);
     const at::Tensor error = (wide(found) - expected).abs();
     EXPECT_LT(error.max().item<double>(), 0.02);  // half a bf16 step at 4
@@ -195,7 +197,7 @@ void check_join(const HeadsCase& c, bool rotates, bool time_first) {
                                   << (rotates ? ", turned" : ""));
   const at::Tensor dqkv = half(at::randn({c.batch * c.time, c.row()}));
   const RotaryTables tables = random_tables(c);
-  const RotaryTables moved = to_gpu(tables);
+  const RotaryTables moved = moved_tables(tables);
   const std::vector<at::Tensor> parts =
       dqkv.split_with_sizes({c.heads * c.size, c.kv_heads * c.size, c.kv_heads * c.size}, 1);
   const auto part = [&](size_t i, int64_t heads) {
@@ -225,7 +227,7 @@ TEST_F(GpuHeads, OfOddSizesAreAten) {
   const at::Tensor qkv = half(at::randn({c.batch * c.time, c.row()}));
   const RotaryTables tables = random_tables(c);
   const at::Tensor found = to_gpu(qkv);
-  rotate_heads(c.columns(), to_gpu(tables), found);
+  rotate_heads(c.columns(), moved_tables(tables), found);
   EXPECT_LT((wide(found) - turned(c, tables, qkv, 1)).abs().max().item<double>(), 0.05);
   check_join(c, /*rotates=*/false, /*time_first=*/true);
 }
