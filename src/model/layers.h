@@ -52,7 +52,4 @@ at::Tensor attention_backward(const ModelShape& shape, const RotaryTables* table
                               const AttentionSaved& saved, const at::Tensor& dy,
                               const at::Tensor& dbias = {});
 
-at::Tensor embedding_forward(const at::Tensor& table, const at::Tensor& ids);
-void embedding_backward(const at::Tensor& ids, const at::Tensor& dy, const at::Tensor& g);
-
 }  // namespace leeway

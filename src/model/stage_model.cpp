@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "kernels/activation.h"
+#include "kernels/embedding.h"
 
 namespace leeway {
 

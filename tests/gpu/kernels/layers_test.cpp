@@ -8,6 +8,7 @@
 #include "gpu.h"
 #include "kernels/activation.h"
 #include "kernels/columns.h"
+#include "kernels/embedding.h"
 #include "kernels/heads.h"
 
 namespace leeway {
@@ -15,6 +16,7 @@ namespace {
 
 using GpuActivation = GpuTest;
 using GpuColumns = GpuTest;
+using GpuEmbedding = GpuTest;
 using GpuHeads = GpuTest;
 
 at::Tensor half(const at::Tensor& tensor) { return tensor.to(at::kBFloat16); }
@@ -129,6 +131,32 @@ TEST_F(GpuColumns, AreSummedInAFixedOrder) {
       EXPECT_TRUE(same_bits(sums, again));
     }
   }
+}
+
+void check_embedding(int64_t tokens, int64_t columns, int64_t vocabulary) {
+  SCOPED_TRACE(testing::Message() << tokens << " x " << columns << ", " << vocabulary << " words");
+  // The square of a random number: small ids are frequent, as words are.
+  const at::Tensor ids =
+      (at::rand({tokens}).square() * static_cast<double>(vocabulary)).to(at::kLong);
+  const at::Tensor dy = half(at::randn({tokens, columns}));
+  const at::Tensor expected =
+      at::ones({vocabulary, columns}, at::kDouble).index_add(0, ids, wide(dy));
+  const auto run = [&] {
+    const at::Tensor g = to_gpu(at::ones({vocabulary, columns}));
+    embedding_backward(to_gpu(ids), to_gpu(dy), g);
+    return g;
+  };
+  const at::Tensor found = run();
+  EXPECT_LT((wide(found) - expected).abs().max().item<double>(), 1e-3);
+  EXPECT_TRUE(same_bits(found, run()));
+}
+
+// Runs within a chunk, across two and across many; chunks that end with a run, and short ones.
+TEST_F(GpuEmbedding, GradientsAreThoseOfTheIds) {
+  for (const int64_t vocabulary : {1, 2, 7, 300, 5'000}) {
+    for (const int64_t tokens : {1, 31, 32, 33, 64, 1'000}) check_embedding(tokens, 40, vocabulary);
+  }
+  check_embedding(2'048, 768, 257);
 }
 
 struct HeadsCase {

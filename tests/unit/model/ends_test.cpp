@@ -2,9 +2,9 @@
 
 #include <cmath>
 
+#include "kernels/embedding.h"
 #include "kernels/loss.h"
 #include "layer_check.h"
-#include "model/layers.h"
 
 namespace leeway {
 namespace {
