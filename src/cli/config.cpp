@@ -28,7 +28,9 @@ Status check(const RecipeArguments& arguments) {
                  here.error().kind};
   }
   LEEWAY_ASSIGN(const DataLook data, look_at_data(loaded.recipe, clock));
-  LEEWAY_ASSIGN(const std::string report, pipeline_report(loaded, data.vocabulary));
+  LoadedRecipe here = loaded;
+  here.recipe.run.device = device_here(loaded.recipe.run);
+  LEEWAY_ASSIGN(const std::string report, pipeline_report(here, data.vocabulary, gpu_memories()));
   fmt::print("{}: ok\n{}{}", arguments.recipe, recipe_summary(loaded.recipe), report);
   if (!data.thorough) {
     fmt::print("\nnote: the data is large: its files open, but they were not read through\n");

@@ -205,18 +205,21 @@ StageEvaluation StageCompute::end_evaluation(int64_t update) {
 }
 
 StageState StageCompute::state() const {
+  const auto copy = [](const at::Tensor& buffer) {  // no second one on the device
+    return buffer.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
+  };
   StageState state = {.worker = options_.worker,
                       .update = stage_.updates_done().value,
-                      .weights = stage_.weights().clone().cpu(),
+                      .weights = copy(stage_.weights()),
                       .optimizer = stage_.optimizer().state()};
   state.sent = averaging_.sent();
   for (SentSteps& sent : state.sent) sent.payload = sent.payload.cpu();
   for (const auto& named : averaging_.buffers()) state.optimizer.buffers.push_back(named);
-  for (auto& [name, buffer] : state.optimizer.buffers) buffer = buffer.clone().cpu();
+  for (auto& [name, buffer] : state.optimizer.buffers) buffer = copy(buffer);
   if (options_.saves_last_update) {
     const at::Tensor& last = stage_.last_update();
     state.optimizer.buffers.emplace_back(
-        kLastUpdate, last.defined() ? last.clone().cpu() : at::zeros_like(state.weights));
+        kLastUpdate, last.defined() ? copy(last) : at::zeros_like(state.weights));
   }
   return state;
 }

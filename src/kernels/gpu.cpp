@@ -17,4 +17,14 @@ bool has_kernels_for([[maybe_unused]] int index) {
 #endif
 }
 
+double gpu_memory_bytes([[maybe_unused]] int index) {
+#if LEEWAY_CUDA
+  cudaDeviceProp properties;
+  if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) return 0;
+  return static_cast<double>(properties.totalGlobalMem);
+#else
+  return 0;
+#endif
+}
+
 }  // namespace leeway

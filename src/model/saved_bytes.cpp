@@ -1,6 +1,9 @@
 #include "model/saved_bytes.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "model/views.h"
 
 namespace leeway {
 namespace {
@@ -9,6 +12,7 @@ constexpr double kIdBytes = 8;
 
 double tokens_of(const MicrobatchSize& size) { return static_cast<double>(size.tokens); }
 double number_bytes(const MicrobatchSize& size) { return static_cast<double>(size.number_bytes); }
+bool on_gpu(const MicrobatchSize& size) { return !size.device.is_cpu(); }
 
 // Statistics and losses are kept in fp32 where the compute type is narrower.
 double wide_bytes(const MicrobatchSize& size) { return std::max(4.0, number_bytes(size)); }
@@ -18,13 +22,77 @@ double norm_numbers(const ModelShape& shape) {
   return shape.architecture == Architecture::kGpt2 ? 2 : 1;
 }
 
+// All heads of one of q, k, v as a GPU's attention wants them: see model/attention.cpp.
+int64_t padded_width(const ModelShape& shape, const MicrobatchSize& size) {
+  const int64_t head = on_gpu(size) ? (shape.head_size() + 7) / 8 * 8 : shape.head_size();
+  return shape.heads * head;
+}
+
+// BlockSaved: numbers of the compute type per token.
+int64_t block_numbers(const ModelShape& shape, const MicrobatchSize& size) {
+  const int64_t norms = 4 * shape.width;  // inputs and outputs of two norms
+  // The output of attention is referenced twice but stored once, unless heads are padded.
+  const int64_t padded = padded_width(shape, size);
+  const int64_t attention = shape.width + (padded == shape.width ? 0 : padded);
+  return norms + shape.qkv_rows() + attention + shape.up_rows() + shape.hidden;
+}
+
 double block_bytes(const ModelShape& shape, const MicrobatchSize& size) {
-  // BlockSaved: the inputs of two norms and of three products, all as wide as the model (the
-  // attention's output is referenced twice but stored once), then qkv, up and hidden.
-  const auto numbers =
-      static_cast<double>(5 * shape.width + shape.qkv_rows() + shape.up_rows() + shape.hidden);
+  const auto numbers = static_cast<double>(block_numbers(shape, size));
   const double statistics = static_cast<double>(shape.heads) + 2 * norm_numbers(shape);
   return tokens_of(size) * (numbers * number_bytes(size) + statistics * wide_bytes(size));
+}
+
+// A repeatable backward of flash attention adds up in fp32, and keeps as many sums as it takes to
+// give every multiprocessor some heads. This many are on an H100 or H200; others have fewer.
+double flash_sums_bytes(const ModelShape& shape, const MicrobatchSize& size) {
+  constexpr double kMultiprocessors = 132;
+  if (!on_gpu(size) || number_bytes(size) > 2) return 0;
+  const double sequences = tokens_of(size) / static_cast<double>(shape.context);
+  const double sums = std::ceil(kMultiprocessors / (sequences * static_cast<double>(shape.heads)));
+  return tokens_of(size) * sums * 4 * static_cast<double>(padded_width(shape, size));
+}
+
+// Inside the backward of attention: what its kernel takes in addition to the saved tensors, then
+// the parts of its result and the result.
+double attention_backward_bytes(const ModelShape& shape, const MicrobatchSize& size) {
+  const int64_t width = padded_width(shape, size);
+  const bool grouped = shape.kv_heads < shape.heads;
+  const int64_t copies = width != shape.width ? 4 * width : grouped ? 2 * width : 0;
+  const double kernel =
+      tokens_of(size) * number_bytes(size) * static_cast<double>(copies + 3 * width) +
+      flash_sums_bytes(shape, size);
+  const int64_t sums = grouped ? 2 * shape.kv_heads * shape.head_size() : 0;
+  const double joined = tokens_of(size) * number_bytes(size) *
+                        static_cast<double>(copies + 3 * width + sums + shape.qkv_rows());
+  return std::max(kernel, joined);
+}
+
+// block_backward() holds the gradients of all that it has passed until it returns.
+double block_backward_bytes(const ModelShape& shape, const MicrobatchSize& size) {
+  const double number = tokens_of(size) * number_bytes(size);
+  const double before =
+      number * static_cast<double>(4 * shape.width + shape.up_rows() + shape.hidden);
+  const double after = number * static_cast<double>(shape.qkv_rows() + 2 * shape.width);
+  return before + std::max(attention_backward_bytes(shape, size), after);
+}
+
+// The last part of a backward of the first stage. The CPU's kernel adds to the gradients; ATen's on
+// a GPU makes a table of its own, and sums of ten tokens each on the way.
+double embedding_backward_bytes(const ModelShape& shape, const MicrobatchSize& size) {
+  constexpr double kPartialTokens = 10;
+  const auto width = static_cast<double>(shape.width);
+  double bytes = tokens_of(size) * width * number_bytes(size);
+  if (size.number_bytes < 4) bytes += tokens_of(size) * width * 4;
+  if (!on_gpu(size)) return bytes;
+  const double partial = tokens_of(size) / kPartialTokens + static_cast<double>(shape.vocabulary);
+  return bytes +
+         4 * width * (static_cast<double>(shape.vocabulary) + std::min(partial, tokens_of(size)));
+}
+
+double logits_bytes(const ModelShape& shape, const MicrobatchSize& size) {
+  return tokens_of(size) * number_bytes(size) *
+         static_cast<double>(padded_vocabulary(shape, size.device));
 }
 
 }  // namespace
@@ -46,14 +114,20 @@ double saved_bytes(const ModelShape& shape, const StageSlice& slice, const Micro
 
 double loss_bytes(const ModelShape& shape, const StageSlice& slice, const MicrobatchSize& size) {
   if (!slice.heads) return 0;
-  const double probabilities = static_cast<double>(shape.vocabulary) * wide_bytes(size);
-  return tokens_of(size) * (probabilities + kIdBytes);
+  const double targets = tokens_of(size) * kIdBytes;
+  // The gradient takes the place of the logits (kernels/loss.h).
+  if (on_gpu(size)) return targets + logits_bytes(shape, size);
+  return targets + tokens_of(size) * static_cast<double>(shape.vocabulary) * wide_bytes(size);
 }
 
 double passing_bytes(const ModelShape& shape, const StageSlice& slice, const MicrobatchSize& size) {
-  const int64_t block = 6 * shape.width + 2 * shape.qkv_rows() + shape.up_rows() + shape.hidden;
-  const int64_t head = slice.heads ? shape.vocabulary : 0;
-  return tokens_of(size) * number_bytes(size) * static_cast<double>(block + head);
+  double most = block_backward_bytes(shape, size);
+  if (slice.heads && !on_gpu(size)) most = std::max(most, logits_bytes(shape, size));
+  if (slice.embeds) {
+    const double freed = static_cast<double>(slice.layers) * block_bytes(shape, size);
+    most = std::max(most, embedding_backward_bytes(shape, size) - freed);
+  }
+  return most;
 }
 
 }  // namespace leeway

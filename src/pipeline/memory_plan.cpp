@@ -1,11 +1,13 @@
 #include "pipeline/memory_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
 #include "base/check.h"
 #include "model/saved_bytes.h"
+#include "model/views.h"
 
 namespace leeway {
 namespace {
@@ -40,14 +42,40 @@ double optimizer_bytes(const StageOptions& stage, const ParameterLayout& layout,
   return moments * master + muon_scratch_elements(layout) * bytes_of(newton_schulz_type(buffers));
 }
 
-double activation_bytes(const StageOptions& stage, const MicrobatchSize& size, int64_t in_flight) {
-  const double whole =
-      saved_bytes(stage.shape, stage.slice, size) + loss_bytes(stage.shape, stage.slice, size);
-  const auto count = static_cast<double>(in_flight);
-  if (!stage.recompute) return count * whole;
+// Of one microbatch between its forward and its backward, as it is before the backward.
+double microbatch_bytes(const StageOptions& stage, const MicrobatchSize& size) {
+  return saved_bytes(stage.shape, stage.slice, size) + loss_bytes(stage.shape, stage.slice, size);
+}
+
+// Of one that is not being worked on.
+double waiting_bytes(const StageOptions& stage, const MicrobatchSize& size) {
+  if (!stage.recompute) return microbatch_bytes(stage, size);
   // The targets are kept with the inputs, because the loss is recomputed too.
   const double targets = stage.slice.heads ? 8.0 * static_cast<double>(size.tokens) : 0;
-  return count * (input_bytes(stage.shape, stage.slice, size) + targets) + whole;
+  return input_bytes(stage.shape, stage.slice, size) + targets;
+}
+
+// Numbers of a buffer from make_flat(): the head of a GPU's copies and gradients is padded.
+double flat_numbers(const StageOptions& stage, int64_t parameters) {
+  const int64_t rows = padded_vocabulary(stage.shape, stage.device) - stage.shape.vocabulary;
+  return static_cast<double>(parameters + (stage.slice.heads ? rows * stage.shape.width : 0));
+}
+
+// Buffers that live only between two microbatches: the activations of the last one are free then.
+double boundary_bytes(const StageOptions& stage, bool samples, double master, double averaging) {
+  double most = averaging;
+  // A guess in another type is summed before it is rounded.
+  if (stage.horizon > 0 && stage.compute != stage.master) most = std::max(most, master);
+  // ATen's norm widens its input to fp64 on a GPU (kernels/norms.cpp).
+  if (samples && !stage.device.is_cpu()) most = std::max(most, 2 * master);
+  return most;
+}
+
+// cuBLAS has this for each worker's stream, with the setting that makes it repeatable
+// (run/device.cpp).
+double library_bytes(const StageOptions& stage) {
+  constexpr double kCublas = 8 * 4096 * 1024.0;
+  return stage.device.is_cpu() ? 0 : kCublas;
 }
 
 // Along the microbatches the version changes where m = W (mod K), the delay where m = 0 (mod K):
@@ -75,11 +103,51 @@ int64_t versions_by_guesses(int64_t warmup, int64_t update_every, int64_t guesse
   return most;
 }
 
+int64_t in_flight_max(const PipelineShape& shape, int64_t stage, const MemoryLoad& load) {
+  const int64_t available =
+      shape.synchronous() ? shape.update_every : std::max<int64_t>(1, load.run_microbatches);
+  return std::min(Schedule(shape, {stage}).warmup() + 1, available);
+}
+
+// Activations that the next stage has yet to take, and gradients that this one has: what is in
+// flight here and not there.
+double queued_bytes(const StageOptions& stage, const MicrobatchSize& size, int64_t messages) {
+  const auto numbers = static_cast<double>(std::max<int64_t>(0, messages) * stage.shape.width);
+  return numbers * static_cast<double>(size.number_bytes) * static_cast<double>(size.tokens);
+}
+
+// A checkpoint needs two copies of weights, moments, last update and averaging's buffers until it
+// is written. On a GPU they are in the host's memory.
+double saving_bytes(const StageOptions& stage, double master, double averaging, bool any_ahead) {
+  if (!stage.device.is_cpu()) return 0;
+  const double buffers = (stage.update.rule == UpdateRule::kSgd ? 2 : 3) + (any_ahead ? 1 : 0);
+  return 2 * (buffers * master + averaging);
+}
+
+struct EvaluationBytes {
+  double on_the_way = 0;
+  double at_the_end = 0;  // when nothing is in flight
+};
+
+// Compute copies of what is evaluated. The copies of all replicas are collected where their mean is
+// made; on the way they come rounded.
+EvaluationBytes evaluation_bytes(const StageOptions& stage, const MemoryLoad& load, double master,
+                                 double copy) {
+  EvaluationBytes bytes = {.on_the_way = static_cast<double>(load.evaluations_pending) * copy,
+                           .at_the_end = copy};
+  if (load.replicas == 1) return bytes;
+  const auto replicas = static_cast<double>(load.replicas);
+  const double rounded = stage.master == at::kFloat ? master / 2 : 0;
+  if (load.evaluations_pending > 0) bytes.on_the_way += replicas * (master + rounded) + master;
+  bytes.at_the_end += (replicas + 1) * master;
+  return bytes;
+}
+
 }  // namespace
 
 double StageMemory::total() const {
   return weights + gradients + optimizer + last_update + versions + activations + evaluation +
-         averaging + passing;
+         averaging + passing + working;
 }
 
 int64_t version_count_max(const Schedule& schedule, const StageOptions& stage, int64_t guesses) {
@@ -103,66 +171,106 @@ std::vector<StageMemory> plan_memory(const std::vector<StageOptions>& stages,
                                      [](const StageOptions& stage) { return stage.horizon > 0; });
   std::vector<StageMemory> plan;
   for (const StageOptions& stage : stages) {
-    const Schedule schedule(shape, {std::ssize(plan)});
+    const int64_t index = std::ssize(plan);
+    const Schedule schedule(shape, {index});
     const ParameterLayout layout = slice_layout(stage.shape, stage.slice);
     const MicrobatchSize size = {
         .tokens = load.microbatch_tokens,
-        .number_bytes = static_cast<int64_t>(c10::elementSize(stage.compute))};
+        .number_bytes = static_cast<int64_t>(c10::elementSize(stage.compute)),
+        .device = stage.device};
     StageMemory need;
     need.parameters = parameter_count(layout);
-    need.version_count = version_count_max(schedule, stage, load.guesses);
-    const int64_t available =
-        shape.synchronous() ? shape.update_every : std::max<int64_t>(1, load.run_microbatches);
-    need.in_flight = std::min(schedule.warmup() + 1, available);
-    need.version_count = std::min(need.version_count, need.in_flight + 1);  // and the newest
+    need.in_flight = in_flight_max(shape, index, load);
+    need.version_count = std::min(version_count_max(schedule, stage, load.guesses),
+                                  need.in_flight + 1);  // and the newest
 
+    const double flat = flat_numbers(stage, need.parameters);
     const double master = static_cast<double>(need.parameters) * bytes_of(stage.master);
-    const double copy = static_cast<double>(need.parameters) * bytes_of(stage.compute);
+    const double copy = flat * bytes_of(stage.compute);
     need.weights = master;
-    need.gradients = master;
+    need.gradients = flat * bytes_of(stage.master);
     need.optimizer = optimizer_bytes(stage, layout, master);
     need.last_update = stage.horizon > 0 ? master : 0;
     need.versions = static_cast<double>(need.version_count) * copy;
-    need.activations = activation_bytes(stage, size, need.in_flight);
-    need.evaluation = static_cast<double>(load.evaluations_pending) * copy;
-    // The weights of all replicas are collected where their mean is evaluated.
-    if (load.replicas > 1) need.evaluation += static_cast<double>(load.replicas) * master;
+    need.activations = static_cast<double>(need.in_flight) * waiting_bytes(stage, size);
     AveragingMemory averaging;
     if (!load.averaging.empty()) averaging = load.averaging[plan.size()];
-    need.averaging = averaging.buffers + averaging.flights + averaging.answers;
+    const double rounds = averaging.flights + averaging.messages;
+    need.averaging = averaging.buffers + rounds + averaging.answers;
+    need.shared = averaging.answers;
 
+    const bool samples = schedule.delay_max() > 0;
+    const double whole = microbatch_bytes(stage, size);
+    const double boundary = boundary_bytes(stage, samples, master, averaging.working);
+    need.working = std::max(passing_bytes(stage.shape, stage.slice, size), boundary - whole) +
+                   whole - waiting_bytes(stage, size);
+    const int64_t next =
+        index + 1 < shape.stages ? in_flight_max(shape, index + 1, load) : need.in_flight;
     // A prediction sample keeps the weights it started with, and its guess.
-    const double sample = schedule.delay_max() > 0 ? 2 * master : 0;
-    const double running = passing_bytes(stage.shape, stage.slice, size) + sample;
-    // A checkpoint needs two copies of weights, moments, last update and averaging's buffers until
-    // it is written; nothing is in flight by then.
-    const double buffers = (stage.update.rule == UpdateRule::kSgd ? 2 : 3) + (any_ahead ? 1 : 0);
-    const double saving = 2 * (buffers * master + averaging.buffers) - averaging.flights -
-                          need.activations - (need.versions - copy);
-    need.passing = std::max(running, saving);
+    const double held =
+        (samples ? 2 * master : 0) + queued_bytes(stage, size, need.in_flight - next);
+    // Nothing is in flight where a run is saved, or evaluated for the last time.
+    const double free = rounds + need.activations + need.working;
+    const double saving = saving_bytes(stage, master, averaging.buffers, any_ahead) - free;
+    const double most = std::max(held, saving);
+    need.passing = library_bytes(stage) + most;
+    const EvaluationBytes evaluation = evaluation_bytes(stage, load, master, copy);
+    need.evaluation = std::max(evaluation.on_the_way, evaluation.at_the_end - free - most);
     plan.push_back(need);
   }
   return plan;
 }
 
-StageMemory together(const std::vector<StageMemory>& stages, int64_t replicas) {
+StageMemory& StageMemory::operator+=(const StageMemory& other) {
+  parameters += other.parameters;
+  version_count += other.version_count;
+  in_flight += other.in_flight;
+  weights += other.weights;
+  gradients += other.gradients;
+  optimizer += other.optimizer;
+  last_update += other.last_update;
+  versions += other.versions;
+  activations += other.activations;
+  evaluation += other.evaluation;
+  averaging += other.averaging;
+  shared += other.shared;
+  passing += other.passing;
+  working += other.working;
+  return *this;
+}
+
+StageMemory worker_memory(const StageMemory& stage, bool evaluates, bool alone) {
+  StageMemory worker = stage;
+  if (!evaluates) worker.parameters = 0;
+  if (!evaluates) worker.evaluation = 0;
+  if (alone) return worker;
+  worker.averaging -= worker.shared;
+  worker.shared = 0;
+  return worker;
+}
+
+StageMemory together(std::vector<StageMemory> workers, int64_t computing) {
+  std::ranges::sort(workers, std::ranges::greater(), &StageMemory::working);
   StageMemory sum = {.version_count = 0, .in_flight = 0};
-  const auto times = static_cast<double>(replicas);
-  for (const StageMemory& stage : stages) {
-    sum.parameters += stage.parameters;
-    sum.version_count += replicas * stage.version_count;
-    sum.in_flight += replicas * stage.in_flight;
-    sum.weights += times * stage.weights;
-    sum.gradients += times * stage.gradients;
-    sum.optimizer += times * stage.optimizer;
-    sum.last_update += times * stage.last_update;
-    sum.versions += times * stage.versions;
-    sum.activations += times * stage.activations;
-    sum.evaluation += stage.evaluation;
-    sum.averaging += times * stage.averaging;
-    sum.passing += times * stage.passing;
+  for (StageMemory& worker : workers) {
+    if (--computing < 0) worker.working = 0;
+    sum += worker;
   }
   return sum;
+}
+
+std::vector<StageMemory> all_workers(const std::vector<StageMemory>& stages, int64_t replicas) {
+  std::vector<StageMemory> workers;
+  for (int64_t replica = 0; replica < replicas; ++replica) {
+    for (const StageMemory& stage : stages) {
+      workers.push_back(worker_memory(stage, replica == 0, replica == 0));
+    }
+  }
+  return workers;
+}
+
+StageMemory together(const std::vector<StageMemory>& stages) {
+  return together(stages, std::ssize(stages));
 }
 
 }  // namespace leeway

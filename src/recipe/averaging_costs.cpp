@@ -45,10 +45,26 @@ double flight_bytes(const LaneOptions& lane, at::ScalarType type) {
   return round_numbers(lane) * static_cast<double>(c10::elementSize(type));
 }
 
+// A round on its way to the owners, if nothing above is the same tensor.
+double message_bytes(const LaneOptions& lane, at::ScalarType type) {
+  const bool own = lane.payload == RoundPayload::kWeights && lane.wire != WireFormat::kF32;
+  return own ? encoded_round(lane, type) : 0;
+}
+
+// While an owner has the parts of a chunk decoded, with their mean and what becomes of it.
+// Gradients are on their way only then: everybody waits for their mean.
+double working_bytes(const LaneOptions& lane, int64_t replicas, at::ScalarType type) {
+  const double chunk = round_numbers(lane) / static_cast<double>(lane.chunks);
+  const double sent = lane.payload == RoundPayload::kGradients ? encoded_round(lane, type) : 0;
+  return sent +
+         static_cast<double>(replicas + 2) * chunk * static_cast<double>(c10::elementSize(type));
+}
+
 // Every member of a common model keeps answers in case another one lacks them.
-double answer_bytes(const LaneOptions& lane, const StageOptions& stage) {
+double answer_bytes(const Recipe& recipe, const LaneOptions& lane, at::ScalarType type) {
   if (lane.payload != RoundPayload::kSteps) return 0;
-  return static_cast<double>(ChunkLog::kKept) * encoded_round(lane, stage.master);
+  const int64_t rounds = std::max<int64_t>(1, recipe.run.updates / round_interval(recipe));
+  return static_cast<double>(std::min(ChunkLog::kKept, rounds)) * encoded_round(lane, type);
 }
 
 // Bytes of the copies for one evaluation of a mean, over all replicas.
@@ -129,7 +145,10 @@ AveragingMemory averaging_memory(const Recipe& recipe, const StageOptions& stage
     memory.buffers +=
         static_cast<double>(buffer_count(lane)) * static_cast<double>(lane.cut.parameters) * width;
     memory.flights += flights * flight_bytes(lane, stage.master);
-    memory.answers += answer_bytes(lane, stage);
+    memory.answers += answer_bytes(recipe, lane, stage.master);
+    memory.messages += message_bytes(lane, stage.master);
+    memory.working =
+        std::max(memory.working, working_bytes(lane, recipe.mesh.replicas, stage.master));
   }
   return memory;
 }

@@ -21,12 +21,20 @@ std::pair<std::string, double> largest_part(const StageMemory& all) {
       {"versions of the weights", all.versions + all.evaluation},
       {"activations", all.activations},
       {"averaging", all.averaging},
-      {"transient buffers", all.passing}};
+      {"transient buffers", all.passing + all.working}};
   return *std::max_element(std::begin(parts), std::end(parts),
                            [](const auto& a, const auto& b) { return a.second < b.second; });
 }
 
-std::string advice(const Recipe& recipe) {
+// Number of a GPU; "cuda" alone is the first.
+size_t gpu_index(const std::string& device) {
+  const size_t colon = device.find(':');
+  return colon == std::string::npos ? 0 : std::stoul(device.substr(colon + 1));
+}
+
+}  // namespace
+
+std::string memory_advice(const Recipe& recipe) {
   const PipelineOptions& pipeline = recipe.pipeline;
   std::vector<std::string> ways;
   if (pipeline.extra_per_hop > 0 && recipe.mesh.stages > 1)
@@ -42,21 +50,26 @@ std::string advice(const Recipe& recipe) {
   return ways.empty() ? last : fmt::format("{} or {}", fmt::join(ways, ", "), last);
 }
 
-}  // namespace
-
-Status check_memory(const Recipe& recipe, int64_t vocabulary) {
-  if (recipe.run.device.starts_with("cuda")) return {};
+Status check_memory(const Recipe& recipe, int64_t vocabulary, const std::vector<double>& gpus) {
   return check_memory(recipe, planned_memory(recipe, vocabulary),
-                      static_cast<double>(physical_memory_bytes()));
+                      {.machine = static_cast<double>(physical_memory_bytes()), .gpus = gpus});
 }
 
-Status check_memory(const Recipe& recipe, const std::vector<StageMemory>& plan, double available) {
-  const StageMemory all = together(plan, recipe.mesh.replicas);
-  if (all.total() <= available) return {};
-  const auto [part, bytes] = largest_part(all);
-  return usage_error(fmt::format(
-      "this run needs about {} of memory, {} of it for {}, but this machine has {}: {}",
-      shown_bytes(all.total()), shown_bytes(bytes), part, shown_bytes(available), advice(recipe)));
+Status check_memory(const Recipe& recipe, const std::vector<StageMemory>& plan,
+                    const DeviceMemory& there) {
+  const auto devices = memory_by_device(recipe, plan, static_cast<int>(there.gpus.size()));
+  for (const auto& [device, need] : devices) {
+    const bool gpu = !device.empty();
+    if (gpu && gpu_index(device) >= there.gpus.size()) continue;
+    const double available = gpu ? there.gpus[gpu_index(device)] : there.machine;
+    if (need.total() <= available) continue;
+    const auto [part, bytes] = largest_part(need);
+    return usage_error(
+        fmt::format("this run needs about {} of memory{}, {} of it for {}, but {} has {}: {}",
+                    shown_bytes(need.total()), gpu ? " on " + device : "", shown_bytes(bytes), part,
+                    gpu ? "it" : "this machine", shown_bytes(available), memory_advice(recipe)));
+  }
+  return {};
 }
 
 }  // namespace leeway

@@ -1,6 +1,7 @@
-// Checks that a run fits into the machine's memory, before anything is allocated.
+// Checks that a run fits into the memory of its devices, before anything is allocated.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -9,10 +10,19 @@
 
 namespace leeway {
 
-// A usage error (exit status 2) if all workers together need more memory than there is. GPU memory
-// is not checked: LibTorch has a good error message for that.
-Status check_memory(const Recipe& recipe, int64_t vocabulary);
-// The same for a plan and a machine with `available` bytes.
-Status check_memory(const Recipe& recipe, const std::vector<StageMemory>& plan, double available);
+// What there is, in bytes.
+struct DeviceMemory {
+  double machine = 0;
+  std::vector<double> gpus = {};  // that this process sees; empty: unknown, and not checked
+};
+
+// A usage error (exit status 2) if the workers of a device together need more memory than it has.
+Status check_memory(const Recipe& recipe, int64_t vocabulary, const std::vector<double>& gpus = {});
+// The same for a plan and a machine.
+Status check_memory(const Recipe& recipe, const std::vector<StageMemory>& plan,
+                    const DeviceMemory& there);
+
+// What a run that needs too much could do about it.
+std::string memory_advice(const Recipe& recipe);
 
 }  // namespace leeway

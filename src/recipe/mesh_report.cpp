@@ -48,23 +48,12 @@ std::string stages_table(const Recipe& recipe, const std::vector<StageMemory>& m
 
 Row memory_row(const std::string& name, const StageMemory& need) {
   Row row = {name};
-  for (const double bytes :
-       {need.weights, need.gradients, need.optimizer, need.last_update, need.averaging,
-        need.versions, need.activations, need.evaluation, need.passing, need.total()}) {
+  for (const double bytes : {need.weights, need.gradients, need.optimizer, need.last_update,
+                             need.averaging, need.versions, need.activations, need.evaluation,
+                             need.passing + need.working, need.total()}) {
     row.push_back(bytes == 0 ? "-" : shown_bytes(bytes));
   }
   return row;
-}
-
-std::string memory_table(const std::vector<StageMemory>& plan, int64_t replicas) {
-  const Row heading = {"memory",      "weights",   "gradients", "optimizer",
-                       "last update", "averaging", "versions",  "activations",
-                       "evaluation",  "transient", "total"};
-  std::vector<Row> rows;
-  for (size_t s = 0; s < plan.size(); ++s)
-    rows.push_back(memory_row(fmt::format("{}", s), plan[s]));
-  const bool several = plan.size() > 1 || replicas > 1;
-  return stages_text(heading, rows, several ? memory_row("all", together(plan, replicas)) : Row());
 }
 
 std::string notes_text(const std::vector<std::string>& notes) {
@@ -72,6 +61,18 @@ std::string notes_text(const std::vector<std::string>& notes) {
 }
 
 }  // namespace
+
+std::string memory_table(const Recipe& recipe, const std::vector<StageMemory>& plan) {
+  const Row heading = {"memory",      "weights",   "gradients", "optimizer",
+                       "last update", "averaging", "versions",  "activations",
+                       "evaluation",  "transient", "total"};
+  std::vector<Row> rows;
+  for (size_t s = 0; s < plan.size(); ++s)
+    rows.push_back(memory_row(fmt::format("{}", s), plan[s]));
+  const bool several = plan.size() > 1 || recipe.mesh.replicas > 1;
+  const Row all = memory_row("all", memory_of_all(recipe, plan));
+  return stages_text(heading, rows, several ? all : Row());
+}
 
 std::string recipe_summary(const Recipe& recipe) {
   const ModelOptions& model = recipe.model;
@@ -91,14 +92,15 @@ std::string recipe_summary(const Recipe& recipe) {
       pipeline.update_every == 1 ? "" : "es", word_of(pipeline.schedule), lookahead);
 }
 
-Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int64_t>& vocabulary) {
+Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int64_t>& vocabulary,
+                                    const std::vector<double>& gpus) {
   const Recipe& recipe = loaded.recipe;
   if (!vocabulary.ok()) {
     return fmt::format("\n{}\nparameters and memory are not shown: {}\n{}",
                        stages_table(recipe, {}, {}), vocabulary.error().message,
                        notes_text(averaging_notes(loaded, std::nullopt)));
   }
-  LEEWAY_TRY(check_memory(recipe, *vocabulary));
+  LEEWAY_TRY(check_memory(recipe, *vocabulary, gpus));
   const std::vector<StageMemory> plan = planned_memory(recipe, *vocabulary);
   std::vector<StageSlice> slices;
   for (const StageOptions& stage : stage_options(recipe, *vocabulary, StagesFor::kPlan))
@@ -107,7 +109,7 @@ Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int
   return fmt::format(
       "  size   {} parameters, a vocabulary of {} tokens\n\n{}\n{}{}{}{}", human_count(parameters),
       human_count(static_cast<uint64_t>(*vocabulary)), stages_table(recipe, plan, slices),
-      memory_table(plan, recipe.mesh.replicas), averaging_report(recipe, *vocabulary),
+      memory_table(recipe, plan), averaging_report(recipe, *vocabulary),
       notes_text(averaging_notes(loaded, *vocabulary)), depth_report(loaded, *vocabulary));
 }
 

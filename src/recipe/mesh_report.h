@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "config/load.h"
+#include "pipeline/memory_plan.h"
 
 namespace leeway {
 
@@ -13,7 +15,12 @@ std::string recipe_summary(const Recipe& recipe);
 
 // Parameters, the cut into stages with its delays, memory, what averaging sends, and for the
 // simulator whether the pipeline is deep enough. If the vocabulary is unknown, its error replaces
-// everything that depends on it. Fails if the run exceeds the machine's memory.
-Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int64_t>& vocabulary);
+// everything that depends on it. Fails if the run exceeds the memory of the machine, or of its GPUs
+// (bytes of each; empty: unknown).
+Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int64_t>& vocabulary,
+                                    const std::vector<double>& gpus = {});
+
+// The memory of every stage, and of all together.
+std::string memory_table(const Recipe& recipe, const std::vector<StageMemory>& plan);
 
 }  // namespace leeway

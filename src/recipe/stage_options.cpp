@@ -121,6 +121,7 @@ std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary
     stages.push_back({.shape = shape,
                       .slice = slice,
                       .update = update_options(recipe.optimizer),
+                      .device = recipe.run.device.starts_with("cuda") ? at::kCUDA : at::kCPU,
                       .master = master_dtype(recipe.run.precision),
                       .compute = compute_dtype(recipe.run.precision),
                       .seed = static_cast<uint64_t>(recipe.run.seed),

@@ -28,6 +28,12 @@ int gpu_count() {
   return kHasKernels && at::hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
 }
 
+std::vector<double> gpu_memories() {
+  std::vector<double> bytes;
+  for (int index = 0; index < gpu_count(); ++index) bytes.push_back(gpu_memory_bytes(index));
+  return bytes;
+}
+
 Status check_device(const std::string& device) {
   if (device == "auto" || device == "cpu") return {};
   const int count = gpu_count();

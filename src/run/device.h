@@ -2,13 +2,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "config/load.h"
 
 namespace leeway {
 
-int gpu_count();  // that this process sees
+int gpu_count();                     // that this process sees
+std::vector<double> gpu_memories();  // bytes of each of them
 
 // A usage error unless this machine has `device`: "auto", "cpu", "cuda" or "cuda:N".
 Status check_device(const std::string& device);

@@ -161,7 +161,7 @@ Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainO
   LEEWAY_ASSIGN(const Dataset data, open_dataset(data_spec(found), cache_of(options), reading));
   tell(options, data.notes);
   LEEWAY_TRY(check_enough(data, recipe));
-  if (options.crew == nullptr) LEEWAY_TRY(check_memory(recipe, data.vocabulary));
+  if (options.crew == nullptr) LEEWAY_TRY(check_memory(recipe, data.vocabulary, gpu_memories()));
   tell(options, averaging_notes(loaded, data.vocabulary));
   // Only now, when little can keep the new run from starting.
   LEEWAY_ASSIGN(const HeldFolder held, take_folder(options, std::move(existing)));

@@ -20,7 +20,7 @@ Recipe recipe_of(const std::vector<std::string>& sets) {
 
 std::string refusal_of(const std::vector<std::string>& sets, double available) {
   const Recipe recipe = recipe_of(sets);
-  const Status status = check_memory(recipe, planned_memory(recipe, 257), available);
+  const Status status = check_memory(recipe, planned_memory(recipe, 257), {.machine = available});
   if (status.ok()) return "fits";
   EXPECT_EQ(status.error().kind, ErrorKind::kUsage);
   return status.error().message;
@@ -67,7 +67,7 @@ TEST(CheckMemory, CountsReplicasAndWhatTheyKeep) {
   const auto memory = [](std::vector<std::string> sets) {
     sets.push_back("mesh.stages=2");
     const Recipe recipe = recipe_of(sets);
-    return together(planned_memory(recipe, 257), recipe.mesh.replicas);
+    return memory_of_all(recipe, planned_memory(recipe, 257));
   };
   const StageMemory one = memory({});
   const StageMemory three = memory({"mesh.replicas=3"});
@@ -78,8 +78,9 @@ TEST(CheckMemory, CountsReplicasAndWhatTheyKeep) {
   // Every replica keeps ema, anchor and outer momentum, plus rounds of a twentieth.
   EXPECT_GT(three.averaging, 3 * three.weights);
   EXPECT_LT(three.averaging, 3.5 * three.weights);
-  // Only the first replica has copies for evaluation: one from each replica, and two means.
-  EXPECT_EQ(three.evaluation, one.evaluation + 3 * one.weights);
+  // Only the first replica has copies for evaluation: one from each replica, rounded and as it was,
+  // their mean, and two of those to evaluate.
+  EXPECT_EQ(three.evaluation, one.evaluation + 3 * 1.5 * one.weights + one.weights);
   EXPECT_EQ(memory({"mesh.replicas=3", "averaging.method=none"}).averaging, 0);
   const std::vector<std::string> slow = {"mesh.replicas=3", "averaging.merge=fixed_lag"};
   EXPECT_GT(memory({slow[0], slow[1], "averaging.lag=40"}).averaging,
@@ -88,9 +89,51 @@ TEST(CheckMemory, CountsReplicasAndWhatTheyKeep) {
               HasSubstr("lower mesh.replicas (3) or make the model smaller"));
 }
 
-TEST(CheckMemory, LeavesGpusAlone) {
+TEST(CheckMemory, ChecksEachGpuByTheWorkersThatAreThere) {
+  const std::vector<std::string> sets = {"run.device=cuda", "mesh.stages=2", "mesh.replicas=2",
+                                         "averaging.method=lowbit"};
+  const Recipe recipe = recipe_of(sets);
+  const std::vector<StageMemory> plan = planned_memory(recipe, 257);
+  const auto check = [&](const std::vector<double>& gpus) {
+    const Status status = check_memory(recipe, plan, {.machine = 0, .gpus = gpus});
+    return status.ok() ? std::string("fits") : status.error().message;
+  };
+  // All on one, where replicas share what they keep of each other.
+  const double all = memory_of_all(recipe, plan).total();
+  EXPECT_LT(all, together(all_workers(plan, 2)).total()) << "not all are inside a backward at once";
+  EXPECT_EQ(check({all}), "fits");
+  EXPECT_THAT(check({all - 1}), HasSubstr("of memory on cuda, "));
+  EXPECT_THAT(check({all - 1}), HasSubstr(", but it has "));
+  // One each: the first replica evaluates.
+  const double followed = plan[1].total() - plan[1].evaluation;
+  EXPECT_EQ(check({plan[0].total(), plan[1].total(), plan[0].total(), followed}), "fits");
+  EXPECT_THAT(check({plan[0].total(), plan[1].total(), plan[0].total(), followed - 1}),
+              HasSubstr("on cuda:3"));
+  EXPECT_EQ(check({}), "fits") << "unknown GPUs";
+}
+
+TEST(CheckMemory, GoesByTheGpusThatTheRecipeNames) {
+  const Recipe recipe = recipe_of({"run.device=cuda", "mesh.devices=[\"cuda:1\"]"});
+  const std::vector<StageMemory> plan = planned_memory(recipe, 257);
+  const double need = together(plan).total();
+  EXPECT_TRUE(check_memory(recipe, plan, {.machine = 0, .gpus = {1, need}}).ok());
+  EXPECT_FALSE(check_memory(recipe, plan, {.machine = 0, .gpus = {1, need - 1}}).ok());
+}
+
+TEST(CheckMemory, IsThatOfThisMachine) {
   EXPECT_TRUE(check_memory(recipe_of({"run.device=cuda", "data.batch=1000000"}), 257).ok());
   EXPECT_FALSE(check_memory(recipe_of({"data.batch=1000000", "model.context=1000000"}), 257).ok());
+}
+
+TEST(CheckMemory, CountsAnswersOnlyAsFarAsTheRunGoes) {
+  const auto averaging = [](const std::string& updates) {
+    return together(planned_memory(recipe_of({"mesh.replicas=2", "averaging.method=lowbit",
+                                              "run.updates=" + updates}),
+                                   257))
+        .averaging;
+  };
+  EXPECT_LT(averaging("10"), averaging("40"));
+  EXPECT_EQ(averaging("200"), averaging("400"));
 }
 
 }  // namespace
