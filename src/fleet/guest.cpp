@@ -234,7 +234,7 @@ Result<GuestEnd> Guest::take_places() {
   while (true) {
     LEEWAY_ASSIGN(const Note note, wait_for(NoteKind::kSession, kHostBackWithin));
     LEEWAY_ASSIGN(const SessionOrder order, session_order_from(note));
-    LEEWAY_TRY(train(order));
+    LEEWAY_TRY(train_safely(order));
     if (over_) return GuestEnd::kOver;
     if (forgotten_) return GuestEnd::kForgotten;
     if (interrupted()) {  // after its log, in the same class

@@ -38,6 +38,7 @@ class Guest {
   Status join();
   Status open_data(const std::string& recipe_text);
   Result<GuestEnd> take_places();
+  Status train_safely(const SessionOrder& order);  // what is thrown, in words
   Status train(const SessionOrder& order);
   Result<Workers> make_workers(const SessionOrder& order, const MeshData& mesh, const RunPlan& plan,
                                RemoteShards& shards);

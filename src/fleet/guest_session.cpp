@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "fleet/guest_process.h"
 #include "run/drivers.h"
+#include "run/failure.h"
 #include "run/mesh_model.h"
 #include "run/process_log.h"
 #include "worker/state_transfer.h"
@@ -71,6 +72,14 @@ Result<Workers> Guest::make_workers(const SessionOrder& order, const MeshData& m
     if (order.evaluates_first) workers.back()->evaluate_first();
   }
   return workers;
+}
+
+Status Guest::train_safely(const SessionOrder& order) {
+  try {
+    return train(order);
+  } catch (...) {
+    return failure_of(std::current_exception(), loaded_->recipe, data_->vocabulary);
+  }
 }
 
 Status Guest::train(const SessionOrder& order) {

@@ -3,20 +3,50 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <cstring>
 #include <new>
 #include <system_error>
 
-namespace leeway {
+#include "recipe/memory_check.h"
+#include "recipe/mesh_report.h"
+#include "recipe/planned_memory.h"
 
-Error failure_of(const std::exception_ptr& thrown) {
+namespace leeway {
+namespace {
+
+enum class Memory { kEnough, kMachine, kGpu };
+
+// Which memory has run out. LibTorch has a type of its own only for GPUs.
+Memory lacking(const std::exception_ptr& thrown) {
+  const auto says = [](const c10::Error& error, const char* words) {
+    return std::strstr(error.what_without_backtrace(), words) != nullptr;
+  };
   try {
     std::rethrow_exception(thrown);
   } catch (const c10::OutOfMemoryError&) {
-    return Error{
-        "out of GPU memory; lower data.batch, raise pipeline.update_every, or make the model "
-        "smaller"};
+    return Memory::kGpu;
+  } catch (const c10::Error& error) {
+    if (says(error, "CUBLAS_STATUS_ALLOC_FAILED")) return Memory::kGpu;
+    return says(error, "DefaultCPUAllocator: ") ? Memory::kMachine : Memory::kEnough;
   } catch (const std::bad_alloc&) {
-    return Error{"out of memory; lower data.batch or make the model smaller"};
+    return Memory::kMachine;
+  } catch (...) {
+    return Memory::kEnough;
+  }
+}
+
+const char* sentence(Memory lacking) {
+  return lacking == Memory::kGpu ? "out of GPU memory" : "out of memory";
+}
+
+}  // namespace
+
+Error failure_of(const std::exception_ptr& thrown) {
+  if (const Memory memory = lacking(thrown); memory != Memory::kEnough) {
+    return Error{fmt::format("{}; lower data.batch or make the model smaller", sentence(memory))};
+  }
+  try {
+    std::rethrow_exception(thrown);
   } catch (const std::system_error& error) {
     const bool threads = error.code() == std::errc::resource_unavailable_try_again;
     return Error{fmt::format(
@@ -31,6 +61,17 @@ Error failure_of(const std::exception_ptr& thrown) {
   } catch (...) {
     return Error{"failed: something was thrown that is not an exception"};
   }
+}
+
+Error failure_of(const std::exception_ptr& thrown, const Recipe& recipe,
+                 std::optional<int64_t> vocabulary) {
+  const Memory memory = lacking(thrown);
+  if (memory == Memory::kEnough || !vocabulary) return failure_of(thrown);
+  return Error{fmt::format(
+      "{}; what is saved stays. This is what the run was planned to need, besides the program with "
+      "its libraries and what others use:\n\n{}\nto need less, {}",
+      sentence(memory), memory_table(recipe, planned_memory(recipe, *vocabulary)),
+      memory_advice(recipe))};
 }
 
 }  // namespace leeway

@@ -137,7 +137,9 @@ Result<HeldFolder> take_folder(const TrainOptions& options, std::optional<HeldFo
   return std::move(begun.folder);
 }
 
-Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainOptions& options) {
+// `vocabulary`: set as soon as it is known.
+Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainOptions& options,
+                                        std::optional<int64_t>& vocabulary) {
   const Recipe& recipe = loaded.recipe;
   const Path& folder = options.folder;
   const bool resume = options.existing == ExistingRun::kResume;
@@ -159,6 +161,7 @@ Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainO
   };
   const Recipe found = resume ? with_data_found(recipe, folder) : recipe;
   LEEWAY_ASSIGN(const Dataset data, open_dataset(data_spec(found), cache_of(options), reading));
+  vocabulary = data.vocabulary;
   tell(options, data.notes);
   LEEWAY_TRY(check_enough(data, recipe));
   if (options.crew == nullptr) LEEWAY_TRY(check_memory(recipe, data.vocabulary, gpu_memories()));
@@ -202,10 +205,11 @@ Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainO
 Result<TrainingSummary> train(const LoadedRecipe& loaded, const TrainOptions& options) {
   LoadedRecipe here = loaded;
   if (options.crew == nullptr) here.recipe.run.device = device_here(here.recipe.run);
+  std::optional<int64_t> vocabulary;
   try {
-    return train_in_folder(here, options);
+    return train_in_folder(here, options, vocabulary);
   } catch (...) {
-    return failure_of(std::current_exception());
+    return failure_of(std::current_exception(), here.recipe, vocabulary);
   }
 }
 
