@@ -17,6 +17,7 @@ enum class Stream : uint64_t {
   kSubset = 6,
   kRounding = 7,
   kChurn = 8,
+  kMoments = 9,
 };
 
 struct RandomKey {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -226,19 +225,20 @@ StageState StageCompute::state() const {
 
 Status StageCompute::take_over(const StageState& state) {
   const at::Tensor& own = stage_.weights();
-  const auto fits = [&](const at::Tensor& tensor) {
-    return tensor.defined() && tensor.sizes() == own.sizes() &&
-           tensor.scalar_type() == own.scalar_type();
+  const auto fits = [&](const at::Tensor& tensor, at::ScalarType type) {
+    return tensor.defined() && tensor.sizes() == own.sizes() && tensor.scalar_type() == type;
   };
-  std::set<std::string> names;
-  for (const auto& named : stage_.optimizer().state().buffers) names.insert(named.first);
-  for (const auto& named : averaging_.buffers()) names.insert(named.first);
-  if (options_.saves_last_update) names.insert(kLastUpdate);
+  std::map<std::string, at::ScalarType> types;
+  for (const auto& [name, buffer] : stage_.optimizer().state().buffers)
+    types[name] = buffer.scalar_type();
+  for (const auto& [name, buffer] : averaging_.buffers()) types[name] = buffer.scalar_type();
+  if (options_.saves_last_update) types[kLastUpdate] = own.scalar_type();
   bool buffers = true;
   for (const auto& [name, buffer] : state.optimizer.buffers) {
-    buffers = buffers && names.erase(name) == 1 && fits(buffer);
+    const auto expected = types.extract(name);
+    buffers = buffers && !expected.empty() && fits(buffer, expected.mapped());
   }
-  if (!fits(state.weights) || !buffers || !names.empty())
+  if (!fits(state.weights, own.scalar_type()) || !buffers || !types.empty())
     return Error{"the state of another stage or recipe"};
   return restore(state.weights, state.optimizer);
 }

@@ -64,6 +64,10 @@ Status check_run(const LoadedRecipe& loaded) {
   if (run.precision == Precision::kFp64 && gpu)
     return usage_error(fmt::format("{} does not go with {}: fp64 is for comparisons on the cpu",
                                    named(loaded, "run.precision"), named(loaded, "run.device")));
+  if (run.precision == Precision::kFp64 && loaded.recipe.optimizer.moments == MomentType::kBf16)
+    return usage_error(fmt::format("{} does not go with {}: weights in fp64 have moments in fp64",
+                                   named(loaded, "optimizer.moments"),
+                                   named(loaded, "run.precision")));
   if (run.driver == DriverName::kSim && gpu)
     return usage_error(fmt::format("{} does not go with {}: the simulator computes on the cpu",
                                    named(loaded, "run.driver"), named(loaded, "run.device")));

@@ -18,6 +18,7 @@ enum class Architecture { kLlama, kGpt2 };
 enum class Activation { kSwiglu, kGelu, kRelu };
 
 enum class UpdateRule { kMuon, kAdamW, kNAdamW, kSgd };
+enum class MomentType { kF32, kBf16 };
 enum class RateSchedule {
   kCosine,    // half a cosine from 1 down to `final`
   kLinear,    // a straight line from 1 down to `final`

@@ -233,6 +233,9 @@ const Key kKeys[] = {
      "Share k of the newest gradient g in the direction k g + (1-k) m, where m is the "
      "bias-corrected momentum; not for nadamw, and matched sets its own.",
      "0.2 for late gradients with the look-ahead tentative; else the optimizer's own form"},
+    {"optimizer.moments", word<kOptimizer, &OptimizerOptions::moments>(),
+     "Type of the running means; bf16 takes half the memory: they are computed in fp32 and rounded "
+     "by chance, up or down, so that small steps are not lost."},
     {"optimizer.warmup", whole<kOptimizer, &OptimizerOptions::warmup>(0, kBillion),
      "Updates over which the rate rises from 0; at most `run.updates`."},
     {"optimizer.schedule", word<kOptimizer, &OptimizerOptions::schedule>(),

@@ -64,6 +64,7 @@ struct OptimizerOptions {
   double clip = 1.0;           // 0: no clipping
   bool nesterov = true;        // default depends on the optimizer
   double gradient_share = -1;  // share of the direction; negative: the optimizer's own form
+  MomentType moments = MomentType::kF32;
   int64_t warmup = 0;
   RateSchedule schedule = RateSchedule::kCosine;
   double final = 0.1;  // rate at the last update, as a share of the peak

@@ -25,6 +25,8 @@ template <>
 inline constexpr std::array<std::string_view, 4> kWords<UpdateRule> = {"muon", "adamw", "nadamw",
                                                                        "sgd"};
 template <>
+inline constexpr std::array<std::string_view, 2> kWords<MomentType> = {"f32", "bf16"};
+template <>
 inline constexpr std::array<std::string_view, 4> kWords<RateSchedule> = {"cosine", "linear",
                                                                          "constant", "wsd"};
 template <>

@@ -15,6 +15,13 @@ LEEWAY_SIMD_BODY LEEWAY_ON_DEVICE uint16_t bf16_of(float value) {
   return static_cast<uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded);
 }
 
+// Rounds up or down at random, so that the mean is the value. `drawn`: 16 random bits.
+LEEWAY_SIMD_BODY LEEWAY_ON_DEVICE uint16_t bf16_by_chance(float value, uint16_t drawn) {
+  const auto bits = __builtin_bit_cast(uint32_t, value);
+  const bool finite = (bits & 0x7f800000U) != 0x7f800000U;
+  return finite ? static_cast<uint16_t>((bits + drawn) >> 16U) : bf16_of(value);
+}
+
 LEEWAY_SIMD_BODY LEEWAY_ON_DEVICE float bf16_value(uint16_t bits) {
   return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16U);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "base/check.h"
 #include "kernels/cuda_glue.h"
@@ -16,34 +17,56 @@ namespace leeway {
 namespace {
 
 // One piece of the flat buffers. A preview works on a copy of it on the stack, so that the same
-// loops can write to it.
+// loops can write to it; so do moments in bf16.
 template <class Scalar>
 class PieceBuffers {
  public:
-  PieceBuffers(const UpdatePiece& piece, const PassTensors& tensors) {
-    const bool preview = tensors.preview;
+  PieceBuffers(const UpdatePiece& piece, const PassTensors& tensors)
+      : piece_(piece), tensors_(tensors) {
     block_ = {.count = piece.count,
-              .weights = place(tensors.weights, piece, preview, weights_.data()),
+              .weights = place(tensors.weights, weights_.data()),
               .gradients = tensors.gradients.const_data_ptr<Scalar>() + piece.offset,
-              .momentum = place(tensors.momentum, piece, preview, momentum_.data()),
-              .variance = place(tensors.variance, piece, preview, variance_.data()),
+              .momentum = place(tensors.momentum, momentum_.data()),
+              .variance = place(tensors.variance, variance_.data()),
               .direction = nullptr};
   }
   PieceBuffers(const PieceBuffers&) = delete;
   PieceBuffers& operator=(const PieceBuffers&) = delete;
   const ElementBlock<Scalar>& block() const { return block_; }
 
- private:
-  static Scalar* place(const at::Tensor& flat, const UpdatePiece& piece, bool preview,
-                       Scalar* copy) {
-    if (!flat.defined()) return nullptr;
-    if (!preview) return flat.mutable_data_ptr<Scalar>() + piece.offset;
-    std::copy_n(flat.const_data_ptr<Scalar>() + piece.offset, piece.count, copy);
-    return copy;
+  // After the loops: moments in bf16 are written.
+  void keep_moments() const {
+    keep(tensors_.momentum, Moment::kMomentum, momentum_.data());
+    keep(tensors_.variance, Moment::kVariance, variance_.data());
   }
 
+ private:
+  Scalar* place(const at::Tensor& flat, Scalar* copy) const {
+    if (!flat.defined()) return nullptr;
+    if (flat.scalar_type() == at::kBFloat16) {
+      if constexpr (std::is_same_v<Scalar, float>) {
+        widen_block(halves(flat), piece_.count, copy);
+      }
+      return copy;
+    }
+    if (!tensors_.preview) return flat.mutable_data_ptr<Scalar>() + piece_.offset;
+    std::copy_n(flat.const_data_ptr<Scalar>() + piece_.offset, piece_.count, copy);
+    return copy;
+  }
+  void keep(const at::Tensor& flat, Moment moment, const Scalar* copy) const {
+    if (tensors_.preview || !flat.defined() || flat.scalar_type() != at::kBFloat16) return;
+    if constexpr (std::is_same_v<Scalar, float>) {
+      round_block(copy, piece_.count, tensors_.rounding, piece_.offset, moment, halves(flat));
+    }
+  }
+  uint16_t* halves(const at::Tensor& flat) const {
+    return static_cast<uint16_t*>(flat.mutable_data_ptr()) + piece_.offset;
+  }
+
+  const UpdatePiece& piece_;
+  const PassTensors& tensors_;
   ElementBlock<Scalar> block_;
-  std::array<Scalar, kPieceElements> weights_;  // left uninitialized outside a preview
+  std::array<Scalar, kPieceElements> weights_;  // left uninitialized where they are not needed
   std::array<Scalar, kPieceElements> momentum_;
   std::array<Scalar, kPieceElements> variance_;
 };
@@ -105,14 +128,16 @@ void check_open(const PassTensors& tensors) {
 cuda::PassPointers pointers(const UpdatePieces& pieces, const PassTensors& tensors) {
   LEEWAY_CHECK(tensors.weights.scalar_type() == at::kFloat, "on a GPU weights are fp32");
   const auto start = [](const at::Tensor& flat) {
-    return flat.defined() ? flat.mutable_data_ptr<float>() : nullptr;
+    return flat.defined() ? flat.mutable_data_ptr() : nullptr;
   };
   cuda::PassPointers p = {.pieces = pieces.on_device().const_data_ptr<int64_t>(),
                           .piece_count = static_cast<int64_t>(pieces.list().size()),
-                          .weights = start(tensors.weights),
-                          .gradients = start(tensors.gradients),
+                          .weights = static_cast<float*>(start(tensors.weights)),
+                          .gradients = static_cast<const float*>(start(tensors.gradients)),
                           .momentum = start(tensors.momentum),
                           .variance = start(tensors.variance),
+                          .half_moments = tensors.momentum.scalar_type() == at::kBFloat16,
+                          .rounding = tensors.rounding,
                           .preview = tensors.preview,
                           .gate = gate_of(tensors)};
   if (!tensors.compute.defined()) return p;
@@ -161,6 +186,7 @@ void element_pass(const UpdatePieces& pieces, const StepConstants& constants,
       const PieceBuffers<Scalar> buffers(piece, tensors);
       const StepConstants& own = piece.decays != 0 ? decaying : without_decay;
       adam ? adam_block(own, buffers.block()) : momentum_block(own, buffers.block());
+      buffers.keep_moments();
       write_compute_copy(tensors.compute, buffers.block().weights, piece);
     });
   });
@@ -176,13 +202,16 @@ void direction_pass(const UpdatePieces& pieces, const StepConstants& constants,
   }
   check_open(tensors);
   const StepConstants own = scaled(constants, tensors);
+  PassTensors used = tensors;
+  used.variance.reset();
   with_scalar(tensors, [&]<class Scalar>(Scalar) {
     auto* const target = directions.mutable_data_ptr<Scalar>();
     for_each_piece(pieces, [&](const UpdatePiece& piece) {
-      const PieceBuffers<Scalar> buffers(piece, tensors);
+      const PieceBuffers<Scalar> buffers(piece, used);
       ElementBlock<Scalar> block = buffers.block();
       block.direction = target + piece.scratch_offset;
       direction_block(own, block);
+      buffers.keep_moments();
     });
   });
 }
@@ -195,10 +224,13 @@ void apply_pass(const UpdatePieces& pieces, double weight_keep, double step,
                                       CudaScope(tensors.weights).stream()));
     return;
   }
+  PassTensors used = tensors;
+  used.momentum.reset();
+  used.variance.reset();
   with_scalar(tensors, [&]<class Scalar>(Scalar) {
     auto* const steps = directions.mutable_data_ptr<Scalar>();
     for_each_piece(pieces, [&](const UpdatePiece& piece) {
-      const PieceBuffers<Scalar> buffers(piece, tensors);
+      const PieceBuffers<Scalar> buffers(piece, used);
       ElementBlock<Scalar> block = buffers.block();
       block.direction = steps + piece.scratch_offset;
       apply_block(weight_keep, step, block);

@@ -1,5 +1,6 @@
 // The CUDA twin of update.cpp. Element by element the same operations in the same order, and
 // compiled without contraction: the same bits as on the CPU.
+#include "base/mix.h"
 #include "kernels/bf16.h"
 #include "kernels/cuda_device.h"
 #include "kernels/gate_fields.h"
@@ -107,6 +108,33 @@ __device__ void store_copy(const PassPointers& p, const Pack<kWidth>& weights, i
   if (p.copy == CopyType::kBf16) store_bf16(weights, static_cast<uint16_t*>(p.compute) + at);
 }
 
+template <int kWidth>
+__device__ Pack<kWidth> load_moments(const PassPointers& p, const void* from, int64_t at) {
+  if (p.half_moments) return load_bf16<kWidth>(static_cast<const uint16_t*>(from) + at);
+  return load<kWidth>(static_cast<const float*>(from) + at);
+}
+
+// As round_block() on the CPU.
+template <int kWidth>
+__device__ void store_moments(const PassPointers& p, Moment moment, const Pack<kWidth>& pack,
+                              void* to, int64_t at) {
+  if (!p.half_moments) return store<kWidth>(pack, static_cast<float*>(to) + at);
+  const int shift = kMomentBits * static_cast<int>(moment);
+  uint16_t rounded[kWidth];
+#pragma unroll
+  for (int j = 0; j < kWidth; ++j) {
+    const uint64_t drawn = folded_bits(p.rounding, static_cast<uint64_t>(at + j)) >> shift;
+    rounded[j] = bf16_by_chance(pack.values[j], static_cast<uint16_t>(drawn));
+  }
+  auto* const place = static_cast<uint16_t*>(to) + at;
+  if constexpr (kWidth == 4) {
+    *reinterpret_cast<ushort4*>(place) =
+        make_ushort4(rounded[0], rounded[1], rounded[2], rounded[3]);
+  } else {
+    *place = rounded[0];
+  }
+}
+
 template <bool kAdam, int kWidth>
 __device__ void update_piece(const FloatConstants& c, const PassPointers& p, const Piece& piece) {
   const float scale = scale_of(p, c.gradient_scale);
@@ -120,9 +148,9 @@ __device__ void update_piece(const FloatConstants& c, const PassPointers& p, con
       continue;
     }
     const auto gradients = load<kWidth>(p.gradients + at);
-    auto momentum = load<kWidth>(p.momentum + at);
+    auto momentum = load_moments<kWidth>(p, p.momentum, at);
     Pack<kWidth> variance;
-    if constexpr (kAdam) variance = load<kWidth>(p.variance + at);
+    if constexpr (kAdam) variance = load_moments<kWidth>(p, p.variance, at);
 #pragma unroll
     for (int j = 0; j < kWidth; ++j) {
       const float g = gradients.values[j] * scale;
@@ -139,8 +167,8 @@ __device__ void update_piece(const FloatConstants& c, const PassPointers& p, con
     }
     if (!p.preview) {
       store<kWidth>(weights, p.weights + at);
-      store<kWidth>(momentum, p.momentum + at);
-      if constexpr (kAdam) store<kWidth>(variance, p.variance + at);
+      store_moments<kWidth>(p, Moment::kMomentum, momentum, p.momentum, at);
+      if constexpr (kAdam) store_moments<kWidth>(p, Moment::kVariance, variance, p.variance, at);
     }
     store_copy<kWidth>(p, weights, at);
   }
@@ -169,7 +197,7 @@ __device__ void direct_piece(const FloatConstants& c, const PassPointers& p, con
   for (int64_t i = threadIdx.x * kWidth; i < piece.count; i += kThreads * kWidth) {
     const int64_t at = piece.offset + i;
     const auto gradients = load<kWidth>(p.gradients + at);
-    auto momentum = load<kWidth>(p.momentum + at);
+    auto momentum = load_moments<kWidth>(p, p.momentum, at);
     Pack<kWidth> direction;
 #pragma unroll
     for (int j = 0; j < kWidth; ++j) {
@@ -178,7 +206,7 @@ __device__ void direct_piece(const FloatConstants& c, const PassPointers& p, con
       momentum.values[j] = m;
       direction.values[j] = c.gradient_part * g + c.momentum_part * m;
     }
-    if (writes) store<kWidth>(momentum, p.momentum + at);
+    if (writes) store_moments<kWidth>(p, Moment::kMomentum, momentum, p.momentum, at);
     store_bf16(direction, directions + piece.scratch_offset + i);
   }
 }

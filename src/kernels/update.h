@@ -14,7 +14,9 @@
 namespace leeway {
 
 // The flat buffers of an update. `variance` is undefined for rules without one; `compute` may be
-// undefined. A preview writes only the compute copy: weights and moments do not change.
+// undefined. A preview writes only the compute copy: weights and moments do not change. Moments
+// have the weights' type, or are bf16 beside fp32: computed with in fp32, and rounded by chance, as
+// an average of steps smaller than half a unit in the last place would otherwise not move.
 struct PassTensors {
   at::Tensor weights;
   at::Tensor gradients;
@@ -22,7 +24,8 @@ struct PassTensors {
   at::Tensor variance;
   at::Tensor compute;
   bool preview = false;
-  at::Tensor gate = {};  // kernels/gate.h; undefined: the constants say everything
+  at::Tensor gate = {};   // kernels/gate.h; undefined: the constants say everything
+  uint64_t rounding = 0;  // moments in bf16: the key of what is drawn to round them, as one number
 };
 
 // Adjacent parameters that are updated the same way.

@@ -17,8 +17,10 @@ struct PassPointers {
   int64_t piece_count = 0;
   float* weights = nullptr;
   const float* gradients = nullptr;
-  float* momentum = nullptr;
-  float* variance = nullptr;
+  void* momentum = nullptr;  // fp32 or bf16, and so the variance
+  void* variance = nullptr;
+  bool half_moments = false;
+  uint64_t rounding = 0;  // as in PassTensors
   void* compute = nullptr;
   CopyType copy = CopyType::kNone;
   bool preview = false;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "base/mix.h"
 #include "base/simd.h"
 #include "kernels/bf16.h"
 
@@ -97,6 +98,22 @@ LEEWAY_SIMD void copy_block(const From* from, int64_t count, To* to) {
     } else {
       to[i] = static_cast<To>(from[i]);
     }
+  }
+}
+
+LEEWAY_SIMD void widen_block(const uint16_t* from, int64_t count, float* to) {
+  LEEWAY_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) to[i] = bf16_value(from[i]);
+}
+
+LEEWAY_SIMD void round_block(const float* from, int64_t count, uint64_t folded, int64_t first,
+                             Moment moment, uint16_t* to) {
+  const auto start = static_cast<uint64_t>(first);
+  const int shift = kMomentBits * static_cast<int>(moment);
+  LEEWAY_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t drawn = folded_bits(folded, start + static_cast<uint64_t>(i)) >> shift;
+    to[i] = bf16_by_chance(from[i], static_cast<uint16_t>(drawn));
   }
 }
 

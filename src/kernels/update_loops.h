@@ -54,6 +54,14 @@ void apply_block(double weight_keep, double step, const ElementBlock<Scalar>& bl
 template <class From, class To>
 void copy_block(const From* from, int64_t count, To* to);
 
+// A moment that is kept in bf16: as fp32, and rounded by chance. Which number is drawn depends on
+// `folded` (base/mix.h), on the place in the flat buffer, which begins at `first`, and on `moment`.
+enum class Moment { kMomentum = 0, kVariance = 1 };
+inline constexpr int kMomentBits = 16;  // of one drawn number, for each of them
+void widen_block(const uint16_t* from, int64_t count, float* to);
+void round_block(const float* from, int64_t count, uint64_t folded, int64_t first, Moment moment,
+                 uint16_t* to);
+
 // Sum of squares in fp64, in an order that depends on `count` alone.
 template <class Scalar>
 double sum_of_squares(const Scalar* values, int64_t count);

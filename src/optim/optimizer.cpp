@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/rng.h"
 
 namespace leeway {
 namespace {
@@ -37,15 +38,22 @@ std::vector<Span> element_spans(const ParameterLayout& layout, UpdateRule rule) 
   return spans;
 }
 
+at::ScalarType moment_type(MomentType moments, at::ScalarType master) {
+  if (moments == MomentType::kF32) return master;
+  LEEWAY_CHECK(master == at::kFloat, "moments in bf16 are for weights in fp32");
+  return at::kBFloat16;
+}
+
 }  // namespace
 
 Optimizer::Optimizer(const UpdateOptions& options, ParameterLayout layout,
                      const at::TensorOptions& buffers)
     : options_(options),
+      type_(c10::typeMetaToScalarType(buffers.dtype())),
       parameter_count_(leeway::parameter_count(layout)),
       elements_(element_spans(layout, options.rule), buffers.device()),
       matrix_pass_(options.rule == UpdateRule::kMuon ? layout : ParameterLayout(), buffers),
-      momentum_(at::zeros({parameter_count_}, buffers)) {
+      momentum_(at::zeros({parameter_count_}, buffers.dtype(moment_type(options.moments, type_)))) {
   LEEWAY_CHECK(options_.rule != UpdateRule::kNAdamW || !options_.gradient_share,
                "NAdamW has a look-ahead of its own");
   const double gradient_share = options_.gradient_share.value_or(0);
@@ -63,10 +71,9 @@ void Optimizer::check(const UpdateArguments& arguments) const {
   LEEWAY_CHECK(is_flat(arguments.gradients), "gradients are flat, as long as the layout");
   LEEWAY_CHECK(!arguments.compute.defined() || is_flat(arguments.compute),
                "the compute copy is flat, as long as the layout");
-  const at::ScalarType type = momentum_.scalar_type();
-  LEEWAY_CHECK(type == at::kFloat || type == at::kDouble, "moments are fp32 or fp64");
-  LEEWAY_CHECK(arguments.weights.scalar_type() == type, "weights have the moments' type");
-  LEEWAY_CHECK(arguments.gradients.scalar_type() == type, "gradients have the moments' type");
+  LEEWAY_CHECK(type_ == at::kFloat || type_ == at::kDouble, "weights are fp32 or fp64");
+  LEEWAY_CHECK(arguments.weights.scalar_type() == type_, "weights have the optimizer's type");
+  LEEWAY_CHECK(arguments.gradients.scalar_type() == type_, "gradients have the weights' type");
 }
 
 Direction Optimizer::element_direction() const {
@@ -123,6 +130,12 @@ void Optimizer::count_update() {
   }
 }
 
+// The same for all replicas: where they average gradients, they keep the same bits.
+uint64_t Optimizer::rounding() const {
+  return fold(
+      {.seed = options_.seed, .stream = Stream::kMoments, .name = static_cast<uint64_t>(updates_)});
+}
+
 void Optimizer::update(const UpdateArguments& arguments) {
   count_update();
   run(arguments, {.weights = arguments.weights,
@@ -130,7 +143,8 @@ void Optimizer::update(const UpdateArguments& arguments) {
                   .momentum = momentum_,
                   .variance = variance_,
                   .compute = arguments.compute,
-                  .gate = arguments.gate});
+                  .gate = arguments.gate,
+                  .rounding = rounding()});
 }
 
 void Optimizer::preview(const UpdateArguments& arguments) {

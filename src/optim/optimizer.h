@@ -36,6 +36,8 @@ struct UpdateOptions {
   double decay = 0;
   bool nesterov = true;  // SGD, and Muon's matrices; AdamW's Nesterov form is kNAdamW
   std::optional<double> gradient_share = std::nullopt;  // unset: the rule's own form of d
+  MomentType moments = MomentType::kF32;  // bf16: rounded by chance, beside fp32 weights
+  uint64_t seed = 0;                      // of that chance
 };
 
 struct UpdateArguments {
@@ -49,7 +51,7 @@ struct UpdateArguments {
 
 class Optimizer {
  public:
-  // `buffers`: type and device of the moments; weights and gradients must have the same.
+  // `buffers`: type and device of weights and gradients, and of moments unless they are bf16.
   Optimizer(const UpdateOptions& options, ParameterLayout layout, const at::TensorOptions& buffers);
 
   // One pass. On the CPU it does not allocate (Muon reuses its scratch), and elementwise rules give
@@ -81,9 +83,11 @@ class Optimizer {
   StepConstants element_constants(double rate, double gradient_scale) const;
   StepConstants matrix_constants(double rate, double gradient_scale) const;
   void count_update();
+  uint64_t rounding() const;
   void run(const UpdateArguments& arguments, const PassTensors& tensors);
 
   UpdateOptions options_;
+  at::ScalarType type_;  // of weights and gradients
   int64_t parameter_count_ = 0;
   UpdatePieces elements_;
   MatrixPass matrix_pass_;

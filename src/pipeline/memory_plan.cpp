@@ -35,11 +35,16 @@ double muon_scratch_elements(const ParameterLayout& layout) {
   return 2 * matrices + 2 * squares;
 }
 
-double optimizer_bytes(const StageOptions& stage, const ParameterLayout& layout, double master) {
+double moment_bytes(const StageOptions& stage, double master) {
   const double moments = stage.update.rule == UpdateRule::kSgd ? 1 : 2;
-  if (stage.update.rule != UpdateRule::kMuon) return moments * master;
+  return moments * (stage.update.moments == MomentType::kBf16 ? master / 2 : master);
+}
+
+double optimizer_bytes(const StageOptions& stage, const ParameterLayout& layout, double master) {
+  const double moments = moment_bytes(stage, master);
+  if (stage.update.rule != UpdateRule::kMuon) return moments;
   const auto buffers = at::TensorOptions().dtype(stage.master).device(stage.device);
-  return moments * master + muon_scratch_elements(layout) * bytes_of(newton_schulz_type(buffers));
+  return moments + muon_scratch_elements(layout) * bytes_of(newton_schulz_type(buffers));
 }
 
 // Of one microbatch between its forward and its backward, as it is before the backward.
@@ -120,8 +125,8 @@ double queued_bytes(const StageOptions& stage, const MicrobatchSize& size, int64
 // is written. On a GPU they are in the host's memory.
 double saving_bytes(const StageOptions& stage, double master, double averaging, bool any_ahead) {
   if (!stage.device.is_cpu()) return 0;
-  const double buffers = (stage.update.rule == UpdateRule::kSgd ? 2 : 3) + (any_ahead ? 1 : 0);
-  return 2 * (buffers * master + averaging);
+  const double buffers = moment_bytes(stage, master) + (any_ahead ? 2 : 1) * master;
+  return 2 * (buffers + averaging);
 }
 
 struct EvaluationBytes {

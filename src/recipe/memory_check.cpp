@@ -42,6 +42,8 @@ std::string memory_advice(const Recipe& recipe) {
   if (!pipeline.recompute) ways.push_back("set pipeline.recompute = true");
   if (recipe.data.batch > pipeline.update_every)
     ways.push_back(fmt::format("lower data.batch ({})", recipe.data.batch));
+  if (recipe.optimizer.moments == MomentType::kF32 && recipe.run.precision != Precision::kFp64)
+    ways.push_back("set optimizer.moments = \"bf16\"");
   if (recipe.mesh.replicas > 1)
     ways.push_back(fmt::format("lower mesh.replicas ({})", recipe.mesh.replicas));
   ways.push_back("make the model smaller");

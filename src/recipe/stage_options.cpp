@@ -24,7 +24,7 @@ ModelShape model_shape(const Recipe& recipe, int64_t vocabulary) {
           .vocabulary = vocabulary};
 }
 
-UpdateOptions update_options(const OptimizerOptions& optimizer) {
+UpdateOptions update_options(const OptimizerOptions& optimizer, uint64_t seed) {
   return {.rule = optimizer.name,
           .rate = optimizer.rate,
           .matrix_rate = optimizer.matrix_rate,
@@ -34,7 +34,9 @@ UpdateOptions update_options(const OptimizerOptions& optimizer) {
           .decay = optimizer.decay,
           .nesterov = optimizer.nesterov,
           .gradient_share = optimizer.gradient_share >= 0 ? std::optional(optimizer.gradient_share)
-                                                          : std::nullopt};
+                                                          : std::nullopt,
+          .moments = optimizer.moments,
+          .seed = seed};
 }
 
 // Cached: the search takes tens of milliseconds for long delays, and stage_options() is called
@@ -118,15 +120,16 @@ std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary
   const ModelShape shape = model_shape(recipe, vocabulary);
   std::vector<StageOptions> stages;
   for (const StageSlice& slice : cut_into_stages(shape, recipe.mesh.stages)) {
-    stages.push_back({.shape = shape,
-                      .slice = slice,
-                      .update = update_options(recipe.optimizer),
-                      .device = recipe.run.device.starts_with("cuda") ? at::kCUDA : at::kCPU,
-                      .master = master_dtype(recipe.run.precision),
-                      .compute = compute_dtype(recipe.run.precision),
-                      .seed = static_cast<uint64_t>(recipe.run.seed),
-                      .recompute = recipe.pipeline.recompute,
-                      .stash = recipe.pipeline.stash});
+    stages.push_back(
+        {.shape = shape,
+         .slice = slice,
+         .update = update_options(recipe.optimizer, static_cast<uint64_t>(recipe.run.seed)),
+         .device = recipe.run.device.starts_with("cuda") ? at::kCUDA : at::kCPU,
+         .master = master_dtype(recipe.run.precision),
+         .compute = compute_dtype(recipe.run.precision),
+         .seed = static_cast<uint64_t>(recipe.run.seed),
+         .recompute = recipe.pipeline.recompute,
+         .stash = recipe.pipeline.stash});
     const StageId stage = {static_cast<int64_t>(stages.size()) - 1};
     look_ahead(recipe, Schedule(pipeline_shape(recipe), stage), use, stages.back());
   }

@@ -23,7 +23,7 @@ using GpuOptimizer = GpuTest;
 
 PassTensors pass_on_gpu(const PassTensors& t) {
   return {to_gpu(t.weights), to_gpu(t.gradients), to_gpu(t.momentum), to_gpu(t.variance),
-          to_gpu(t.compute), t.preview,           to_gpu(t.gate)};
+          to_gpu(t.compute), t.preview,           to_gpu(t.gate),     t.rounding};
 }
 
 constexpr StepConstants kConstants = {.gradient_scale = 0.37,
@@ -66,6 +66,28 @@ TEST_F(GpuUpdate, ElementPassHasTheCpusBits) {
           EXPECT_TRUE(same_bits(cpu.variance, gpu.variance));
           EXPECT_TRUE(same_bits(cpu.compute, gpu.compute));
         }
+      }
+    }
+  }
+}
+
+TEST_F(GpuUpdate, MomentsInBf16HaveTheCpusBits) {
+  for (const std::vector<Span>& spans : kSpans) {
+    const int64_t count = spans.back().offset + spans.back().count;
+    for (const bool adam : {true, false}) {
+      for (const bool preview : {false, true}) {
+        PassTensors cpu = random_tensors(count, adam, at::kBFloat16);
+        cpu.momentum = cpu.momentum.to(at::kBFloat16);
+        if (adam) cpu.variance = cpu.variance.to(at::kBFloat16);
+        cpu.preview = preview;
+        cpu.rounding = 0x123456789abcdef0;
+        const PassTensors gpu = pass_on_gpu(cpu);
+        element_pass(UpdatePieces(spans, at::kCPU), kConstants, cpu);
+        element_pass(UpdatePieces(spans, test_gpu().device), kConstants, gpu);
+        EXPECT_TRUE(same_bits(cpu.weights, gpu.weights));
+        EXPECT_TRUE(same_bits(cpu.momentum, gpu.momentum));
+        EXPECT_TRUE(same_bits(cpu.variance, gpu.variance));
+        EXPECT_TRUE(same_bits(cpu.compute, gpu.compute));
       }
     }
   }

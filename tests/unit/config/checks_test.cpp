@@ -107,6 +107,9 @@ const Misfit kPipeline[] = {
     {{"pipeline.lookahead=none", "pipeline.refresh=3"},
      "pipeline.refresh = 3 (--set) does not go with pipeline.lookahead = \"none\" (--set): "
      "leave pipeline.refresh out, or choose \"tentative\""},
+    {{"run.precision=fp64", "optimizer.moments=bf16"},
+     "optimizer.moments = \"bf16\" (--set) does not go with run.precision = \"fp64\" (--set): "
+     "weights in fp64 have moments in fp64"},
     {{"pipeline.lookahead=matched", "optimizer.gradient_share=0.1"},
      "optimizer.gradient_share = 0.1 (--set) does not go with pipeline.lookahead = "
      "\"matched\" (--set), which sets its own: leave optimizer.gradient_share out"},

@@ -183,7 +183,7 @@ TEST(OptimizerDeathTest, StopsOnBuffersThatDoNotFitTheLayout) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   Optimizer optimizer({.rule = UpdateRule::kAdamW}, kTwoElements, at::kFloat);
   EXPECT_DEATH(optimizer.update({at::zeros({3}), at::zeros({2}), {}}), "as long as the layout");
-  EXPECT_DEATH(optimizer.update({fp64({0, 0}), at::zeros({2}), {}}), "the moments' type");
+  EXPECT_DEATH(optimizer.update({fp64({0, 0}), at::zeros({2}), {}}), "the optimizer's type");
   EXPECT_DEATH(Optimizer({}, {{"gap", ParameterKind::kVector, 1, 1, 2}}, at::kFloat), "no gaps");
 }
 

@@ -175,10 +175,13 @@ std::vector<StageOptions> cut(int64_t stages, const StageOptions& like) {
 }
 
 TEST(MemoryPlan, HasTheBytesOfARealStage) {
-  for (const auto rule : {UpdateRule::kAdamW, UpdateRule::kSgd}) {
+  for (const auto& [rule, moments] : {std::pair(UpdateRule::kAdamW, MomentType::kF32),
+                                      std::pair(UpdateRule::kAdamW, MomentType::kBf16),
+                                      std::pair(UpdateRule::kSgd, MomentType::kF32)}) {
     const PipelineShape shape = {.stages = 3, .update_every = 2, .extra_per_hop = 1};
     StageOptions like = middle_stage();
     like.update.rule = rule;
+    like.update.moments = moments;
     like.horizon = 0.5;
     const std::vector<StageOptions> stages = cut(3, like);
     const StageMemory plan =

@@ -39,12 +39,14 @@ TEST(CheckMemory, NamesTheNeedTheMachineAndTheRemedies) {
   EXPECT_THAT(deep, HasSubstr(" GB of memory, "));
   EXPECT_THAT(deep, HasSubstr(" GB of it for activations, but this machine has 1.0 GB: lower "
                               "pipeline.extra_per_hop (50), set pipeline.recompute = true, lower "
-                              "data.batch (16) or make the model smaller"));
+                              "data.batch (16), set optimizer.moments = \"bf16\" or make the model "
+                              "smaller"));
 }
 
 TEST(CheckMemory, AdvisesOnlyWhatIsStillPossible) {
-  const std::string message =
-      refusal_of({"pipeline.recompute=true", "data.batch=4", "pipeline.update_every=4"}, 1e6);
+  const std::string message = refusal_of({"pipeline.recompute=true", "data.batch=4",
+                                          "pipeline.update_every=4", "optimizer.moments=bf16"},
+                                         1e6);
   EXPECT_THAT(message, HasSubstr("but this machine has 1.0 MB: make the model smaller"));
   EXPECT_THAT(message, Not(HasSubstr("recompute")));
 }
@@ -61,6 +63,7 @@ TEST(CheckMemory, CountsWhatTheRecipeAsksFor) {
   EXPECT_EQ(plain.last_update, 0);
   EXPECT_GT(memory({"mesh.stages=4", "pipeline.lookahead=predict"}).last_update, 0);
   EXPECT_GT(plain.optimizer, memory({"mesh.stages=4", "optimizer.name=sgd"}).optimizer);
+  EXPECT_GT(plain.optimizer, memory({"mesh.stages=4", "optimizer.moments=bf16"}).optimizer);
 }
 
 TEST(CheckMemory, CountsReplicasAndWhatTheyKeep) {

@@ -19,11 +19,12 @@ class ResumeTest : public testing::Test {
  protected:
   ResumeTest() { write_small_text(place_ / "text"); }
 
-  Result<TrainingSummary> train_to(const std::string& run, int64_t stop_at, bool resume = false) {
+  Result<TrainingSummary> train_to(const std::string& run, int64_t stop_at, bool resume = false,
+                                   const std::vector<std::string>& sets = {}) {
     TrainOptions options = {.folder = place_ / run, .stop_at = stop_at};
     if (resume) options.existing = ExistingRun::kResume;
     options.observer.warned = [this](const std::string& text) { warnings_.push_back(text); };
-    return train(*small_recipe(place_ / "text"), options);
+    return train(*small_recipe(place_ / "text", sets), options);
   }
   std::string hash_after(const Result<TrainingSummary>& summary) const {
     EXPECT_TRUE(summary.ok()) << summary.error().message;
@@ -46,6 +47,29 @@ TEST_F(ResumeTest, AFolderOfFormat1GivesTheSameBits) {
             hash_after(train_to("other", 0, /*resume=*/true)));
   EXPECT_TRUE(
       std::filesystem::exists(checkpoints / "update-00000012" / "replica-1.stage-1.safetensors"));
+}
+
+TEST_F(ResumeTest, MomentsInBf16GoOnWithTheSameBits) {
+  for (const char* const optimizer : {"adamw", "muon"}) {
+    // A flush is one of the whole run, too, where it is saved at the same update.
+    const std::vector<std::string> sets = {"optimizer.moments=bf16", "run.checkpoint_every=5",
+                                           std::string("optimizer.name=") + optimizer};
+    const std::string whole = optimizer;
+    const std::string parts = whole + "-in-parts";
+    ASSERT_TRUE(train_to(parts, 5, false, sets).ok());
+    const SavedRun saved =
+        load_run(place_ / parts / "checkpoints/update-00000005", /*with_state=*/true).value();
+    for (const auto& [name, buffer] : saved.state.replicas[0].optimizer.buffers) {
+      const bool moment = name == "momentum" || name == "variance";
+      EXPECT_EQ(buffer.scalar_type(), moment ? at::kBFloat16 : at::kFloat) << name;
+    }
+    EXPECT_EQ(hash_after(train_to(parts, 0, /*resume=*/true, sets)),
+              hash_after(train_to(whole, 0, false, sets)));
+  }
+  ASSERT_TRUE(train_to("other", 5).ok());
+  const auto refused = train_to("other", 0, /*resume=*/true, {"optimizer.moments=bf16"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("optimizer.moments was \"f32\" when"));
 }
 
 // As after a kill -9 when only one replica had saved.
