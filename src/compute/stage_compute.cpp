@@ -183,7 +183,7 @@ at::Tensor StageCompute::evaluate(int64_t update, int64_t index, const at::Tenso
     batch = read_windows(*valid_, options.context, windows, options.device);
     held.windows += static_cast<int64_t>(windows.size());
   }
-  const at::Tensor output = stage_.evaluate(*held.version, is_first() ? batch.inputs : activation);
+  at::Tensor output = stage_.evaluate(*held.version, is_first() ? batch.inputs : activation);
   if (!is_last()) return output;
   const at::Tensor mean = loss_forward(output, batch.targets.view(-1), nullptr,
                                        {.vocabulary = stage_.model().shape().vocabulary});

@@ -46,7 +46,7 @@ at::ScalarType moment_type(MomentType moments, at::ScalarType master) {
 
 }  // namespace
 
-Optimizer::Optimizer(const UpdateOptions& options, ParameterLayout layout,
+Optimizer::Optimizer(const UpdateOptions& options, const ParameterLayout& layout,
                      const at::TensorOptions& buffers)
     : options_(options),
       type_(c10::typeMetaToScalarType(buffers.dtype())),

@@ -52,7 +52,8 @@ struct UpdateArguments {
 class Optimizer {
  public:
   // `buffers`: type and device of weights and gradients, and of moments unless they are bf16.
-  Optimizer(const UpdateOptions& options, ParameterLayout layout, const at::TensorOptions& buffers);
+  Optimizer(const UpdateOptions& options, const ParameterLayout& layout,
+            const at::TensorOptions& buffers);
 
   // One pass. On the CPU it does not allocate (Muon reuses its scratch), and elementwise rules give
   // the same bits for any number of threads.

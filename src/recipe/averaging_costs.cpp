@@ -110,7 +110,8 @@ AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary) {
       // Every value goes to its owner and comes back; the owner sends itself nothing.
       const double bytes = 2 * others * encoded_round(lane, stages[s].master);
       traffic.update_bytes += bytes / static_cast<double>(plan->interval);
-      run_bytes += bytes * static_cast<double>(run.updates / plan->interval);
+      const int64_t rounds = run.updates / plan->interval;
+      run_bytes += bytes * static_cast<double>(rounds);
       if (lane.lane != Lane::kMain) continue;
       traffic.stages.push_back(
           {.numbers = round_numbers(lane), .round_bytes = bytes / (others + 1)});
