@@ -14,6 +14,16 @@ double tokens_of(const MicrobatchSize& size) { return static_cast<double>(size.t
 double number_bytes(const MicrobatchSize& size) { return static_cast<double>(size.number_bytes); }
 bool on_gpu(const MicrobatchSize& size) { return !size.device.is_cpu(); }
 
+// Where our kernels for rows of bf16 take over (kernels/column_form.h).
+bool has_own_kernels(const MicrobatchSize& size, int64_t columns) {
+  return on_gpu(size) && size.number_bytes == 2 && columns % 8 == 0;
+}
+
+// What a GPU's backward makes again is not saved, but held beside the gradients.
+int64_t repeated_numbers(const ModelShape& shape, const MicrobatchSize& size) {
+  return has_own_kernels(size, shape.hidden) ? shape.hidden : 0;
+}
+
 // Statistics and losses are kept in fp32 where the compute type is narrower.
 double wide_bytes(const MicrobatchSize& size) { return std::max(4.0, number_bytes(size)); }
 
@@ -34,7 +44,8 @@ int64_t block_numbers(const ModelShape& shape, const MicrobatchSize& size) {
   // The output of attention is referenced twice but stored once, unless heads are padded.
   const int64_t padded = padded_width(shape, size);
   const int64_t attention = shape.width + (padded == shape.width ? 0 : padded);
-  return norms + shape.qkv_rows() + attention + shape.up_rows() + shape.hidden;
+  return norms + shape.qkv_rows() + attention + shape.up_rows() + shape.hidden -
+         repeated_numbers(shape, size);
 }
 
 double block_bytes(const ModelShape& shape, const MicrobatchSize& size) {
@@ -71,18 +82,23 @@ double attention_backward_bytes(const ModelShape& shape, const MicrobatchSize& s
 // block_backward() holds the gradients of all that it has passed until it returns.
 double block_backward_bytes(const ModelShape& shape, const MicrobatchSize& size) {
   const double number = tokens_of(size) * number_bytes(size);
-  const double before =
-      number * static_cast<double>(4 * shape.width + shape.up_rows() + shape.hidden);
+  const double before = number * static_cast<double>(4 * shape.width + shape.up_rows() +
+                                                     shape.hidden + repeated_numbers(shape, size));
   const double after = number * static_cast<double>(shape.qkv_rows() + 2 * shape.width);
   return before + std::max(attention_backward_bytes(shape, size), after);
 }
 
-// The last part of a backward of the first stage. The CPU's kernel adds to the gradients; ATen's on
-// a GPU makes a table of its own, and sums of ten tokens each on the way.
+// The last part of a backward of the first stage. Our kernels add to the gradients; that for a GPU
+// sorts the ids, and keeps two sums for 32 tokens. ATen's on a GPU makes a table of its own, and
+// sums of ten tokens each on the way.
 double embedding_backward_bytes(const ModelShape& shape, const MicrobatchSize& size) {
   constexpr double kPartialTokens = 10;
+  constexpr double kSortedBytes = 32;  // ids and their order, before and after
   const auto width = static_cast<double>(shape.width);
   double bytes = tokens_of(size) * width * number_bytes(size);
+  if (has_own_kernels(size, shape.width)) {
+    return bytes + tokens_of(size) * (kSortedBytes + 2.0 / 32 * 4 * width);
+  }
   if (size.number_bytes < 4) bytes += tokens_of(size) * width * 4;
   if (!on_gpu(size)) return bytes;
   const double partial = tokens_of(size) / kPartialTokens + static_cast<double>(shape.vocabulary);

@@ -1,6 +1,8 @@
 // Stands in for CUDA's header of this name: one GPU, which does at once what it is told.
 #pragma once
 
+#include <cstddef>
+
 #include "vector_types.h"
 
 using cudaStream_t = struct EmulatedStream*;
@@ -18,6 +20,14 @@ inline cudaError_t cudaGetDevice(int* device) {
 }
 
 // As an H100's.
+struct cudaDeviceProp {
+  size_t totalGlobalMem = 0;
+};
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
+  *properties = {};
+  return cudaSuccess;
+}
+
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int /*device*/) {
   *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 227 * 1024;
   return cudaSuccess;
