@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "attention_rows.h"
 #include "kernel_rows.h"
 #include "kernels/gate.h"
 #include "kernels/loss.h"
@@ -93,53 +93,6 @@ Row loss_row() {
           }};
 }
 
-struct AttentionShape {
-  int64_t batch, heads, time, size;
-};
-
-void print_attention(const AttentionShape& s) {
-  const at::Tensor qkv =
-      at::randn({s.batch, s.time, 3 * s.heads, s.size}, of(at::kBFloat16)).transpose(1, 2);
-  const at::Tensor q = qkv.narrow(1, 0, s.heads), k = qkv.narrow(1, s.heads, s.heads),
-                   v = qkv.narrow(1, 2 * s.heads, s.heads);
-  const at::Tensor dy =
-      at::randn({s.batch, s.time, s.heads, s.size}, of(at::kBFloat16)).transpose(1, 2);
-  const double scale = 1 / std::sqrt(static_cast<double>(s.size));
-  const auto flash = [&] {
-    return at::_scaled_dot_product_flash_attention(q, k, v, 0.0, true, false, scale);
-  };
-  const auto f = flash();
-  const auto flash_back = [&] {
-    at::_scaled_dot_product_flash_attention_backward(dy, q, k, v, std::get<0>(f), std::get<1>(f),
-                                                     {}, {}, s.time, s.time, 0.0, true,
-                                                     std::get<6>(f), std::get<7>(f), scale);
-  };
-  const auto cudnn = [&] {
-    return at::_scaled_dot_product_cudnn_attention(q, k, v, {}, true, 0.0, true, false, scale);
-  };
-  const auto c = cudnn();
-  const auto cudnn_back = [&] {
-    return at::_scaled_dot_product_cudnn_attention_backward(
-        dy, q, k, v, std::get<0>(c), std::get<1>(c), std::get<6>(c), std::get<7>(c), {}, {}, {},
-        s.time, s.time, 0.0, true, scale);
-  };
-  const auto differing = [](const at::Tensor& a, const at::Tensor& b) {
-    return (a != b).sum().item<int64_t>();
-  };
-  const auto first = cudnn_back();
-  int64_t different = 0;
-  for (int i = 0; i < 5; ++i) {
-    const auto again = cudnn_back();
-    different += differing(std::get<0>(first), std::get<0>(again)) +
-                 differing(std::get<1>(first), std::get<1>(again)) +
-                 differing(std::get<2>(first), std::get<2>(again));
-  }
-  fmt::print("{:<34} {:>9.3f} {:>9.3f} {:>9.3f} {:>9.3f} {:>9}\n",
-             fmt::format("{} x {} x {} x {}", s.batch, s.heads, s.time, s.size),
-             milliseconds([&] { flash(); }), milliseconds(flash_back),
-             milliseconds([&] { cudnn(); }), milliseconds([&] { cudnn_back(); }), different);
-}
-
 void run() {
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   at::globalContext().setDeterministicFillUninitializedMemory(false);
@@ -148,13 +101,14 @@ void run() {
   print_speeds({loss_row()}, copy);
   print_speeds(layer_rows(), copy);
   print_speeds(averaging_rows(), copy);
-  fmt::print("\n{:<34} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "attention, ms (batch x heads x time)",
-             "flash", "back", "cudnn", "back", "differ");
+  fmt::print("\n{:<34} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
+             "attention, ms (batch x heads x time)", "flash", "back", "cudnn", "back", "differ",
+             "back", "mixed");
   for (const AttentionShape& shape : {AttentionShape{32, 12, 1024, 64},
                                       {4, 12, 1024, 64},
                                       {8, 16, 1024, 128},
                                       {8, 32, 1024, 64}}) {
-    print_attention(shape);
+    print_attention(shape, milliseconds);
   }
 }
 
