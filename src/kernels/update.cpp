@@ -183,7 +183,7 @@ void element_pass(const UpdatePieces& pieces, const StepConstants& constants,
   const bool adam = tensors.variance.defined();
   with_scalar(tensors, [&]<class Scalar>(Scalar) {
     for_each_piece(pieces, [&](const UpdatePiece& piece) {
-      const PieceBuffers<Scalar> buffers(piece, tensors);
+      PieceBuffers<Scalar> buffers(piece, tensors);
       const StepConstants& own = piece.decays != 0 ? decaying : without_decay;
       adam ? adam_block(own, buffers.block()) : momentum_block(own, buffers.block());
       buffers.keep_moments();
@@ -207,7 +207,7 @@ void direction_pass(const UpdatePieces& pieces, const StepConstants& constants,
   with_scalar(tensors, [&]<class Scalar>(Scalar) {
     auto* const target = directions.mutable_data_ptr<Scalar>();
     for_each_piece(pieces, [&](const UpdatePiece& piece) {
-      const PieceBuffers<Scalar> buffers(piece, used);
+      PieceBuffers<Scalar> buffers(piece, used);
       ElementBlock<Scalar> block = buffers.block();
       block.direction = target + piece.scratch_offset;
       direction_block(own, block);
@@ -230,7 +230,7 @@ void apply_pass(const UpdatePieces& pieces, double weight_keep, double step,
   with_scalar(tensors, [&]<class Scalar>(Scalar) {
     auto* const steps = directions.mutable_data_ptr<Scalar>();
     for_each_piece(pieces, [&](const UpdatePiece& piece) {
-      const PieceBuffers<Scalar> buffers(piece, used);
+      PieceBuffers<Scalar> buffers(piece, used);
       ElementBlock<Scalar> block = buffers.block();
       block.direction = steps + piece.scratch_offset;
       apply_block(weight_keep, step, block);

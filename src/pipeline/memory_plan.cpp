@@ -143,7 +143,7 @@ EvaluationBytes evaluation_bytes(const StageOptions& stage, const MemoryLoad& lo
   if (load.replicas == 1) return bytes;
   const auto replicas = static_cast<double>(load.replicas);
   const double rounded = stage.master == at::kFloat ? master / 2 : 0;
-  if (load.evaluations_pending > 0) bytes.on_the_way += replicas * (master + rounded) + master;
+  if (load.evaluates_means) bytes.on_the_way += replicas * (master + rounded) + master;
   bytes.at_the_end += (replicas + 1) * master;
   return bytes;
 }
@@ -219,8 +219,10 @@ std::vector<StageMemory> plan_memory(const std::vector<StageOptions>& stages,
     const double saving = saving_bytes(stage, master, averaging.buffers, any_ahead) - free;
     const double most = std::max(held, saving);
     need.passing = library_bytes(stage) + most;
+    // What evaluation takes beyond that: it has gone by the time a run is saved.
     const EvaluationBytes evaluation = evaluation_bytes(stage, load, master, copy);
-    need.evaluation = std::max(evaluation.on_the_way, evaluation.at_the_end - free - most);
+    need.evaluation =
+        std::max({most, held + evaluation.on_the_way, evaluation.at_the_end - free}) - most;
     plan.push_back(need);
   }
   return plan;

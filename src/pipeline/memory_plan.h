@@ -30,7 +30,8 @@ struct MemoryLoad {
   int64_t microbatch_tokens = 0;
   int64_t run_microbatches = 0;     // a short run never fills a deep pipeline
   int64_t evaluations_pending = 0;  // evaluations whose weights are held while it trains
-  int64_t replicas = 1;             // whose weights are collected to evaluate their mean
+  int64_t replicas = 1;             // whose weights are collected to evaluate their mean,
+  bool evaluates_means = false;     // on the way too, not only at the end
   std::vector<AveragingMemory> averaging = {};  // by stage; empty: none
   int64_t guesses = 0;  // made per update by `tentative`; 0: another look-ahead
 };

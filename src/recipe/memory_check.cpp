@@ -32,6 +32,47 @@ size_t gpu_index(const std::string& device) {
   return colon == std::string::npos ? 0 : std::stoul(device.substr(colon + 1));
 }
 
+DeviceMemory memory_here(const std::vector<double>& gpus) {
+  return {.machine = static_cast<double>(physical_memory_bytes()), .gpus = gpus};
+}
+
+// A device whose workers are planned to need more than it has.
+struct Shortage {
+  std::string device;  // empty: this machine
+  StageMemory need;
+  double available = 0;
+
+  // Worded to begin with what is needed.
+  std::string text() const {
+    const auto [part, bytes] = largest_part(need);
+    return fmt::format("about {} of memory{}, {} of it for {}, but {} has {}",
+                       shown_bytes(need.total()), device.empty() ? "" : " on " + device,
+                       shown_bytes(bytes), part, device.empty() ? "this machine" : "it",
+                       shown_bytes(available));
+  }
+};
+
+// Not those of GPUs that are unknown, or that would not say.
+std::vector<Shortage> shortages(const Recipe& recipe, const std::vector<StageMemory>& plan,
+                                const DeviceMemory& there) {
+  std::vector<Shortage> found;
+  const auto devices = memory_by_device(recipe, plan, static_cast<int>(there.gpus.size()));
+  for (const auto& [device, need] : devices) {
+    const bool gpu = !device.empty();
+    if (gpu && gpu_index(device) >= there.gpus.size()) continue;
+    const double available = gpu ? there.gpus[gpu_index(device)] : there.machine;
+    if (gpu && available <= 0) continue;
+    if (need.total() > available) found.push_back({device, need, available});
+  }
+  return found;
+}
+
+std::string alternatives(std::vector<std::string> ways) {
+  const std::string last = std::move(ways.back());
+  ways.pop_back();
+  return ways.empty() ? last : fmt::format("{} or {}", fmt::join(ways, ", "), last);
+}
+
 }  // namespace
 
 std::string memory_advice(const Recipe& recipe) {
@@ -47,31 +88,45 @@ std::string memory_advice(const Recipe& recipe) {
   if (recipe.mesh.replicas > 1)
     ways.push_back(fmt::format("lower mesh.replicas ({})", recipe.mesh.replicas));
   ways.push_back("make the model smaller");
-  const std::string last = std::move(ways.back());
-  ways.pop_back();
-  return ways.empty() ? last : fmt::format("{} or {}", fmt::join(ways, ", "), last);
+  return alternatives(std::move(ways));
+}
+
+std::string memory_advice_on_resume(const Recipe& recipe) {
+  std::vector<std::string> ways;
+  if (!recipe.pipeline.recompute) ways.push_back("set pipeline.recompute = true");
+  if (recipe.mesh.replicas > 1)
+    ways.push_back(fmt::format("lower mesh.replicas ({})", recipe.mesh.replicas));
+  ways.push_back("use a machine with more memory");
+  return alternatives(std::move(ways));
 }
 
 Status check_memory(const Recipe& recipe, int64_t vocabulary, const std::vector<double>& gpus) {
-  return check_memory(recipe, planned_memory(recipe, vocabulary),
-                      {.machine = static_cast<double>(physical_memory_bytes()), .gpus = gpus});
+  return check_memory(recipe, planned_memory(recipe, vocabulary), memory_here(gpus));
 }
 
 Status check_memory(const Recipe& recipe, const std::vector<StageMemory>& plan,
                     const DeviceMemory& there) {
-  const auto devices = memory_by_device(recipe, plan, static_cast<int>(there.gpus.size()));
-  for (const auto& [device, need] : devices) {
-    const bool gpu = !device.empty();
-    if (gpu && gpu_index(device) >= there.gpus.size()) continue;
-    const double available = gpu ? there.gpus[gpu_index(device)] : there.machine;
-    if (need.total() <= available) continue;
-    const auto [part, bytes] = largest_part(need);
+  for (const Shortage& shortage : shortages(recipe, plan, there)) {
+    if (shortage.need.total() <= kMemoryDoubt * shortage.available) continue;
     return usage_error(
-        fmt::format("this run needs about {} of memory{}, {} of it for {}, but {} has {}: {}",
-                    shown_bytes(need.total()), gpu ? " on " + device : "", shown_bytes(bytes), part,
-                    gpu ? "it" : "this machine", shown_bytes(available), memory_advice(recipe)));
+        fmt::format("this run needs {}: {}", shortage.text(), memory_advice(recipe)));
   }
   return {};
+}
+
+std::vector<std::string> memory_notes(const Recipe& recipe, int64_t vocabulary,
+                                      const std::vector<double>& gpus) {
+  return memory_notes(recipe, planned_memory(recipe, vocabulary), memory_here(gpus));
+}
+
+std::vector<std::string> memory_notes(const Recipe& recipe, const std::vector<StageMemory>& plan,
+                                      const DeviceMemory& there) {
+  std::vector<std::string> notes;
+  for (const Shortage& shortage : shortages(recipe, plan, there)) {
+    notes.push_back(fmt::format("memory: this run may need {}; if it does not fit: {}",
+                                shortage.text(), memory_advice(recipe)));
+  }
+  return notes;
 }
 
 }  // namespace leeway

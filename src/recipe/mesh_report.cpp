@@ -106,11 +106,13 @@ Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int
   for (const StageOptions& stage : stage_options(recipe, *vocabulary, StagesFor::kPlan))
     slices.push_back(stage.slice);
   const auto parameters = static_cast<uint64_t>(together(plan).parameters);
-  return fmt::format(
-      "  size   {} parameters, a vocabulary of {} tokens\n\n{}\n{}{}{}{}", human_count(parameters),
-      human_count(static_cast<uint64_t>(*vocabulary)), stages_table(recipe, plan, slices),
-      memory_table(recipe, plan), averaging_report(recipe, *vocabulary),
-      notes_text(averaging_notes(loaded, *vocabulary)), depth_report(loaded, *vocabulary));
+  return fmt::format("  size   {} parameters, a vocabulary of {} tokens\n\n{}\n{}{}{}{}",
+                     human_count(parameters), human_count(static_cast<uint64_t>(*vocabulary)),
+                     stages_table(recipe, plan, slices), memory_table(recipe, plan),
+                     averaging_report(recipe, *vocabulary),
+                     notes_text(memory_notes(recipe, *vocabulary, gpus)) +
+                         notes_text(averaging_notes(loaded, *vocabulary)),
+                     depth_report(loaded, *vocabulary));
 }
 
 }  // namespace leeway

@@ -24,6 +24,7 @@ std::vector<StageMemory> planned_memory(const Recipe& recipe, int64_t vocabulary
   const RunOptions& run = recipe.run;
   const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
   const bool often = run.evaluate_every > 0 && run.evaluate_every < run.updates;
+  const int64_t means = averaging_traffic(recipe, vocabulary).evaluate_mean_every;
   const bool common = recipe.averaging.method == AveragingMethod::kLowbit;
   const std::vector<StageOptions> stages = stage_options(recipe, vocabulary, StagesFor::kPlan);
   std::vector<AveragingMemory> averaging;
@@ -34,6 +35,7 @@ std::vector<StageMemory> planned_memory(const Recipe& recipe, int64_t vocabulary
                       .run_microbatches = run.updates * update_every,
                       .evaluations_pending = often ? 2 : 0,
                       .replicas = common ? 1 : recipe.mesh.replicas,
+                      .evaluates_means = often && means < run.updates,
                       .averaging = averaging,
                       .guesses = tentative ? recipe.pipeline.refresh : 0});
 }

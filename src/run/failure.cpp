@@ -69,9 +69,9 @@ Error failure_of(const std::exception_ptr& thrown, const Recipe& recipe,
   if (memory == Memory::kEnough || !vocabulary) return failure_of(thrown);
   return Error{fmt::format(
       "{}; what is saved stays. This is what the run was planned to need, besides the program with "
-      "its libraries and what others use:\n\n{}\nto need less, {}",
+      "its libraries and what others use:\n\n{}\nto go on with less, {}; a new run could {}",
       sentence(memory), memory_table(recipe, planned_memory(recipe, *vocabulary)),
-      memory_advice(recipe))};
+      memory_advice_on_resume(recipe), memory_advice(recipe))};
 }
 
 }  // namespace leeway

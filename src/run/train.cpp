@@ -164,7 +164,10 @@ Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainO
   vocabulary = data.vocabulary;
   tell(options, data.notes);
   LEEWAY_TRY(check_enough(data, recipe));
-  if (options.crew == nullptr) LEEWAY_TRY(check_memory(recipe, data.vocabulary, gpu_memories()));
+  if (options.crew == nullptr) {
+    LEEWAY_TRY(check_memory(recipe, data.vocabulary, gpu_memories()));
+    tell(options, memory_notes(recipe, data.vocabulary, gpu_memories()));
+  }
   tell(options, averaging_notes(loaded, data.vocabulary));
   // Only now, when little can keep the new run from starting.
   LEEWAY_ASSIGN(const HeldFolder held, take_folder(options, std::move(existing)));

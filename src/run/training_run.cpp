@@ -30,9 +30,13 @@ namespace {
 Result<std::string> check_room_for(const Recipe& recipe, const MeshSize& size,
                                    const HeldFolder& folder) {
   const int64_t value = recipe.run.precision == Precision::kFp64 ? 8 : 4;
+  uint64_t bytes = checkpoint_bytes(size.parameters, value, recipe.mesh.replicas, size.buffers);
+  if (recipe.optimizer.moments == MomentType::kBf16) {
+    const int64_t moments = recipe.optimizer.name == UpdateRule::kSgd ? 1 : 2;
+    bytes -= static_cast<uint64_t>(size.parameters * recipe.mesh.replicas * moments * value / 2);
+  }
   return check_room({.free_bytes = folder.free_bytes(),
-                     .checkpoint_bytes = checkpoint_bytes(size.parameters, value,
-                                                          recipe.mesh.replicas, size.buffers),
+                     .checkpoint_bytes = bytes,
                      .keep = recipe.run.keep,
                      .there_already = std::ssize(list_checkpoints(folder.at("checkpoints")))},
                     folder.path());

@@ -19,7 +19,6 @@ inline cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 
-// As an H100's.
 struct cudaDeviceProp {
   size_t totalGlobalMem = 0;
 };
@@ -29,6 +28,7 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*dev
 }
 
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int /*device*/) {
+  // An H100's.
   *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 227 * 1024;
   return cudaSuccess;
 }

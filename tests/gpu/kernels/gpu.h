@@ -26,6 +26,16 @@ inline at::Tensor to_gpu(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.to(test_gpu().device) : tensor;
 }
 
+// A copy on the GPU that begins `skipped` elements after a multiple of 16 bytes.
+inline at::Tensor on_gpu(const at::Tensor& tensor, int64_t skipped = 0) {
+  if (!tensor.defined()) return {};
+  const at::Tensor place =
+      at::empty({tensor.numel() + skipped}, tensor.options().device(test_gpu().device));
+  const at::Tensor view = place.narrow(0, skipped, tensor.numel());
+  view.copy_(tensor);
+  return view;
+}
+
 inline at::Tensor bits_of(const at::Tensor& tensor) {
   const at::Tensor host = tensor.cpu().contiguous();
   switch (host.element_size()) {

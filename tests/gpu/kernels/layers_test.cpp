@@ -117,6 +117,21 @@ TEST_F(GpuActivation, KeepsNan) {
   }
 }
 
+// Not on a multiple of 16 bytes: ATen's, with the same results.
+TEST_F(GpuColumns, ThatAreNotAlignedAreAten) {
+  const at::Tensor numbers = half(at::randn({6, 16}));
+  const at::Tensor odd = on_gpu(numbers.flatten(), 1).view({6, 16});
+  for (const auto activation : {Activation::kSwiglu, Activation::kGelu, Activation::kRelu}) {
+    EXPECT_FALSE(activation_repeats(activation, odd));
+    const at::Tensor y = activation_forward(activation, to_gpu(numbers));
+    const at::Tensor other = activation_forward(activation, odd);
+    EXPECT_LT((wide(y) - wide(other)).abs().max().item<double>(), 0.04);
+  }
+  const at::Tensor sums = on_gpu(at::zeros({16}), 1);
+  add_column_sums(odd, sums);
+  expect_sums(sums, wide(numbers).sum(0));
+}
+
 TEST_F(GpuColumns, AreSummedInAFixedOrder) {
   for (const int64_t rows : row_counts()) {
     for (const int64_t columns : {8, 248, 256, 264, 3'072}) {

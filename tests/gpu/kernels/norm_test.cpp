@@ -102,6 +102,42 @@ TEST_F(GpuNorm, BackwardEqualsItsFormula) {
   }
 }
 
+// Weights are views of a flat buffer, and may begin anywhere in it.
+TEST_F(GpuNorm, LeavesWhatIsNotAlignedToAten) {
+  const at::Tensor x = to_gpu(at::ones({4, 16}, at::kBFloat16));
+  const at::Tensor row = to_gpu(at::ones({16}, at::kBFloat16));
+  const at::Tensor odd = on_gpu(at::ones({16}, at::kBFloat16), 1);
+  const at::Tensor odd_rows = on_gpu(at::ones({4 * 16}, at::kBFloat16), 1).view({4, 16});
+  const auto forward = [](const at::Tensor& rows, const at::Tensor& weight,
+                          const at::Tensor& bias) {
+    return norm_forward_in_one_pass(NormKind::kLayer, rows, weight, bias, 1e-5).y.defined();
+  };
+  EXPECT_TRUE(forward(x, row, row));
+  EXPECT_FALSE(forward(odd_rows, row, row));
+  EXPECT_FALSE(forward(x, odd, row));
+  EXPECT_FALSE(forward(x, row, odd));
+  const at::Tensor statistic = to_gpu(at::ones({4, 1}));
+  const auto backward = [&](const at::Tensor& dy, const at::Tensor& rows, const at::Tensor& weight,
+                            const at::Tensor& residual) {
+    // Gradients may be anywhere.
+    const at::Tensor sums = on_gpu(at::ones({16}), 1);
+    return norm_backward_in_one_pass({.dy = dy,
+                                      .x = rows,
+                                      .mean = statistic,
+                                      .rstd = statistic,
+                                      .weight = weight,
+                                      .residual = residual,
+                                      .dweight = sums,
+                                      .dbias = sums})
+        .defined();
+  };
+  EXPECT_TRUE(backward(x, x, row, x));
+  EXPECT_FALSE(backward(odd_rows, x, row, x));
+  EXPECT_FALSE(backward(x, odd_rows, row, x));
+  EXPECT_FALSE(backward(x, x, odd, x));
+  EXPECT_FALSE(backward(x, x, row, odd_rows));
+}
+
 TEST_F(GpuNorm, LeavesOtherShapesAndTypesToAten) {
   const auto half = at::TensorOptions().device(test_gpu().device).dtype(at::kBFloat16);
   const auto wide = at::TensorOptions().device(test_gpu().device);

@@ -20,16 +20,6 @@ inline constexpr RandomKey kKey = {.seed = 3, .stream = Stream::kRounding, .name
 // More than any kernel's blocks do at once, even four numbers at a time.
 inline int64_t many() { return test_gpu().blocks_most * 4261 + 1; }
 
-// A copy on the GPU that begins `skipped` elements after a multiple of 16 bytes.
-inline at::Tensor on_gpu(const at::Tensor& tensor, int64_t skipped = 0) {
-  if (!tensor.defined()) return {};
-  const at::Tensor place =
-      at::empty({tensor.numel() + skipped}, tensor.options().device(test_gpu().device));
-  const at::Tensor view = place.narrow(0, skipped, tensor.numel());
-  view.copy_(tensor);
-  return view;
-}
-
 inline void expect_same_sums(const at::Tensor& ours, const at::Tensor& theirs) {
   ASSERT_EQ(theirs.device(), test_gpu().device);
   ASSERT_EQ(ours.numel(), theirs.numel());

@@ -1,5 +1,4 @@
 // The plan of a recipe beside what its run allocates: in the simulator, which has one thread.
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include "../../support/counted_memory.h"

@@ -85,7 +85,7 @@ TEST_F(OutOfMemory, ComesWithTheTableAndWithWhatToLower) {
   const std::string told = words(thrown(std::bad_alloc()), 257);
   EXPECT_THAT(told, StartsWith("out of memory; what is saved stays. This is what the run was "));
   EXPECT_THAT(told, AllOf(HasSubstr("activations"), HasSubstr("\n     all  ")));
-  EXPECT_THAT(told, HasSubstr("\nto need less, set pipeline.recompute = true, "));
+  EXPECT_THAT(told, HasSubstr("\nto go on with less, set pipeline.recompute = true"));
   EXPECT_THAT(words(thrown(std::bad_alloc()), std::nullopt), Not(HasSubstr("activations")));
   EXPECT_EQ(words(thrown(std::runtime_error("no luck")), 257), "failed: no luck");
 }
@@ -103,7 +103,7 @@ TEST_F(OutOfMemory, OfAWorkerEndsTheRunAndKeepsItsCheckpoints) {
     ASSERT_FALSE(summary.ok());
     EXPECT_EQ(summary.error().kind, ErrorKind::kFailed);
     EXPECT_THAT(summary.error().message,
-                AllOf(StartsWith("out of memory; "), HasSubstr("to need less, ")));
+                AllOf(StartsWith("out of memory; "), HasSubstr("to go on with less, ")));
   }
   const std::vector<Path> saved = list_checkpoints(place_ / "run/checkpoints");
   ASSERT_FALSE(saved.empty());
