@@ -263,6 +263,11 @@ Status check_mesh(const LoadedRecipe& loaded) {
         fmt::format("{} does not go with {}: a backward needs the weights of its forward, or must "
                     "repeat the forward; set pipeline.recompute = true",
                     named(loaded, "pipeline.stash"), named(loaded, "pipeline.recompute")));
+  if (!recipe.pipeline.stash && recipe.pipeline.stash_on == StashPlace::kHost)
+    return usage_error(
+        fmt::format("{} does not go with {}: nothing is stashed; leave "
+                    "pipeline.stash_on out, or set pipeline.stash = true",
+                    named(loaded, "pipeline.stash_on"), named(loaded, "pipeline.stash")));
   return {};
 }
 

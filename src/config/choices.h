@@ -27,6 +27,8 @@ enum class RateSchedule {
 };
 
 enum class PipelineSchedule { kAsync, k1f1b, kGpipe };
+// Where versions wait that only a backward needs.
+enum class StashPlace { kDevice, kHost };
 enum class Lookahead { kTentative, kMatched, kPredict, kNesterov, kNone };
 
 enum class AveragingMethod { kSparse, kLowbit, kAllreduce, kWeights, kDiloco, kNone };

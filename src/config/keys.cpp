@@ -281,6 +281,9 @@ const Key kKeys[] = {
     {"pipeline.stash", toggle<kPipeline, &PipelineOptions::stash>(),
      "Keep the weights that a forward used until its backward; false: with `pipeline.recompute` "
      "the forward is repeated on the newest weights."},
+    {"pipeline.stash_on", word<kPipeline, &PipelineOptions::stash_on>(),
+     "Where weights wait that only later backwards need. host: in the machine's memory, so that a "
+     "GPU has two copies at most; each is copied there and back once. The result is the same."},
 
     {"averaging.method", word<kAveraging, &AveragingOptions::method>(),
      "What replicas exchange. sparse: a different part of the weights in every round; lowbit: all "

@@ -87,6 +87,7 @@ struct PipelineOptions {
   double horizon = -1;                          // negative: set by the look-ahead (predict: 1)
   bool recompute = false;
   bool stash = true;
+  StashPlace stash_on = StashPlace::kDevice;
   bool operator==(const PipelineOptions&) const = default;
 };
 

@@ -36,6 +36,8 @@ template <>
 inline constexpr std::array<std::string_view, 3> kWords<PipelineSchedule> = {"async", "1f1b",
                                                                              "gpipe"};
 template <>
+inline constexpr std::array<std::string_view, 2> kWords<StashPlace> = {"device", "host"};
+template <>
 inline constexpr std::array<std::string_view, 5> kWords<Lookahead> = {
     "tentative", "matched", "predict", "nesterov", "none"};
 template <>

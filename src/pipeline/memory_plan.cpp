@@ -1,6 +1,7 @@
 #include "pipeline/memory_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <utility>
@@ -81,6 +82,22 @@ double boundary_bytes(const StageOptions& stage, bool samples, double master, do
 double library_bytes(const StageOptions& stage) {
   constexpr double kCublas = 8 * 4096 * 1024.0;
   return stage.device.is_cpu() ? 0 : kCublas;
+}
+
+// With a stash on the host, the device has what forwards use and what the next backward uses.
+void place_versions(const StageOptions& stage, double copy, StageMemory& need) {
+  constexpr int64_t kOnDevice = 2;
+  const bool moves = stage.stash_on == StashPlace::kHost;
+  const int64_t there = moves ? std::min(need.version_count, kOnDevice) : need.version_count;
+  const auto moved = static_cast<double>(need.version_count - there);
+  need.versions = static_cast<double>(there) * copy;
+  const double plain = static_cast<double>(need.parameters) * bytes_of(stage.compute);
+  if (stage.device.is_cpu()) {
+    need.versions += moved * plain;
+  } else {
+    // LibTorch rounds pinned memory up to a power of two.
+    need.host = moved * std::exp2(std::ceil(std::log2(plain)));
+  }
 }
 
 // Along the microbatches the version changes where m = W (mod K), the delay where m = 0 (mod K):
@@ -196,7 +213,7 @@ std::vector<StageMemory> plan_memory(const std::vector<StageOptions>& stages,
     need.gradients = flat * bytes_of(stage.master);
     need.optimizer = optimizer_bytes(stage, layout, master);
     need.last_update = stage.horizon > 0 ? master : 0;
-    need.versions = static_cast<double>(need.version_count) * copy;
+    place_versions(stage, copy, need);
     need.activations = static_cast<double>(need.in_flight) * waiting_bytes(stage, size);
     AveragingMemory averaging;
     if (!load.averaging.empty()) averaging = load.averaging[plan.size()];
@@ -243,6 +260,7 @@ StageMemory& StageMemory::operator+=(const StageMemory& other) {
   shared += other.shared;
   passing += other.passing;
   working += other.working;
+  host += other.host;
   return *this;
 }
 

@@ -54,6 +54,7 @@ struct StageMemory {
   double passing = 0;     // messages, prediction samples, saving; on a GPU also cuBLAS's own
   double working = 0;     // only while it computes: gradients inside a backward, a microbatch that
                           // is recomputed, chunks of a round
+  double host = 0;        // of a worker on a GPU: versions in the machine's memory; not in total()
 
   double total() const;
   StageMemory& operator+=(const StageMemory& other);

@@ -3,8 +3,8 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "model/initial_weights.h"
@@ -30,14 +30,45 @@ Stage::Stage(const StageOptions& options)
       optimizer_(options.update, model_.layout(), on(options, options.master)),
       versions_(model_, on(options, options.compute)) {
   LEEWAY_CHECK(options.stash || options.recompute, "running without a stash needs recompute");
+  LEEWAY_CHECK(options.stash || options.stash_on == StashPlace::kDevice, "no stash to be placed");
   fill_initial_weights(weights_, options.shape, model_.layout(), options.seed);
   weights_ = weights_.to(options.device);
   if (options.horizon > 0) last_update_ = at::zeros_like(weights_);
   make_version(/*guess=*/0);
 }
 
+void Stage::retire() {
+  versions_.retire();
+  if (options_.stash_on == StashPlace::kDevice || in_flight_.empty()) return;
+  // Backwards come in the order of forwards: what the next one uses stays.
+  const std::shared_ptr<const Version> next = in_flight_.begin()->second.version;
+  std::map<const Version*, std::shared_ptr<const Version>> moved;
+  for (auto& [m, flight] : in_flight_) {
+    if (flight.version == next || flight.version->on_host) continue;
+    auto& copy = moved[flight.version.get()];
+    if (copy == nullptr) copy = versions_.copy_to_host(*flight.version);
+    flight.version = copy;
+  }
+}
+
+void Stage::bring_back() {
+  if (in_flight_.empty()) return;
+  const auto waiting = in_flight_.begin()->second.version;
+  if (waiting == nullptr || !waiting->on_host) return;
+  const auto back = versions_.copy_to_device(*waiting);
+  for (auto& [m, flight] : in_flight_) {
+    if (flight.version == waiting) flight.version = back;
+  }
+}
+
+std::shared_ptr<Version> Stage::take_free(UpdateId update, int64_t guess) {
+  // Forwards never go back to an earlier guess: with a stash on the host it makes room.
+  if (options_.stash_on == StashPlace::kHost) retire();
+  return versions_.take_free(update, guess);
+}
+
 std::shared_ptr<const Version> Stage::make_version(int64_t guess) {
-  auto version = versions_.take_free(updates_done(), guess);
+  auto version = take_free(updates_done(), guess);
   at::Tensor& copy = version->views.flat;
   if (guess == 0) {
     copy.copy_(weights_);
@@ -58,7 +89,7 @@ void Stage::make_guess(int64_t guess, double rate_factor, double gradient_scale,
                        const at::Tensor& gate) {
   const WithoutAutograd guard;
   LEEWAY_CHECK(guess > 0 && !has_guess(guess), "a guess is made once");
-  auto version = versions_.take_free(updates_done(), guess);
+  auto version = take_free(updates_done(), guess);
   optimizer_.preview({.weights = weights_,
                       .gradients = gradients_,
                       .compute = version->views.flat,
@@ -74,22 +105,20 @@ std::shared_ptr<const Version> Stage::newest(int64_t guess) {
 }
 
 void Stage::count_versions() {
-  std::vector<const Version*> held;
+  std::set<const Version*> held;
+  for (const auto& version : versions_.all_newest()) held.insert(version.get());
   for (const auto& [m, flight] : in_flight_) {
-    const Version* version = flight.version.get();
-    const bool known = std::find(held.begin(), held.end(), version) != held.end();
-    if (version != nullptr && version->update < updates_done() && !known) held.push_back(version);
+    if (flight.version != nullptr) held.insert(flight.version.get());
   }
-  versions_peak_ =
-      std::max(versions_peak_, static_cast<int64_t>(held.size()) + versions_.newest_count());
+  versions_peak_ = std::max(versions_peak_, static_cast<int64_t>(held.size()));
 }
 
 at::Tensor Stage::forward(MicrobatchId m, const Ahead& ahead, const at::Tensor& input) {
   const WithoutAutograd guard;
+  auto version = newest(ahead.guess);
   const auto [place, inserted] = in_flight_.try_emplace(m);
   LEEWAY_CHECK(inserted, "a microbatch goes forward once");
   InFlight& flight = place->second;
-  auto version = newest(ahead.guess);
   if (watch_wanted_ && ahead.delay > 0 && !probe_.waiting()) {
     probe_.begin(updates_done(), ahead.delay, weights_, version->views.flat);
     watch_wanted_ = false;
@@ -119,37 +148,45 @@ Stage::InFlight Stage::take(MicrobatchId m) {
   return std::move(node.mapped());
 }
 
-std::shared_ptr<const Version> Stage::restore_saved(InFlight& flight) {
+void Stage::restore(InFlight& flight) {
   // A gradient always meets the newest weights: without a stash it is also computed on them.
-  auto version = options_.stash ? flight.version : newest(/*guess=*/0);
-  if (!options_.recompute) return version;
-  const at::Tensor output = model_.forward(version->views, flight.input, &flight.saved);
+  if (!options_.stash) flight.version = newest(/*guess=*/0);
+  LEEWAY_CHECK(!flight.version->on_host, "backwards come in the order of forwards");
+  if (!options_.recompute) return;
+  const at::Tensor output = model_.forward(flight.version->views, flight.input, &flight.saved);
   if (flight.targets.defined()) {
     loss_forward(output, flight.targets, &flight.loss, flight.loss_options);
   }
-  return version;
+}
+
+at::Tensor Stage::backward_of(InFlight& flight, const at::Tensor& dy) {
+  at::Tensor dx =
+      model_.backward(flight.version->views, std::move(flight.saved), dy, gradient_views_);
+  flight.version.reset();  // its buffer may be for the next one
+  bring_back();
+  return dx;
 }
 
 at::Tensor Stage::backward(MicrobatchId m, const at::Tensor& dy) {
   const WithoutAutograd guard;
   InFlight flight = take(m);
-  const auto version = restore_saved(flight);
-  return model_.backward(version->views, std::move(flight.saved), dy, gradient_views_);
+  restore(flight);
+  return backward_of(flight, dy);
 }
 
 at::Tensor Stage::backward_from_loss(MicrobatchId m) {
   const WithoutAutograd guard;
   InFlight flight = take(m);
-  const auto version = restore_saved(flight);
+  restore(flight);
   const at::Tensor dlogits =
       loss_backward(std::move(flight.loss), flight.targets, options_.compute);
-  return model_.backward(version->views, std::move(flight.saved), dlogits, gradient_views_);
+  return backward_of(flight, dlogits);
 }
 
 void Stage::update(double rate_factor, double gradient_scale, const at::Tensor& gate) {
   const WithoutAutograd guard;
   if (probe_.due(updates_done())) prediction_ = probe_.end(weights_);
-  versions_.retire();
+  retire();
   // If the next version is the weights themselves, the update writes it in its own pass. With a
   // look-ahead the forwards need other versions, which are made on first use.
   const bool looks_ahead = options_.horizon > 0;
@@ -157,7 +194,7 @@ void Stage::update(double rate_factor, double gradient_scale, const at::Tensor& 
   if (looks_ahead) {
     last_update_.copy_(weights_);
   } else {
-    next = versions_.take_free({updates_done().value + 1}, /*guess=*/0);
+    next = take_free({updates_done().value + 1}, /*guess=*/0);
   }
   optimizer_.update({.weights = weights_,
                      .gradients = gradients_,
@@ -174,13 +211,15 @@ void Stage::update(double rate_factor, double gradient_scale, const at::Tensor& 
 }
 
 at::Tensor Stage::writable_copy() {
-  LEEWAY_CHECK(versions_.newest_count() <= 1, "guesses are made after the boundary of an update");
-  const auto version = versions_.newest(/*guess=*/0);
+  auto version = versions_.newest(/*guess=*/0);
+  LEEWAY_CHECK(versions_.newest_count() == (version == nullptr ? 0 : 1),
+               "guesses are made after the boundary of an update");
   if (version == nullptr) return {};
   // Held by the list of buffers, by the newest versions, and here. Any other holder has used it.
   constexpr long kUnused = 3;
   if (version.use_count() > kUnused) {
-    versions_.retire();
+    version.reset();  // its buffer may be the next one
+    retire();
     return make_version(/*guess=*/0)->views.flat;
   }
   return version->views.flat;
@@ -211,7 +250,7 @@ void Stage::restart(int64_t updates) {
   const Optimizer::State state = optimizer_.state();
   const Status restored = optimizer_.restore(updates, state.momentum_product);
   LEEWAY_CHECK(restored.ok(), "the optimizer's own state is one that a run can produce");
-  versions_.retire();
+  retire();
   make_version(/*guess=*/0);
 }
 
@@ -219,7 +258,7 @@ void Stage::load_weights(const at::Tensor& flat) {
   LEEWAY_CHECK(flat.numel() == weights_.numel(), "the checkpoint's layout was checked before");
   LEEWAY_CHECK(in_flight_.empty(), "weights change only where nothing is in flight");
   weights_.copy_(flat);
-  versions_.retire();
+  retire();
   make_version(/*guess=*/0);
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/ids.h"
+#include "config/choices.h"
 #include "model/stage_model.h"
 #include "optim/optimizer.h"
 #include "pipeline/prediction.h"
@@ -27,6 +28,9 @@ struct StageOptions {
   double horizon = 0;      // forwards run at w + horizon * delay * (the last update); 0: at w
   bool recompute = false;  // keep only inputs; the backward repeats the forward
   bool stash = true;       // false, with recompute: repeat it on the newest weights
+  // kHost: the device has the version that forwards use and that of the next backward; the others
+  // wait in host memory, and backwards must come in the order of forwards.
+  StashPlace stash_on = StashPlace::kDevice;
 };
 
 // Which weights a forward uses.
@@ -92,8 +96,10 @@ class Stage {
   int64_t in_flight_count() const { return static_cast<int64_t>(in_flight_.size()); }
   // Most versions at once: those of the newest weights, and those that microbatches in flight hold.
   int64_t versions_peak() const { return versions_peak_; }
-  // Compute copies in memory, including those of a pending evaluation.
+  // Compute copies in the device's memory, including those of a pending evaluation.
   int64_t version_count() const { return versions_.allocated_count(); }
+  // Those in the host's, with a stash there.
+  int64_t host_version_count() const { return versions_.allocated_on_host(); }
   int64_t version_bytes() const { return versions_.version_bytes(); }
 
  private:
@@ -106,10 +112,17 @@ class Stage {
     LossOptions loss_options;
   };
   InFlight take(MicrobatchId m);
-  // The version that a backward runs on, and what its forward saved, or would have saved.
-  std::shared_ptr<const Version> restore_saved(InFlight& flight);
+  // Completes what a backward needs: its version, and what the forward would have saved.
+  void restore(InFlight& flight);
+  at::Tensor backward_of(InFlight& flight, const at::Tensor& dy);
   std::shared_ptr<const Version> newest(int64_t guess);
   std::shared_ptr<const Version> make_version(int64_t guess);
+  // A buffer for a version that the coming forwards use.
+  std::shared_ptr<Version> take_free(UpdateId update, int64_t guess);
+  // To be called when no forward uses the newest versions any more.
+  void retire();
+  // What the next backward uses is on the device.
+  void bring_back();
   void count_versions();
 
   StageOptions options_;

@@ -81,6 +81,10 @@ std::string memory_advice(const Recipe& recipe) {
   if (pipeline.extra_per_hop > 0 && recipe.mesh.stages > 1)
     ways.push_back(fmt::format("lower pipeline.extra_per_hop ({})", pipeline.extra_per_hop));
   if (!pipeline.recompute) ways.push_back("set pipeline.recompute = true");
+  const bool stashes =
+      pipeline.stash && recipe.mesh.stages > 1 && pipeline.schedule == PipelineSchedule::kAsync;
+  if (stashes && pipeline.stash_on == StashPlace::kDevice && recipe.run.device.starts_with("cuda"))
+    ways.push_back("set pipeline.stash_on = \"host\"");
   if (recipe.data.batch > pipeline.update_every)
     ways.push_back(fmt::format("lower data.batch ({})", recipe.data.batch));
   if (recipe.optimizer.moments == MomentType::kF32 && recipe.run.precision != Precision::kFp64)
@@ -106,6 +110,17 @@ Status check_memory(const Recipe& recipe, int64_t vocabulary, const std::vector<
 
 Status check_memory(const Recipe& recipe, const std::vector<StageMemory>& plan,
                     const DeviceMemory& there) {
+  double host = 0;
+  for (const auto& [device, need] :
+       memory_by_device(recipe, plan, static_cast<int>(there.gpus.size()))) {
+    host += need.host;
+  }
+  if (host > there.machine) {
+    return usage_error(
+        fmt::format("with pipeline.stash_on = \"host\" this run keeps about {} of weights in this "
+                    "machine's memory, but it has {}: set pipeline.stash_on = \"device\", or {}",
+                    shown_bytes(host), shown_bytes(there.machine), memory_advice(recipe)));
+  }
   for (const Shortage& shortage : shortages(recipe, plan, there)) {
     if (shortage.need.total() <= kMemoryDoubt * shortage.available) continue;
     return usage_error(

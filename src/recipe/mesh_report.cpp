@@ -46,13 +46,14 @@ std::string stages_table(const Recipe& recipe, const std::vector<StageMemory>& m
   return stages_text(heading, rows);
 }
 
-Row memory_row(const std::string& name, const StageMemory& need) {
+Row memory_row(const std::string& name, const StageMemory& need, bool with_host) {
+  std::vector<double> parts = {need.weights,     need.gradients,  need.optimizer,
+                               need.last_update, need.averaging,  need.versions,
+                               need.activations, need.evaluation, need.passing + need.working,
+                               need.total()};
+  if (with_host) parts.push_back(need.host);
   Row row = {name};
-  for (const double bytes : {need.weights, need.gradients, need.optimizer, need.last_update,
-                             need.averaging, need.versions, need.activations, need.evaluation,
-                             need.passing + need.working, need.total()}) {
-    row.push_back(bytes == 0 ? "-" : shown_bytes(bytes));
-  }
+  for (const double bytes : parts) row.push_back(bytes == 0 ? "-" : shown_bytes(bytes));
   return row;
 }
 
@@ -63,14 +64,16 @@ std::string notes_text(const std::vector<std::string>& notes) {
 }  // namespace
 
 std::string memory_table(const Recipe& recipe, const std::vector<StageMemory>& plan) {
-  const Row heading = {"memory",      "weights",   "gradients", "optimizer",
-                       "last update", "averaging", "versions",  "activations",
-                       "evaluation",  "transient", "total"};
+  const StageMemory sum = memory_of_all(recipe, plan);
+  const bool with_host = sum.host > 0;
+  Row heading = {"memory",   "weights",     "gradients",  "optimizer", "last update", "averaging",
+                 "versions", "activations", "evaluation", "transient", "total"};
+  if (with_host) heading.push_back("on the host");
   std::vector<Row> rows;
   for (size_t s = 0; s < plan.size(); ++s)
-    rows.push_back(memory_row(fmt::format("{}", s), plan[s]));
+    rows.push_back(memory_row(fmt::format("{}", s), plan[s], with_host));
   const bool several = plan.size() > 1 || recipe.mesh.replicas > 1;
-  const Row all = memory_row("all", memory_of_all(recipe, plan));
+  const Row all = memory_row("all", sum, with_host);
   return stages_text(heading, rows, several ? all : Row());
 }
 

@@ -129,7 +129,8 @@ std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary
          .compute = compute_dtype(recipe.run.precision),
          .seed = static_cast<uint64_t>(recipe.run.seed),
          .recompute = recipe.pipeline.recompute,
-         .stash = recipe.pipeline.stash});
+         .stash = recipe.pipeline.stash,
+         .stash_on = recipe.pipeline.stash_on});
     const StageId stage = {static_cast<int64_t>(stages.size()) - 1};
     look_ahead(recipe, Schedule(pipeline_shape(recipe), stage), use, stages.back());
   }

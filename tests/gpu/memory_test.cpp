@@ -77,6 +77,9 @@ TEST_F(MemoryOnDevice, APipelineIsAsPlanned) {
     expect_planned({"mesh.stages=4", architecture, "pipeline.recompute=true"});
   }
   expect_planned({"mesh.stages=4", "pipeline.lookahead=predict", "optimizer.name=adamw"});
+  // Each stage has up to ten versions, two of them on the GPU.
+  expect_planned({"mesh.stages=4", "pipeline.extra_per_hop=2", "pipeline.update_every=1",
+                  "data.batch=8", "pipeline.stash_on=host"});
 }
 
 TEST_F(MemoryOnDevice, ReplicasAreAsPlanned) {

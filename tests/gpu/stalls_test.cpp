@@ -52,6 +52,12 @@ TEST_F(NoStalls, AMesh) {
   }
 }
 
+TEST_F(NoStalls, AStashOnTheHost) {
+  const Trained trained = train_watched({"mesh.stages=4", "data.batch=8", "pipeline.update_every=1",
+                                         "pipeline.extra_per_hop=1", "pipeline.stash_on=host"});
+  EXPECT_EQ(trained.losses.size(), 50U);
+}
+
 TEST_F(NoStalls, ASynchronousPipeline) {
   const Trained trained = train_watched({"mesh.stages=2", "pipeline.schedule=1f1b"});
   EXPECT_EQ(trained.losses.size(), 50U);

@@ -50,6 +50,27 @@ TEST_F(TrainingOnDevice, AMeshWithFixedLagsRepeatsToTheBit) {
   }
 }
 
+TEST_F(TrainingOnDevice, AStashOnTheHostGivesTheSameBits) {
+  const std::vector<std::vector<std::string>> pipelines = {
+      {"pipeline.lookahead=tentative", "pipeline.refresh=3"},
+      {"pipeline.lookahead=predict", "pipeline.update_every=1", "pipeline.extra_per_hop=1"},
+      {"pipeline.lookahead=none", "pipeline.update_every=2", "pipeline.recompute=true"}};
+  for (std::vector<std::string> sets : pipelines) {
+    SCOPED_TRACE(sets[0]);
+    for (const char* const more :
+         {"run.precision=bf16", "run.updates=40", "mesh.stages=4", "data.batch=8"}) {
+      sets.push_back(more);
+    }
+    sets.push_back(device());
+    const Trained there = train(sets);
+    sets.push_back("pipeline.stash_on=host");
+    const Trained here = train(sets);
+    ASSERT_EQ(here.losses.size(), 40U);
+    EXPECT_EQ(here.losses, there.losses);
+    EXPECT_EQ(here.weights_hash, there.weights_hash);
+  }
+}
+
 TEST_F(TrainingOnDevice, StartsLikeTheCpu) {
   for (const char* const architecture : {"llama", "gpt2"}) {
     SCOPED_TRACE(architecture);

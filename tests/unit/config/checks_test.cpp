@@ -119,7 +119,10 @@ const Misfit kPipeline[] = {
     {{"pipeline.stash=false"},
      "pipeline.stash = false (--set) does not go with pipeline.recompute = false "
      "(default): a backward needs the weights of its forward, or must repeat the forward; set "
-     "pipeline.recompute = true"}};
+     "pipeline.recompute = true"},
+    {{"pipeline.recompute=true", "pipeline.stash=false", "pipeline.stash_on=host"},
+     "pipeline.stash_on = \"host\" (--set) does not go with pipeline.stash = false (--set): "
+     "nothing is stashed; leave pipeline.stash_on out, or set pipeline.stash = true"}};
 INSTANTIATE_TEST_SUITE_P(Pipeline, Together, testing::ValuesIn(kPipeline));
 
 const Misfit kFlushed[] = {

@@ -28,6 +28,7 @@ TEST(Compare, DrivingDoesNotMatter) {
                                   "sim.bandwidth_mbit=9", "sim.jitter_ms=1", "sim.speeds=[2]"});
   EXPECT_TRUE(differences(recipe_of({}), other).empty());
   EXPECT_TRUE(differences(recipe_of({}), recipe_of({"pipeline.recompute=true"})).empty());
+  EXPECT_TRUE(differences(recipe_of({}), recipe_of({"pipeline.stash_on=host"})).empty());
 }
 
 TEST(Compare, CheckpointsMatterIfTheyDrainThePipeline) {

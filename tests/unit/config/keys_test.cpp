@@ -79,11 +79,11 @@ TEST(Keys, EachHasItsOwnField) {
   for (const Key& key : keys()) {
     Recipe recipe = start.recipe;
     const std::vector<Value> candidates = {
-        int64_t{3}, 0.3,    true,         false,     "cuda",
-        "hf:x",     "bf16", "gpt2",       "relu",    "constant",
-        "sgd",      "sim",  "1f1b",       "predict", std::vector<double>{0.5},
-        "lowbit",   "ema",  "on_arrival", "updates", int64_t{30},
-        "tcp://a:1"};
+        int64_t{3},  0.3,    true,         false,     "cuda",
+        "hf:x",      "bf16", "gpt2",       "relu",    "constant",
+        "sgd",       "sim",  "1f1b",       "predict", std::vector<double>{0.5},
+        "lowbit",    "ema",  "on_arrival", "updates", int64_t{30},
+        "tcp://a:1", "host"};
     for (const Value& value : candidates) {
       if (assign(key, value, recipe) && recipe != start.recipe) break;
     }

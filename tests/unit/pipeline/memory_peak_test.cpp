@@ -99,6 +99,9 @@ TEST(MemoryPeak, IsAsPlanned) {
     expect_planned({.stages = 1, .update_every = 2}, options);
     const PipelineShape deep = {.stages = 3, .update_every = 2, .extra_per_hop = 1};
     expect_planned(deep, options);
+    options.stash_on = StashPlace::kHost;
+    expect_planned(deep, options);
+    options.stash_on = StashPlace::kDevice;
     options.horizon = 0.5;
     expect_planned(deep, options);
     options.recompute = true;

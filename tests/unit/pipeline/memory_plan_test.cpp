@@ -200,6 +200,32 @@ TEST(MemoryPlan, HasTheBytesOfARealStage) {
   }
 }
 
+TEST(MemoryPlan, HasTheVersionsOfARealStageWithAStashOnTheHost) {
+  for (const int64_t extra : {0, 1, 3}) {
+    const PipelineShape shape = {.stages = 3, .update_every = 1, .extra_per_hop = extra};
+    StageOptions like = middle_stage();
+    like.stash_on = StashPlace::kHost;
+    std::vector<StageOptions> stages = cut(3, like);
+    const MemoryLoad load = {.microbatch_tokens = 2, .run_microbatches = 100};
+    const StageMemory plan = plan_memory(stages, shape, load)[1];
+    Driven driven(Schedule(shape, {1}), stages[1], 0);
+    driven.run(20, kNever);
+    const Stage& stage = driven.stage();
+    const auto bytes = static_cast<double>(stage.version_bytes());
+    const auto on_host = static_cast<double>(stage.host_version_count());
+    EXPECT_EQ(plan.version_count, stage.versions_peak());
+    EXPECT_EQ(plan.versions, (static_cast<double>(stage.version_count()) + on_host) * bytes);
+    EXPECT_EQ(plan.host, 0) << "all of it is the machine's";
+
+    for (StageOptions& options : stages) options.device = at::kCUDA;
+    const StageMemory gpu = plan_memory(stages, shape, load)[1];
+    EXPECT_EQ(gpu.versions, 2 * bytes);
+    double block = 1;  // of pinned memory
+    while (block < bytes) block *= 2;
+    EXPECT_EQ(gpu.host, on_host * block);
+  }
+}
+
 class Plans : public testing::Test {
  protected:
   std::vector<StageMemory> plan() const { return plan_memory(cut(3, like_), shape_, load_); }

@@ -85,6 +85,31 @@ TEST_F(VersionsTest, TheNewestWeightsHaveAVersionForEachLookAhead) {
   EXPECT_EQ(versions.allocated_count(), 2);
 }
 
+TEST_F(VersionsTest, ACopyOnTheHostMakesRoomOnTheDevice) {
+  publish(3);
+  const auto waiting = versions.copy_to_host(*versions.newest(0));
+  publish(4);
+  EXPECT_EQ(versions.allocated_count(), 1);
+  EXPECT_TRUE(waiting->on_host);
+  const auto back = versions.copy_to_device(*waiting);
+  EXPECT_FALSE(back->on_host);
+  EXPECT_EQ(value_of(*back), 3);
+  EXPECT_EQ(back->update, UpdateId{3});
+  EXPECT_EQ(versions.allocated_count(), 2);
+}
+
+TEST_F(VersionsTest, ABufferOnTheHostIsReused) {
+  publish(0);
+  auto first = versions.copy_to_host(*versions.newest(0));
+  const auto second = versions.copy_to_host(*versions.newest(0));
+  EXPECT_EQ(versions.allocated_on_host(), 2);
+  first.reset();
+  publish(1);
+  EXPECT_EQ(value_of(*versions.copy_to_host(*versions.newest(0))), 1);
+  EXPECT_EQ(value_of(*second), 0);
+  EXPECT_EQ(versions.allocated_on_host(), 2);
+}
+
 TEST_F(VersionsTest, AreInTheComputeType) {
   Versions half(model, at::TensorOptions(at::kBFloat16));
   EXPECT_EQ(half.take_free({0}, 0)->views.flat.scalar_type(), at::kBFloat16);

@@ -134,6 +134,26 @@ TEST(CheckMemory, ChecksEachGpuByTheWorkersThatAreThere) {
   EXPECT_EQ(check({}), "fits") << "unknown GPUs";
 }
 
+TEST(CheckMemory, ChecksTheMachineIfAGpuStashesThere) {
+  const std::vector<std::string> deep = {"run.device=cuda", "mesh.stages=4",
+                                         "pipeline.update_every=1"};
+  const auto check = [&](std::vector<std::string> sets, const DeviceMemory& there) {
+    sets.insert(sets.begin(), deep.begin(), deep.end());
+    const Recipe recipe = recipe_of(sets);
+    const Status status = check_memory(recipe, planned_memory(recipe, 257), there);
+    return status.ok() ? std::string("fits") : status.error().message;
+  };
+  const std::string host = "pipeline.stash_on=host";
+  const Recipe recipe = recipe_of({deep[0], deep[1], deep[2], host});
+  const StageMemory need = memory_of_all(recipe, planned_memory(recipe, 257));
+  EXPECT_GT(need.host, 0);
+  EXPECT_EQ(check({host}, {.machine = need.host, .gpus = {need.total()}}), "fits");
+  EXPECT_THAT(check({host}, {.machine = need.host - 1, .gpus = {need.total()}}),
+              HasSubstr("with pipeline.stash_on = \"host\" this run keeps about "));
+  EXPECT_THAT(check({}, {.machine = 0, .gpus = {need.total() / 2}}),
+              HasSubstr("set pipeline.stash_on = \"host\""));
+}
+
 TEST(CheckMemory, GoesByTheGpusThatTheRecipeNames) {
   const Recipe recipe = recipe_of({"run.device=cuda", "mesh.devices=[\"cuda:1\"]"});
   const std::vector<StageMemory> plan = planned_memory(recipe, 257);

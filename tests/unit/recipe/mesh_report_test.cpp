@@ -65,6 +65,14 @@ TEST(PipelineReport, ShowsMemoryPerStageAndInTotal) {
   EXPECT_THAT(report_of({"mesh.replicas=2"}), HasSubstr("\n     all  "));
 }
 
+TEST(PipelineReport, ShowsWhatAGpuStashesOnTheHost) {
+  const std::vector<std::string> sets = {"mesh.stages=4", "pipeline.update_every=1",
+                                         "run.device=cuda"};
+  EXPECT_THAT(report_of(sets), Not(HasSubstr("on the host")));
+  EXPECT_THAT(report_of({sets[0], sets[1], sets[2], "pipeline.stash_on=host"}),
+              HasSubstr("total  on the host\n"));
+}
+
 TEST(PipelineReport, EveryLineOfATableIsAsLongAsItsHeading) {
   const std::string report = report_of({"mesh.stages=4"});
   size_t width = 0;
