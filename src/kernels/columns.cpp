@@ -19,8 +19,7 @@ void add_column_sums(const at::Tensor& rows, const at::Tensor& sums) {
     return;
   }
 #endif
-  at::Tensor out = sums;
-  out.add_(at::sum(rows, 0, /*keepdim=*/false, sums.scalar_type()));
+  sums.add_(at::sum(rows, 0, /*keepdim=*/false, sums.scalar_type()));
 }
 
 }  // namespace leeway

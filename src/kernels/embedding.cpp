@@ -51,9 +51,8 @@ void embedding_backward(const at::Tensor& ids, const at::Tensor& dy, const at::T
     kernels::embedding_backward(ids, wide, g);
     return;
   }
-  at::Tensor out = g;
-  out.add_(at::embedding_dense_backward(wide, ids, g.size(0), /*padding_idx=*/-1,
-                                        /*scale_grad_by_freq=*/false));
+  g.add_(at::embedding_dense_backward(wide, ids, g.size(0), /*padding_idx=*/-1,
+                                      /*scale_grad_by_freq=*/false));
 }
 
 }  // namespace leeway

@@ -60,7 +60,7 @@ void set_gate(const GateArguments& arguments, const at::Tensor& gate) {
 
 at::Tensor sum_in_order(const std::vector<at::Tensor>& numbers) {
   const at::Tensor all = numbers.size() == 1 ? numbers.front() : at::cat(numbers);
-  const at::Tensor total = at::empty({1}, all.options());
+  at::Tensor total = at::empty({1}, all.options());
   if (is_on_gpu(all)) {
     LEEWAY_CUDA_TWIN(cuda::sum_in_order(all.const_data_ptr<double>(), all.numel(),
                                         total.mutable_data_ptr<double>(), CudaScope(all).stream()));

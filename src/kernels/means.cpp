@@ -155,7 +155,7 @@ at::Tensor mean_of(const std::vector<at::Tensor>& values) {
   const at::Tensor& first = values.front();
   if (is_on_gpu(first)) return mean_on_device(values);
   // In fp64: the sum of equal fp32 values is then exact, and so is their mean.
-  const at::Tensor mean = at::empty_like(first);
+  at::Tensor mean = at::empty_like(first);
   if (first.scalar_type() == at::kDouble) {
     mean_cpu<double>(values, mean);
   } else {

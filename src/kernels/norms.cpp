@@ -81,7 +81,7 @@ at::Tensor ParameterNorms::squares(const at::Tensor& flat) const {
   LEEWAY_CHECK(flat.is_contiguous(), "the buffer is contiguous");
   LEEWAY_CHECK(flat.numel() == count_, "the buffer is as long as the layout");
   const auto parameters = static_cast<int64_t>(ends_.size());
-  const at::Tensor squares = at::zeros({parameters}, flat.options().dtype(at::kDouble));
+  at::Tensor squares = at::zeros({parameters}, flat.options().dtype(at::kDouble));
   if (parameters == 0) return squares;
   if (is_on_gpu(flat)) {
     LEEWAY_CUDA_TWIN({

@@ -137,7 +137,7 @@ int64_t blocks_bytes(WireFormat format, int64_t count) {
 
 at::Tensor encode_blocks(WireFormat format, const at::Tensor& values, const RandomKey& key) {
   const at::Tensor numbers = values.contiguous();
-  const at::Tensor encoded =
+  at::Tensor encoded =
       at::empty({blocks_bytes(format, numbers.numel())}, numbers.options().dtype(at::kByte));
   auto* const bytes = encoded.mutable_data_ptr<uint8_t>();
   if (is_on_gpu(numbers)) {
@@ -153,7 +153,7 @@ at::Tensor encode_blocks(WireFormat format, const at::Tensor& values, const Rand
 at::Tensor decode_blocks(WireFormat format, const at::Tensor& encoded, int64_t count,
                          at::ScalarType type) {
   const at::Tensor packed = encoded.contiguous();
-  const at::Tensor values = at::empty({count}, packed.options().dtype(type));
+  at::Tensor values = at::empty({count}, packed.options().dtype(type));
   const auto* const bytes = packed.const_data_ptr<uint8_t>();
   if (is_on_gpu(packed)) {
     decode_on_device(format, bytes, values);

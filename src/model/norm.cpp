@@ -74,14 +74,14 @@ at::Tensor norm_forward(Architecture architecture, const NormViews& w, const at:
 
 at::Tensor norm_backward(Architecture architecture, const NormViews& w, const NormSaved& saved,
                          const at::Tensor& dy, const at::Tensor& residual, const NormViews& g) {
-  const at::Tensor fused = norm_backward_in_one_pass({.dy = dy,
-                                                      .x = saved.x,
-                                                      .mean = saved.mean,
-                                                      .rstd = saved.rstd,
-                                                      .weight = w.weight,
-                                                      .residual = residual,
-                                                      .dweight = g.weight,
-                                                      .dbias = g.bias});
+  at::Tensor fused = norm_backward_in_one_pass({.dy = dy,
+                                                .x = saved.x,
+                                                .mean = saved.mean,
+                                                .rstd = saved.rstd,
+                                                .weight = w.weight,
+                                                .residual = residual,
+                                                .dweight = g.weight,
+                                                .dbias = g.bias});
   if (fused.defined()) return fused;
   if (architecture == Architecture::kLlama) return rms_backward(w, saved, dy, residual, g);
   auto [dx, dweight, dbias] =
