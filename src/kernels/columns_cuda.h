@@ -7,7 +7,8 @@
 
 namespace leeway::cuda {
 
-inline constexpr int kColumns = 8;  // of a thread: 16 bytes
+inline constexpr int kColumns = 8;                   // of a thread: 16 bytes
+inline constexpr int kRowColumns = kColumns * 1024;  // at most, where a block has a whole row
 inline constexpr int kStripThreads = 32;
 inline constexpr int kStripRows = 8;
 

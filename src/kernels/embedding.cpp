@@ -13,8 +13,8 @@ namespace {
 
 #if LEEWAY_CUDA
 bool has_form(const at::Tensor& dy, const at::Tensor& g) {
-  return has_column_form(dy) && dy.size(1) <= cuda::kEmbeddingColumns &&
-         g.scalar_type() == at::kFloat && g.is_contiguous() && g.size(0) <= INT32_MAX;
+  return has_column_form(dy) && dy.size(1) <= cuda::kRowColumns && g.scalar_type() == at::kFloat &&
+         g.is_contiguous() && g.size(0) <= INT32_MAX;
 }
 
 // ATen's would fill a table of zeros, and then add all of it to g.

@@ -1,4 +1,4 @@
-// Launcher of embedding.cu. dy is bf16 with whole vectors of columns, at most kEmbeddingColumns.
+// Launcher of embedding.cu. dy is bf16 with whole vectors of columns, at most kRowColumns.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +7,6 @@
 
 namespace leeway::cuda {
 
-inline constexpr int kEmbeddingColumns = 8 * 1024;
 inline constexpr int kEmbeddingChunk = 32;  // tokens
 
 struct EmbeddingPointers {

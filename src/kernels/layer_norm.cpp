@@ -12,7 +12,7 @@ namespace {
 
 bool has_form(const at::Tensor& rows, const at::Tensor& weight) {
   return has_column_form(rows) && has_column_form(weight.unsqueeze(0)) &&
-         rows.size(1) <= cuda::kNormColumns;
+         rows.size(1) <= cuda::kRowColumns;
 }
 
 }  // namespace

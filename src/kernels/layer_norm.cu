@@ -17,7 +17,7 @@ struct RowSums {
 
 // Over all threads of the block. Two places in turn, so that one barrier is enough.
 __device__ RowSums block_sums(RowSums own, int turn) {
-  __shared__ RowSums warps[2][kNormColumns / kColumns / kWarp];
+  __shared__ RowSums warps[2][kRowColumns / kColumns / kWarp];
   for (int other = kWarp / 2; other > 0; other /= 2) {
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
@@ -181,17 +181,15 @@ __global__ void __launch_bounds__(kThreadsMost) backward_kernel(const NormBackwa
   }
 }
 
-unsigned threads_of(int columns) { return (columns / kColumns + kWarp - 1) / kWarp * kWarp; }
-
 // Only rows wider than 2,048 need a block so large that its threads run out of registers.
 constexpr int kNarrow = 256;
-constexpr int kWide = kNormColumns / kColumns;
+constexpr int kWide = kRowColumns / kColumns;
 
 }  // namespace
 
 void norm_forward(const NormForwardPointers& p, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(blocks_for((p.rows + kTogether - 1) / kTogether));
-  const unsigned threads = threads_of(p.columns);
+  const unsigned threads = row_threads(p.columns);
   launch(threads <= kNarrow ? forward_kernel<kNarrow> : forward_kernel<kWide>,
          {blocks, threads, stream}, p);
 }
@@ -204,7 +202,7 @@ int64_t norm_backward_blocks(int64_t rows) {
 
 void norm_backward(const NormBackwardPointers& p, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(norm_backward_blocks(p.rows));
-  const unsigned threads = threads_of(p.columns);
+  const unsigned threads = row_threads(p.columns);
   launch(threads <= kNarrow ? backward_kernel<kNarrow> : backward_kernel<kWide>,
          {blocks, threads, stream}, p);
   add_parts({.parts = p.parts,

@@ -1,4 +1,4 @@
-// Launchers of layer_norm.cu. Activations and weights are bf16.
+// Launchers of layer_norm.cu. Activations and weights are bf16, rows at most kRowColumns wide.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -6,8 +6,6 @@
 #include <cstdint>
 
 namespace leeway::cuda {
-
-inline constexpr int kNormColumns = 8 * 1024;  // at most
 
 struct NormForwardPointers {
   const void* x = nullptr;

@@ -32,10 +32,6 @@ size_t gpu_index(const std::string& device) {
   return colon == std::string::npos ? 0 : std::stoul(device.substr(colon + 1));
 }
 
-DeviceMemory memory_here(const std::vector<double>& gpus) {
-  return {.machine = static_cast<double>(physical_memory_bytes()), .gpus = gpus};
-}
-
 // A device whose workers are planned to need more than it has.
 struct Shortage {
   std::string device;  // empty: this machine
@@ -74,6 +70,10 @@ std::string alternatives(std::vector<std::string> ways) {
 }
 
 }  // namespace
+
+DeviceMemory memory_here(const std::vector<double>& gpus) {
+  return {.machine = static_cast<double>(physical_memory_bytes()), .gpus = gpus};
+}
 
 std::string memory_advice(const Recipe& recipe) {
   const PipelineOptions& pipeline = recipe.pipeline;
@@ -127,11 +127,6 @@ Status check_memory(const Recipe& recipe, const std::vector<StageMemory>& plan,
         fmt::format("this run needs {}: {}", shortage.text(), memory_advice(recipe)));
   }
   return {};
-}
-
-std::vector<std::string> memory_notes(const Recipe& recipe, int64_t vocabulary,
-                                      const std::vector<double>& gpus) {
-  return memory_notes(recipe, planned_memory(recipe, vocabulary), memory_here(gpus));
 }
 
 std::vector<std::string> memory_notes(const Recipe& recipe, const std::vector<StageMemory>& plan,

@@ -15,6 +15,7 @@ struct DeviceMemory {
   double machine = 0;
   std::vector<double> gpus = {};  // that this process sees; empty: unknown, and not checked
 };
+DeviceMemory memory_here(const std::vector<double>& gpus);
 
 // A usage error (exit status 2) if the workers of a device together are planned to need much more
 // memory than it has. A plan is not exact: one that is less than kMemoryDoubt too large is a note,
@@ -26,8 +27,6 @@ Status check_memory(const Recipe& recipe, const std::vector<StageMemory>& plan,
                     const DeviceMemory& there);
 
 // What to tell about a run that may just not fit.
-std::vector<std::string> memory_notes(const Recipe& recipe, int64_t vocabulary,
-                                      const std::vector<double>& gpus = {});
 std::vector<std::string> memory_notes(const Recipe& recipe, const std::vector<StageMemory>& plan,
                                       const DeviceMemory& there);
 

@@ -103,8 +103,9 @@ Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int
                        stages_table(recipe, {}, {}), vocabulary.error().message,
                        notes_text(averaging_notes(loaded, std::nullopt)));
   }
-  LEEWAY_TRY(check_memory(recipe, *vocabulary, gpus));
   const std::vector<StageMemory> plan = planned_memory(recipe, *vocabulary);
+  const DeviceMemory there = memory_here(gpus);
+  LEEWAY_TRY(check_memory(recipe, plan, there));
   std::vector<StageSlice> slices;
   for (const StageOptions& stage : stage_options(recipe, *vocabulary, StagesFor::kPlan))
     slices.push_back(stage.slice);
@@ -113,7 +114,7 @@ Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int
                      human_count(parameters), human_count(static_cast<uint64_t>(*vocabulary)),
                      stages_table(recipe, plan, slices), memory_table(recipe, plan),
                      averaging_report(recipe, *vocabulary),
-                     notes_text(memory_notes(recipe, *vocabulary, gpus)) +
+                     notes_text(memory_notes(recipe, plan, there)) +
                          notes_text(averaging_notes(loaded, *vocabulary)),
                      depth_report(loaded, *vocabulary));
 }

@@ -15,6 +15,7 @@
 #include "config/print.h"
 #include "recipe/averaging_report.h"
 #include "recipe/memory_check.h"
+#include "recipe/planned_memory.h"
 #include "run/device.h"
 #include "run/drivers.h"
 #include "run/failure.h"
@@ -165,8 +166,10 @@ Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainO
   tell(options, data.notes);
   LEEWAY_TRY(check_enough(data, recipe));
   if (options.crew == nullptr) {
-    LEEWAY_TRY(check_memory(recipe, data.vocabulary, gpu_memories()));
-    tell(options, memory_notes(recipe, data.vocabulary, gpu_memories()));
+    const std::vector<StageMemory> plan = planned_memory(recipe, data.vocabulary);
+    const DeviceMemory there = memory_here(gpu_memories());
+    LEEWAY_TRY(check_memory(recipe, plan, there));
+    tell(options, memory_notes(recipe, plan, there));
   }
   tell(options, averaging_notes(loaded, data.vocabulary));
   // Only now, when little can keep the new run from starting.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "../../support/layouts.h"
 #include "gpu.h"
 #include "kernels/gate.h"
 #include "kernels/norms.h"
@@ -49,6 +50,16 @@ PassTensors random_tensors(int64_t count, bool adam, at::ScalarType copy) {
   return tensors;
 }
 
+void expect_same_pass(const std::vector<Span>& spans, const PassTensors& cpu) {
+  const PassTensors gpu = pass_on_gpu(cpu);
+  element_pass(UpdatePieces(spans, at::kCPU), kConstants, cpu);
+  element_pass(UpdatePieces(spans, test_gpu().device), kConstants, gpu);
+  EXPECT_TRUE(same_bits(cpu.weights, gpu.weights));
+  EXPECT_TRUE(same_bits(cpu.momentum, gpu.momentum));
+  EXPECT_TRUE(same_bits(cpu.variance, gpu.variance));
+  EXPECT_TRUE(same_bits(cpu.compute, gpu.compute));
+}
+
 TEST_F(GpuUpdate, ElementPassHasTheCpusBits) {
   for (const std::vector<Span>& spans : kSpans) {
     const int64_t count = spans.back().offset + spans.back().count;
@@ -58,13 +69,7 @@ TEST_F(GpuUpdate, ElementPassHasTheCpusBits) {
           PassTensors cpu = random_tensors(count, adam, copy);
           cpu.preview = preview;
           cpu.gate = at::tensor({0.5, 1.0, 0.0, 0.0, 0.0}, at::kDouble);
-          const PassTensors gpu = pass_on_gpu(cpu);
-          element_pass(UpdatePieces(spans, at::kCPU), kConstants, cpu);
-          element_pass(UpdatePieces(spans, test_gpu().device), kConstants, gpu);
-          EXPECT_TRUE(same_bits(cpu.weights, gpu.weights));
-          EXPECT_TRUE(same_bits(cpu.momentum, gpu.momentum));
-          EXPECT_TRUE(same_bits(cpu.variance, gpu.variance));
-          EXPECT_TRUE(same_bits(cpu.compute, gpu.compute));
+          expect_same_pass(spans, cpu);
         }
       }
     }
@@ -81,13 +86,7 @@ TEST_F(GpuUpdate, MomentsInBf16HaveTheCpusBits) {
         if (adam) cpu.variance = cpu.variance.to(at::kBFloat16);
         cpu.preview = preview;
         cpu.rounding = 0x123456789abcdef0;
-        const PassTensors gpu = pass_on_gpu(cpu);
-        element_pass(UpdatePieces(spans, at::kCPU), kConstants, cpu);
-        element_pass(UpdatePieces(spans, test_gpu().device), kConstants, gpu);
-        EXPECT_TRUE(same_bits(cpu.weights, gpu.weights));
-        EXPECT_TRUE(same_bits(cpu.momentum, gpu.momentum));
-        EXPECT_TRUE(same_bits(cpu.variance, gpu.variance));
-        EXPECT_TRUE(same_bits(cpu.compute, gpu.compute));
+        expect_same_pass(spans, cpu);
       }
     }
   }
@@ -103,16 +102,6 @@ TEST_F(GpuUpdate, AClosedGateKeepsEverythingAndStillWritesTheCopy) {
   EXPECT_TRUE(same_bits(before.momentum, gpu.momentum));
   EXPECT_TRUE(same_bits(before.variance, gpu.variance));
   EXPECT_TRUE(same_bits(before.weights.to(at::kBFloat16), gpu.compute));
-}
-
-ParameterLayout layout_of(const std::vector<int64_t>& counts) {
-  ParameterLayout layout;
-  int64_t offset = 0;
-  for (const int64_t count : counts) {
-    layout.push_back({std::to_string(offset), ParameterKind::kVector, offset, 1, count});
-    offset += count;
-  }
-  return layout;
 }
 
 TEST_F(GpuNorms, AreTheCpusUpToTheLastDigits) {

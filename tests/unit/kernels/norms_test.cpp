@@ -4,21 +4,12 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
+
+#include "../../support/layouts.h"
 
 namespace leeway {
 namespace {
-
-ParameterLayout layout_of(const std::vector<int64_t>& counts) {
-  ParameterLayout layout;
-  int64_t offset = 0;
-  for (const int64_t count : counts) {
-    layout.push_back({std::to_string(offset), ParameterKind::kVector, offset, 1, count});
-    offset += count;
-  }
-  return layout;
-}
 
 std::vector<double> squares_of(const at::Tensor& flat, const ParameterLayout& layout) {
   const at::Tensor squares = ParameterNorms(layout, at::kCPU).squares(flat);

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "../../support/model_shapes.h"
 #include "layer_check.h"
 #include "model/stage_model.h"
 
@@ -53,30 +54,6 @@ class Storages {
   std::map<const void*, size_t> bytes_;
 };
 
-// Has the proportions of a real model, so that a forgotten tensor is noticed.
-ModelShape llama() {
-  return {.architecture = Architecture::kLlama,
-          .activation = Activation::kSwiglu,
-          .bias = false,
-          .layers = 4,
-          .width = 64,
-          .heads = 4,
-          .kv_heads = 2,
-          .hidden = 192,
-          .context = 32,
-          .vocabulary = 257};
-}
-
-ModelShape gpt2() {
-  ModelShape shape = llama();
-  shape.architecture = Architecture::kGpt2;
-  shape.activation = Activation::kGelu;
-  shape.bias = true;
-  shape.kv_heads = shape.heads;
-  shape.hidden = 256;
-  return shape;
-}
-
 constexpr int64_t kBatch = 3;
 
 at::Tensor input_of(const ModelShape& shape, const StageSlice& slice, at::ScalarType dtype) {
@@ -88,7 +65,7 @@ class SavedBytes : public testing::TestWithParam<at::ScalarType> {};
 
 TEST_P(SavedBytes, MatchTheTensors) {
   const at::ScalarType dtype = GetParam();
-  for (const ModelShape& shape : {llama(), gpt2()}) {
+  for (const ModelShape& shape : {small_llama(), small_gpt2()}) {
     const MicrobatchSize size = {.tokens = kBatch * shape.context,
                                  .number_bytes = static_cast<int64_t>(c10::elementSize(dtype))};
     for (const StageSlice& slice : {whole_model(shape), cut_into_stages(shape, 3)[0],

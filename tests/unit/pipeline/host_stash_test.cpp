@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/rng.h"
 #include "pipeline/memory_plan.h"
 #include "pipeline/stage.h"
+#include "token_batches.h"
 
 namespace leeway {
 namespace {
@@ -34,15 +34,6 @@ StageOptions options_of(StashPlace place) {
   options.seed = 3;
   options.stash_on = place;
   return options;
-}
-
-at::Tensor tokens(int64_t m) {
-  const at::Tensor ids = at::empty({2, 5}, at::kLong);
-  for (int64_t i = 0; i < ids.numel(); ++i) {
-    const RandomKey key = {1, Stream::kSampler, static_cast<uint64_t>(m)};
-    ids.view(-1)[i] = static_cast<int64_t>(random_bits(key, static_cast<uint64_t>(i)) % 11);
-  }
-  return ids;
 }
 
 // The first of two stages: it runs ahead by any depth.

@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
-#include "base/rng.h"
 #include "pipeline/stage.h"
+#include "token_batches.h"
 
 namespace leeway {
 namespace {
@@ -35,15 +35,6 @@ StageOptions options() {
   options.master = at::kDouble;
   options.compute = at::kDouble;
   return options;
-}
-
-at::Tensor tokens(int64_t m) {
-  const at::Tensor ids = at::empty({2, 5}, at::kLong);
-  for (int64_t i = 0; i < ids.numel(); ++i) {
-    const RandomKey key = {1, Stream::kSampler, static_cast<uint64_t>(m)};
-    ids.view(-1)[i] = static_cast<int64_t>(random_bits(key, static_cast<uint64_t>(i)) % 11);
-  }
-  return ids;
 }
 
 void forward(Stage& stage, int64_t m, int64_t delay, int64_t guess) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "../../support/counted_memory.h"
+#include "../../support/model_shapes.h"
 #include "pipeline/memory_plan.h"
 
 namespace leeway {
@@ -10,27 +11,11 @@ namespace {
 
 constexpr int64_t kBatch = 4;
 
-// Has the proportions of a real model, so that something forgotten is noticed.
-ModelShape llama() {
-  return {.architecture = Architecture::kLlama,
-          .activation = Activation::kSwiglu,
-          .bias = false,
-          .layers = 3,
-          .width = 64,
-          .heads = 4,
-          .kv_heads = 2,
-          .hidden = 192,
-          .context = 64,
-          .vocabulary = 500};
-}
-
-ModelShape gpt2() {
-  ModelShape shape = llama();
-  shape.architecture = Architecture::kGpt2;
-  shape.activation = Activation::kGelu;
-  shape.bias = true;
-  shape.kv_heads = shape.heads;
-  shape.hidden = 256;
+// Three layers for three stages, and longer rows.
+ModelShape sized(ModelShape shape) {
+  shape.layers = 3;
+  shape.context = 64;
+  shape.vocabulary = 500;
   return shape;
 }
 
@@ -93,7 +78,7 @@ void expect_planned(const PipelineShape& pipeline, const StageOptions& like) {
 
 TEST(MemoryPeak, IsAsPlanned) {
   at::set_num_threads(1);  // what other threads allocate is not counted
-  for (const ModelShape& shape : {llama(), gpt2()}) {
+  for (const ModelShape& shape : {sized(small_llama()), sized(small_gpt2())}) {
     const auto rule = shape.bias ? UpdateRule::kAdamW : UpdateRule::kMuon;
     StageOptions options = {.shape = shape, .slice = {}, .update = {.rule = rule}};
     expect_planned({.stages = 1, .update_every = 2}, options);
