@@ -17,6 +17,7 @@ CLASSES = [
     ("optimizer", r"leeway.*(passpointers|normpointers|gate_kernel|sum_kernel)"),
     ("optimizer", r"adam|multi_tensor_apply|lp_?norm|foreach|newton|muon|(^|\W)update_|clip"),
     ("averaging", r"leeway.*(gather|scatter|encode|decode|ternary|int8|subset|merge)"),
+    ("averaging", r"leeway.*(meanparts|finite)"),
     ("matrix products", r"gemm|nvjet|cublas|cutlass|xmma|splitk|gemv|triton_tem|matmul|wgmma"
      r"|aten::(add|b|)mm"),
     ("softmax, loss", r"soft_?max|nll_loss|cross_entropy|logsumexp|_loss"),
@@ -28,10 +29,8 @@ CLASSES = [
 ]  # fmt: skip
 OTHER = "other"
 IDLE = "idle"
-OVERLAP = "overlap (counted twice)"
 ORDER = ["matrix products", "attention", "softmax, loss", "norm", "elementwise", "reductions",
-         "embedding, indexing", "optimizer", "averaging", "copies, casts", OTHER, IDLE,
-         OVERLAP]  # fmt: skip
+         "embedding, indexing", "optimizer", "averaging", "copies, casts", OTHER, IDLE]  # fmt: skip
 DEVICE_CATEGORIES = {"kernel", "gpu_memcpy", "gpu_memset"}
 
 
@@ -52,13 +51,18 @@ def kernels_of(trace, categories=DEVICE_CATEGORIES):
     ]
 
 
-def busy_time(kernels):
-    """How long at least one kernel ran."""
-    busy, end = 0, float("-inf")
-    for _, begin, duration in sorted(kernels, key=lambda kernel: kernel[1]):
-        busy += max(0, begin + duration - max(begin, end))
-        end = max(end, begin + duration)
-    return busy
+def shared_times(kernels):
+    """For each kernel its time, of which it has an equal part where several run at once; so the sum
+    is the time in which at least one ran."""
+    ends = [(begin, True, i) for i, (_, begin, _) in enumerate(kernels)]
+    ends += [(begin + duration, False, i) for i, (_, begin, duration) in enumerate(kernels)]
+    times, running, last = [0.0] * len(kernels), set(), 0
+    for now, begins, i in sorted(ends):
+        for other in running:
+            times[other] += (now - last) / len(running)
+        last = now
+        (running.add if begins else running.discard)(i)
+    return times
 
 
 def summarize(kernels, seconds_per_update):
@@ -70,18 +74,16 @@ def summarize(kernels, seconds_per_update):
     end = max(kernel[1] + kernel[2] for kernel in kernels)
     scale = 1000 * seconds_per_update / (end - begin)
     classes, names, calls = collections.Counter(), collections.Counter(), collections.Counter()
-    for name, _, duration in kernels:
-        classes[class_of(name)] += duration * scale
-        names[name] += duration * scale
+    for (name, _, _), time in zip(kernels, shared_times(kernels), strict=True):
+        classes[class_of(name)] += time * scale
+        names[name] += time * scale
         calls[name] += 1
     updates = (end - begin) * 1e-6 / seconds_per_update
-    busy = busy_time(kernels) * scale
-    overlap = sum(classes.values()) - busy
+    busy = sum(classes.values())
     classes[IDLE] = 1000 * seconds_per_update - busy
-    if overlap > 0.001 * busy:
-        classes[OVERLAP] = -overlap
     return {
         "milliseconds_per_update": 1000 * seconds_per_update,
+        "kernels_at_once": scale * sum(duration for _, _, duration in kernels) / busy,
         "classes": dict(classes),
         "kernels": [
             {"name": name, "class": class_of(name), "milliseconds": time,
@@ -106,7 +108,7 @@ def class_table(sides):
     return "\n".join(lines)
 
 
-def kernel_lines(side, count=15, only=None):
+def kernel_lines(side, count=30, only=None):
     """The longest kernels, or those of one class."""
     chosen = [kernel for kernel in side["kernels"] if only in (None, kernel["class"])]
     return [

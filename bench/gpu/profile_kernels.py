@@ -120,7 +120,8 @@ def report(sides):
     for name, side in sides.items():
         parts.append(
             f"{name}: {side['milliseconds_per_update']:.2f} ms per update while recorded, "
-            f"{side['plain_milliseconds']:.2f} before."
+            f"{side['plain_milliseconds']:.2f} before; {side['kernels_at_once']:.2f} kernels at a "
+            "time, each with its part of it."
         )
     for name, side in sides.items():
         parts += ["", f"{name}, the longest kernels:", "", "```text"]
