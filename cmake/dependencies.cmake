@@ -29,6 +29,10 @@ if(TARGET torch_cuda)
   find_package(CUDAToolkit REQUIRED)
   target_link_libraries(leeway_cuda_library INTERFACE CUDA::cudart)
   target_compile_definitions(leeway_cuda_library INTERFACE LEEWAY_CUDA=1)
+  if(TARGET CUDA::cublasLt)  # without it, a product and its residual are two passes
+    target_link_libraries(leeway_cuda_library INTERFACE CUDA::cublasLt)
+    target_compile_definitions(leeway_cuda_library INTERFACE LEEWAY_CUBLASLT=1)
+  endif()
 endif()
 
 # Header-only libraries: Debian's, or those collected by tools/carry.

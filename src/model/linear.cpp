@@ -1,29 +1,11 @@
 #include "kernels/columns.h"
+#include "kernels/products.h"
 #include "model/layers.h"
 
 namespace leeway {
-namespace {
-
-// g += a b, accumulated in fp32 even if a and b are bf16.
-void accumulate_product(const at::Tensor& g, const at::Tensor& a, const at::Tensor& b) {
-  at::Tensor out = g;
-  if (g.scalar_type() == a.scalar_type()) {
-    at::addmm_out(out, g, a, b);
-  } else if (g.is_cuda()) {
-    at::addmm_out(out, g, a, b, g.scalar_type());
-  } else {
-    out.add_(at::mm(a, b));  // the CPU has no bf16 product with an fp32 result
-  }
-}
-
-}  // namespace
 
 at::Tensor linear_forward(const LinearViews& w, const at::Tensor& x, const at::Tensor& onto) {
-  if (!onto.defined()) {
-    return w.bias.defined() ? at::addmm(w.bias, x, w.weight.t()) : at::mm(x, w.weight.t());
-  }
-  at::Tensor y = w.bias.defined() ? at::add(onto, w.bias) : onto.clone();
-  return y.addmm_(x, w.weight.t());
+  return linear_product(x, w.weight, w.bias, onto);
 }
 
 at::Tensor linear_backward_input(const LinearViews& w, const at::Tensor& dy) {
