@@ -5,17 +5,23 @@
 #endif
 
 namespace leeway {
+namespace {
 
-bool has_kernels_for([[maybe_unused]] int index) {
-#if LEEWAY_CUDA
-  constexpr int kOldest = 8;
+// 0: there is no such GPU.
+int compute_capability([[maybe_unused]] int index) {
   int major = 0;
+#if LEEWAY_CUDA
   const auto status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index);
-  return status == cudaSuccess && major >= kOldest;
-#else
-  return false;
+  if (status != cudaSuccess) return 0;
 #endif
+  return major;
 }
+
+}  // namespace
+
+bool has_kernels_for(int index) { return compute_capability(index) >= 8; }
+
+bool is_hopper(int index) { return compute_capability(index) == 9; }
 
 double gpu_memory_bytes([[maybe_unused]] int index) {
 #if LEEWAY_CUDA

@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 
+#include "kernels/attention.h"
 #include "kernels/heads.h"
 #include "model/views.h"
 
@@ -39,11 +40,8 @@ RotaryTables make_rotary_tables(const ModelShape& shape, const at::TensorOptions
 
 // Causal self-attention on the output of the qkv product. `tables` null: no rotation (GPT-2).
 struct AttentionSaved {
-  at::Tensor qkv;  // [tokens, qkv_rows], q and k rotated
-  at::Tensor out;  // [batch, heads, time, head_size, padded on a GPU]
-  at::Tensor logsumexp;
-  at::Tensor random_seed;  // CUDA's backward needs these, even without dropout
-  at::Tensor random_offset;
+  at::Tensor qkv;        // [tokens, qkv_rows], q and k rotated
+  CausalAttention made;  // heads are padded on a GPU
 };
 at::Tensor attention_forward(const ModelShape& shape, const RotaryTables* tables, int64_t time,
                              at::Tensor qkv, AttentionSaved& saved);

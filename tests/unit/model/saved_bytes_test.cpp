@@ -24,10 +24,10 @@ class Storages {
   }
   void add(const AttentionSaved& attention) {
     add(attention.qkv);
-    add(attention.out);
-    add(attention.logsumexp);
-    add(attention.random_seed);
-    add(attention.random_offset);
+    add(attention.made.out);
+    add(attention.made.logsumexp);
+    add(attention.made.random_seed);
+    add(attention.made.random_offset);
   }
   void add(const StageSaved& saved) {
     add(saved.ids);
