@@ -3,23 +3,34 @@
 namespace leeway::cuda {
 namespace {
 
-constexpr int kSumRows = 16;
+// A thread adds up one in so many parts, and reads several before it adds: one after the other,
+// they would mostly wait.
+constexpr int kSumRows = 32;
+constexpr int kPartsAtOnce = 12;
 
 // Blocks along x have 32 columns each, along y the outputs.
-__global__ void parts_kernel(const PartPointers p) {
+__global__ void __launch_bounds__(kWarp* kSumRows) parts_kernel(const PartPointers p) {
   __shared__ float sums[kSumRows][kWarp];
   const int column = static_cast<int>(blockIdx.x) * kWarp + static_cast<int>(threadIdx.x);
   float sum = 0;
-  if (column < p.columns) {
-    for (int part = static_cast<int>(threadIdx.y); part < p.count; part += kSumRows) {
-      sum += p.parts[(int64_t{part} * p.outputs + blockIdx.y) * p.columns + column];
+  for (int first = static_cast<int>(threadIdx.y); column < p.columns && first < p.count;
+       first += kSumRows * kPartsAtOnce) {
+    float some[kPartsAtOnce] = {};
+#pragma unroll
+    for (int i = 0; i < kPartsAtOnce; ++i) {
+      const int part = first + i * kSumRows;
+      if (part >= p.count) continue;
+      some[i] = p.parts[(int64_t{part} * p.outputs + blockIdx.y) * p.columns + column];
     }
+#pragma unroll
+    for (int i = 0; i < kPartsAtOnce; ++i) sum += some[i];
   }
   sums[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   float* const totals = blockIdx.y == 0 ? p.sums[0] : p.sums[1];
   if (threadIdx.y != 0 || column >= p.columns || totals == nullptr) return;
   float total = 0;
+#pragma unroll
   for (int i = 0; i < kSumRows; ++i) total += sums[i][threadIdx.x];
   totals[column] += total;
 }
@@ -50,7 +61,8 @@ __global__ void __launch_bounds__(kStripThreads* kStripRows)
 }  // namespace
 
 int row_parts(int threads, int64_t rows) {
-  const int64_t parts = (rows + kStripRows - 1) / kStripRows;
+  constexpr int64_t kRowsLeast = 4 * kStripRows;  // else the sums cost as much as the rows
+  const int64_t parts = (rows + kRowsLeast - 1) / kRowsLeast;
   const int64_t most = kBlocksMost / 2 / strips_of(threads);
   if (most < 1) return 1;
   return static_cast<int>(parts < most ? parts : most);

@@ -4,13 +4,13 @@
 // A grid has strips of columns along x and parts of the rows along y. Only .cu files include it.
 #pragma once
 
-#include "kernels/bf16.h"
 #include "kernels/columns_cuda.h"
 #include "kernels/cuda_device.h"
 
 namespace leeway::cuda {
 
-using PackedColumns = Vector<uint16_t, kColumns>;
+// Two numbers in each word: as single numbers they would take a register each.
+using PackedColumns = Vector<uint32_t, kColumns / 2>;
 
 struct Columns {
   float at[kColumns];
@@ -24,7 +24,10 @@ __device__ inline PackedColumns packed_at(const void* numbers, int64_t position)
 __device__ inline Columns unpacked(const PackedColumns& packed) {
   Columns columns;
 #pragma unroll
-  for (int e = 0; e < kColumns; ++e) columns.at[e] = bf16_value(packed.at[e]);
+  for (int e = 0; e < kColumns; e += 2) {
+    columns.at[e] = __uint_as_float(packed.at[e / 2] << 16U);
+    columns.at[e + 1] = __uint_as_float(packed.at[e / 2] & 0xffff0000U);
+  }
   return columns;
 }
 
@@ -35,7 +38,9 @@ __device__ inline Columns columns_at(const void* numbers, int64_t position) {
 __device__ inline void put_columns(const Columns& columns, void* numbers, int64_t position) {
   PackedColumns packed;
 #pragma unroll
-  for (int e = 0; e < kColumns; ++e) packed.at[e] = bf16_of(columns.at[e]);
+  for (int e = 0; e < kColumns; e += 2) {
+    packed.at[e / 2] = bf16_pair(columns.at[e], columns.at[e + 1]);
+  }
   *reinterpret_cast<PackedColumns*>(static_cast<uint16_t*>(numbers) + position) = packed;
 }
 

@@ -13,6 +13,8 @@ namespace leeway::cuda {
 // At most this many blocks: two waves of 8 on each of 132 processors. It does not depend on the
 // GPU, and neither does the order of sums.
 inline constexpr int64_t kBlocksMost = 2112;
+// Of blocks that add up many columns each, and write all of these sums: two on each processor.
+inline constexpr int64_t kPartsMost = 264;
 
 struct Grid {
   dim3 blocks;
@@ -48,6 +50,13 @@ __device__ inline float reciprocal(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+
+// Both rounded to bf16, to nearest even, the first one in the low bits.
+__device__ inline uint32_t bf16_pair(float first, float second) {
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  return pair;
 }
 
 }  // namespace leeway::cuda

@@ -40,11 +40,13 @@ NormResult norm_forward_in_one_pass(NormKind kind, const at::Tensor& x, const at
 }
 
 at::Tensor norm_backward_in_one_pass(const NormBackward& a) {
-  if (!has_form(a.dy, a.weight) || !has_column_form(a.x) || !has_column_form(a.residual)) return {};
+  if (!has_form(a.dy, a.weight) || !has_column_form(a.x)) return {};
+  if (a.residual.defined() && !has_column_form(a.residual)) return {};
   const at::Tensor dx = at::empty_like(a.dy);
-  const int64_t columns = a.dy.size(1);
-  const at::Tensor parts = at::empty({cuda::norm_backward_blocks(a.dy.size(0)), 2, columns},
-                                     a.dy.options().dtype(at::ScalarType::Float));
+  const auto columns = static_cast<int>(a.dy.size(1));
+  const at::Tensor parts =
+      at::empty({cuda::norm_backward_blocks(a.dy.size(0), columns), 2, columns},
+                a.dy.options().dtype(at::ScalarType::Float));
   const CudaScope scope(a.dy);
   cuda::norm_backward({.dy = scope.data<void>(a.dy),
                        .x = scope.data<void>(a.x),
@@ -57,7 +59,7 @@ at::Tensor norm_backward_in_one_pass(const NormBackward& a) {
                        .dweight = scope.data<float>(a.dweight),
                        .dbias = scope.data<float>(a.dbias),
                        .rows = a.dy.size(0),
-                       .columns = static_cast<int>(columns)},
+                       .columns = columns},
                       scope.stream());
   return dx;
 }

@@ -1,210 +1,263 @@
-// A block takes two rows at a time, a thread eight columns of them: so twice as many reads are
-// under way, and a barrier serves both rows. The gradients of the weights are added up in registers
-// over all rows of a block, and then over the blocks, in a fixed order.
+// A team of warps has a row, one warp if it is at most 1,024 columns wide: then nobody waits at a
+// barrier, and the reads of many rows are under way. The gradients of the weights are added up in
+// registers over all rows of a team, then over the teams of a block, then over the blocks, in a
+// fixed order.
+#include <algorithm>
+
 #include "kernels/cuda_columns.h"
 #include "kernels/layer_norm_cuda.h"
 
 namespace leeway::cuda {
 namespace {
 
-constexpr int kTogether = 2;  // rows
+constexpr int kVectorsMost = 4;                                        // of a thread, in a row
+constexpr int kWarpColumns = kWarp * kColumns;                         // for each vector
+constexpr int kTeamWarps = kRowColumns / kWarpColumns / kVectorsMost;  // at most
 
-// Two sums for each of the rows.
-struct RowSums {
-  float first[kTogether];
-  float second[kTogether];
+// Threads that a processor is to have at once, which says how many registers each may have: enough
+// for the sums of its vectors. A block is half of them, unless a row takes more.
+constexpr int threads_at_once(int vectors) { return vectors < kVectorsMost ? 512 : 384; }
+
+struct Teams {
+  int warps;    // of a team
+  int vectors;  // of a thread
+  int count;    // in a block
+
+  dim3 threads() const {
+    return {static_cast<unsigned>(warps * kWarp), static_cast<unsigned>(count)};
+  }
+  // In the lists of kernels below. More than one warp: each thread has at least three vectors.
+  int form() const { return warps == 1 ? vectors - 1 : vectors + 1; }
 };
 
-// Over all threads of the block. Two places in turn, so that one barrier is enough.
-__device__ RowSums block_sums(RowSums own, int turn) {
-  __shared__ RowSums warps[2][kRowColumns / kColumns / kWarp];
+Teams teams_of(int columns) {
+  const auto parts = [](int whole, int part) { return (whole + part - 1) / part; };
+  const int warps = parts(columns, kWarpColumns * kVectorsMost);
+  const int vectors = parts(columns, kWarpColumns * warps);
+  const int block_warps = threads_at_once(vectors) / 2 / kWarp;
+  return {.warps = warps, .vectors = vectors, .count = std::max(1, block_warps / warps)};
+}
+
+// Where a thread's vectors begin: those of a warp lie side by side, so that it reads without gaps.
+template <int kVectors>
+__device__ int column_of(int vector) {
+  const auto warp = static_cast<int>(threadIdx.x) / kWarp;
+  const auto lane = static_cast<int>(threadIdx.x) % kWarp;
+  return ((warp * kVectors + vector) * kWarp + lane) * kColumns;
+}
+
+// What a thread has of a row: packed, because it waits for the sums.
+template <int kVectors>
+struct RowShare {
+  PackedColumns at[kVectors];
+};
+
+// Zeros beyond the last column, and where there are no numbers.
+template <int kVectors>
+__device__ RowShare<kVectors> share_of(const void* numbers, int64_t row, int columns) {
+  RowShare<kVectors> share = {};
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v) {
+    if (numbers == nullptr || column_of<kVectors>(v) >= columns) continue;
+    share.at[v] = packed_at(numbers, row * columns + column_of<kVectors>(v));
+  }
+  return share;
+}
+
+// Over all threads of the team. `turn` is 0 and 1 in turns: with two places one barrier is enough.
+template <bool kOneWarp, int kCount>
+__device__ void add_over_team(float (&sums)[kCount], int turn) {
   for (int other = kWarp / 2; other > 0; other /= 2) {
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      own.first[i] += __shfl_xor_sync(~0U, own.first[i], other);
-      own.second[i] += __shfl_xor_sync(~0U, own.second[i], other);
-    }
+    for (int i = 0; i < kCount; ++i) sums[i] += __shfl_xor_sync(~0U, sums[i], other);
   }
-  if (threadIdx.x % kWarp == 0) warps[turn][threadIdx.x / kWarp] = own;
-  __syncthreads();
-  RowSums sums = {};
-  for (unsigned warp = 0; warp < blockDim.x / kWarp; ++warp) {
+  if (kOneWarp) return;
+  __shared__ float warps[2][kTeamWarps][kCount];
+  const unsigned team_warps = blockDim.x / kWarp;
+  const unsigned first = threadIdx.y * team_warps;
+  if (threadIdx.x % kWarp == 0) {
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      sums.first[i] += warps[turn][warp].first[i];
-      sums.second[i] += warps[turn][warp].second[i];
-    }
+    for (int i = 0; i < kCount; ++i) warps[turn][first + threadIdx.x / kWarp][i] = sums[i];
   }
-  return sums;
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    sums[i] = 0;
+    for (unsigned warp = 0; warp < team_warps; ++warp) sums[i] += warps[turn][first + warp][i];
+  }
 }
 
 // The deviations are summed in a second step: a sum of squares alone would lose the digits of a
 // mean that is large beside them.
-template <int kThreadsMost>
-__global__ void __launch_bounds__(kThreadsMost) forward_kernel(const NormForwardPointers p) {
-  const int first = static_cast<int>(threadIdx.x) * kColumns;
-  const bool has_columns = first < p.columns;
+template <int kVectors, bool kOneWarp>
+__global__ void __launch_bounds__(threads_at_once(kVectors))
+    forward_kernel(const NormForwardPointers p) {
   const float share = 1.0F / static_cast<float>(p.columns);
-  Columns weight = {};
-  Columns bias = {};
-  if (has_columns) weight = columns_at(p.weight, first);
-  if (has_columns && p.bias != nullptr) bias = columns_at(p.bias, first);
   int turn = 0;
-  for (int64_t row = int64_t{blockIdx.x} * kTogether; row < p.rows;
-       row += int64_t{gridDim.x} * kTogether) {
-    Columns x[kTogether] = {};
-    float mean[kTogether] = {};
-#pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      if (has_columns && row + i < p.rows) x[i] = columns_at(p.x, (row + i) * p.columns + first);
-    }
+  for (int64_t first = int64_t{blockIdx.x} * blockDim.y; first < p.rows;
+       first += int64_t{gridDim.x} * blockDim.y) {
+    const int64_t row = first + threadIdx.y;
+    const bool has_row = row < p.rows;  // a team without one comes to the barriers all the same
+    const auto x = share_of<kVectors>(has_row ? p.x : nullptr, row, p.columns);
+    float mean[1] = {};
     if (p.mean != nullptr) {
-      RowSums own = {};
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
+      for (int v = 0; v < kVectors; ++v) {
+        const Columns own = unpacked(x.at[v]);
 #pragma unroll
-        for (int e = 0; e < kColumns; ++e) own.first[i] += x[i].at[e];
+        for (int e = 0; e < kColumns; ++e) mean[0] += own.at[e];
       }
-      const RowSums sums = block_sums(own, turn);
+      add_over_team<kOneWarp>(mean, turn);
+      mean[0] *= share;
       turn ^= 1;
-#pragma unroll
-      for (int i = 0; i < kTogether; ++i) mean[i] = sums.first[i] * share;
     }
-    RowSums own = {};
+    float squares[1] = {};
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
+    for (int v = 0; v < kVectors; ++v) {
+      const Columns own = unpacked(x.at[v]);
 #pragma unroll
       for (int e = 0; e < kColumns; ++e) {
-        const float deviation = has_columns ? x[i].at[e] - mean[i] : 0;
-        own.second[i] += deviation * deviation;
+        const float deviation = column_of<kVectors>(v) < p.columns ? own.at[e] - mean[0] : 0;
+        squares[0] += deviation * deviation;
       }
     }
-    const RowSums sums = block_sums(own, turn);
+    add_over_team<kOneWarp>(squares, turn);
     turn ^= 1;
+    if (!has_row) continue;
+    const float rstd = 1.0F / sqrtf(squares[0] * share + p.epsilon);
+    if (threadIdx.x == 0) {
+      p.rstd[row] = rstd;
+      if (p.mean != nullptr) p.mean[row] = mean[0];
+    }
+    const auto weight = share_of<kVectors>(p.weight, 0, p.columns);
+    const auto bias = share_of<kVectors>(p.bias, 0, p.columns);
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      if (row + i >= p.rows) break;
-      const float rstd = 1.0F / sqrtf(sums.second[i] * share + p.epsilon);
-      if (threadIdx.x == 0) {
-        p.rstd[row + i] = rstd;
-        if (p.mean != nullptr) p.mean[row + i] = mean[i];
-      }
-      if (!has_columns) continue;
-      Columns y;
+    for (int v = 0; v < kVectors; ++v) {
+      if (column_of<kVectors>(v) >= p.columns) break;
+      const Columns w = unpacked(weight.at[v]);
+      const Columns b = unpacked(bias.at[v]);
+      Columns y = unpacked(x.at[v]);
 #pragma unroll
       for (int e = 0; e < kColumns; ++e) {
-        y.at[e] = (x[i].at[e] - mean[i]) * rstd * weight.at[e] + bias.at[e];
+        y.at[e] = (y.at[e] - mean[0]) * rstd * w.at[e] + b.at[e];
       }
-      put_columns(y, p.y, (row + i) * p.columns + first);
+      put_columns(y, p.y, row * p.columns + column_of<kVectors>(v));
     }
   }
 }
 
-// What a thread has of a row: packed, because two rows of it wait for the sums.
-struct BackwardRow {
-  PackedColumns dy;
-  PackedColumns x;
-  PackedColumns residual;
-  float mean;
-  float rstd;
-
-  __device__ Columns normal() const {
-    Columns normal = unpacked(x);
+__device__ Columns normal_of(const PackedColumns& x, float mean, float rstd) {
+  Columns normal = unpacked(x);
 #pragma unroll
-    for (int e = 0; e < kColumns; ++e) normal.at[e] = (normal.at[e] - mean) * rstd;
-    return normal;
-  }
-};
-
-__device__ BackwardRow backward_row(const NormBackwardPointers& p, int64_t row, int first) {
-  const int64_t position = row * p.columns + first;
-  return {.dy = packed_at(p.dy, position),
-          .x = packed_at(p.x, position),
-          .residual = packed_at(p.residual, position),
-          .mean = p.mean == nullptr ? 0 : p.mean[row],
-          .rstd = p.rstd[row]};
+  for (int e = 0; e < kColumns; ++e) normal.at[e] = (normal.at[e] - mean) * rstd;
+  return normal;
 }
 
-template <int kThreadsMost>
-__global__ void __launch_bounds__(kThreadsMost) backward_kernel(const NormBackwardPointers p) {
-  const int first = static_cast<int>(threadIdx.x) * kColumns;
-  const bool has_columns = first < p.columns;
+// All threads of a block call it: what its teams have added up goes to `part`.
+template <int kVectors>
+__device__ void put_team_sums(const Columns (&own)[kVectors], int columns, float* part) {
+  __shared__ float sums[kTeamWarps * kVectors * kWarpColumns];
+  __syncthreads();  // whoever used this memory before has read it
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v) {
+    if (column_of<kVectors>(v) >= columns) break;
+#pragma unroll
+    for (int e = 0; e < kColumns; ++e) {
+      sums[static_cast<int>(threadIdx.y) * columns + column_of<kVectors>(v) + e] = own[v].at[e];
+    }
+  }
+  __syncthreads();
+  const auto thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+  const auto threads = static_cast<int>(blockDim.x * blockDim.y);
+  for (int column = thread; column < columns; column += threads) {
+    float total = 0;
+    for (int team = 0; team < static_cast<int>(blockDim.y); ++team) {
+      total += sums[team * columns + column];
+    }
+    part[column] = total;
+  }
+}
+
+template <int kVectors, bool kOneWarp>
+__global__ void __launch_bounds__(threads_at_once(kVectors))
+    backward_kernel(const NormBackwardPointers p) {
   const float share = 1.0F / static_cast<float>(p.columns);
-  Columns weight = {};
-  if (has_columns) weight = columns_at(p.weight, first);
-  Columns dweight = {};
-  Columns dbias = {};
+  Columns dweight[kVectors] = {};
+  Columns dbias[kVectors] = {};
   int turn = 0;
-  for (int64_t row = int64_t{blockIdx.x} * kTogether; row < p.rows;
-       row += int64_t{gridDim.x} * kTogether, turn ^= 1) {
-    BackwardRow rows[kTogether] = {};  // zeros add nothing
-    RowSums own = {};                  // of dy w, and of dy w (x - mean) rstd
+  for (int64_t first = int64_t{blockIdx.x} * blockDim.y; first < p.rows;
+       first += int64_t{gridDim.x} * blockDim.y, turn ^= 1) {
+    const int64_t row = first + threadIdx.y;
+    const bool has_row = row < p.rows;  // zeros add nothing
+    const auto dy = share_of<kVectors>(has_row ? p.dy : nullptr, row, p.columns);
+    const auto x = share_of<kVectors>(has_row ? p.x : nullptr, row, p.columns);
+    const auto residual = share_of<kVectors>(has_row ? p.residual : nullptr, row, p.columns);
+    const auto weight = share_of<kVectors>(p.weight, 0, p.columns);
+    const float mean = has_row && p.mean != nullptr ? p.mean[row] : 0;
+    const float rstd = has_row ? p.rstd[row] : 0;
+    float sums[2] = {};  // of dy w, and of dy w (x - mean) rstd
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      if (has_columns && row + i < p.rows) rows[i] = backward_row(p, row + i, first);
-    }
-#pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      const Columns dy = unpacked(rows[i].dy);
-      const Columns normal = rows[i].normal();
-#pragma unroll
-      for (int e = 0; e < kColumns; ++e) {
-        dweight.at[e] += dy.at[e] * normal.at[e];
-        dbias.at[e] += dy.at[e];
-        own.first[i] += dy.at[e] * weight.at[e];
-        own.second[i] += dy.at[e] * weight.at[e] * normal.at[e];
-      }
-    }
-    const RowSums sums = block_sums(own, turn);
-#pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      if (!has_columns || row + i >= p.rows) break;
-      const Columns dy = unpacked(rows[i].dy);
-      const Columns normal = rows[i].normal();
-      const float centre = p.mean == nullptr ? 0 : sums.first[i] * share;
-      Columns dx = unpacked(rows[i].residual);
+    for (int v = 0; v < kVectors; ++v) {
+      const Columns d = unpacked(dy.at[v]);
+      const Columns w = unpacked(weight.at[v]);
+      const Columns normal = normal_of(x.at[v], mean, rstd);
 #pragma unroll
       for (int e = 0; e < kColumns; ++e) {
-        const float back =
-            dy.at[e] * weight.at[e] - centre - normal.at[e] * (sums.second[i] * share);
-        dx.at[e] += back * rows[i].rstd;
+        dweight[v].at[e] += d.at[e] * normal.at[e];
+        dbias[v].at[e] += d.at[e];
+        sums[0] += d.at[e] * w.at[e];
+        sums[1] += d.at[e] * w.at[e] * normal.at[e];
       }
-      put_columns(dx, p.dx, (row + i) * p.columns + first);
+    }
+    add_over_team<kOneWarp>(sums, turn);
+    if (!has_row) continue;
+    const float centre = p.mean == nullptr ? 0 : sums[0] * share;
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      if (column_of<kVectors>(v) >= p.columns) break;
+      const Columns d = unpacked(dy.at[v]);
+      const Columns w = unpacked(weight.at[v]);
+      const Columns normal = normal_of(x.at[v], mean, rstd);
+      Columns dx = unpacked(residual.at[v]);
+#pragma unroll
+      for (int e = 0; e < kColumns; ++e) {
+        const float back = d.at[e] * w.at[e] - centre - normal.at[e] * (sums[1] * share);
+        dx.at[e] += back * rstd;
+      }
+      put_columns(dx, p.dx, row * p.columns + column_of<kVectors>(v));
     }
   }
-  if (!has_columns) return;
-  float* const part = p.parts + int64_t{blockIdx.x} * 2 * p.columns + first;
-#pragma unroll
-  for (int e = 0; e < kColumns; ++e) {
-    part[e] = dweight.at[e];
-    part[p.columns + e] = dbias.at[e];
-  }
+  float* const part = p.parts + int64_t{blockIdx.x} * 2 * p.columns;
+  put_team_sums(dweight, p.columns, part);
+  put_team_sums(dbias, p.columns, part + p.columns);
 }
 
-// Only rows wider than 2,048 need a block so large that its threads run out of registers.
-constexpr int kNarrow = 256;
-constexpr int kWide = kRowColumns / kColumns;
+constexpr void (*kForward[])(NormForwardPointers) = {
+    forward_kernel<1, true>, forward_kernel<2, true>,  forward_kernel<3, true>,
+    forward_kernel<4, true>, forward_kernel<3, false>, forward_kernel<4, false>};
+constexpr void (*kBackward[])(NormBackwardPointers) = {
+    backward_kernel<1, true>, backward_kernel<2, true>,  backward_kernel<3, true>,
+    backward_kernel<4, true>, backward_kernel<3, false>, backward_kernel<4, false>};
 
 }  // namespace
 
 void norm_forward(const NormForwardPointers& p, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(blocks_for((p.rows + kTogether - 1) / kTogether));
-  const unsigned threads = row_threads(p.columns);
-  launch(threads <= kNarrow ? forward_kernel<kNarrow> : forward_kernel<kWide>,
-         {blocks, threads, stream}, p);
+  const Teams teams = teams_of(p.columns);
+  const auto blocks = static_cast<unsigned>(blocks_for((p.rows + teams.count - 1) / teams.count));
+  launch(kForward[teams.form()], {blocks, teams.threads(), stream}, p);
 }
 
-int64_t norm_backward_blocks(int64_t rows) {
-  const int64_t most = kBlocksMost / 2;  // each writes sums, so no more than a GPU runs at once
-  const int64_t pairs = (rows + kTogether - 1) / kTogether;
-  return pairs < most ? pairs : most;
+int64_t norm_backward_blocks(int64_t rows, int columns) {
+  // Rows of a block: with fewer, its sums would be as many bytes as they.
+  const int64_t least = 2 * teams_of(columns).count;
+  const int64_t parts = (rows + least - 1) / least;
+  return parts < kPartsMost ? parts : kPartsMost;
 }
 
 void norm_backward(const NormBackwardPointers& p, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(norm_backward_blocks(p.rows));
-  const unsigned threads = row_threads(p.columns);
-  launch(threads <= kNarrow ? backward_kernel<kNarrow> : backward_kernel<kWide>,
-         {blocks, threads, stream}, p);
+  const Teams teams = teams_of(p.columns);
+  const auto blocks = static_cast<unsigned>(norm_backward_blocks(p.rows, p.columns));
+  launch(kBackward[teams.form()], {blocks, teams.threads(), stream}, p);
   add_parts({.parts = p.parts,
              .count = static_cast<int>(blocks),
              .outputs = 2,

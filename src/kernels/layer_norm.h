@@ -24,9 +24,9 @@ struct NormBackward {
   const at::Tensor& mean;  // undefined: RMSNorm
   const at::Tensor& rstd;
   const at::Tensor& weight;
-  const at::Tensor& residual;
-  const at::Tensor& dweight;  // is added to
-  const at::Tensor& dbias;    // likewise; undefined: the norm has none
+  const at::Tensor& residual;  // undefined: zeros
+  const at::Tensor& dweight;   // is added to
+  const at::Tensor& dbias;     // likewise; undefined: the norm has none
 };
 // dx + residual.
 at::Tensor norm_backward_in_one_pass(const NormBackward& a);

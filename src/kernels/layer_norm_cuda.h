@@ -21,7 +21,7 @@ struct NormForwardPointers {
 void norm_forward(const NormForwardPointers& p, cudaStream_t stream);
 
 // Sums over the rows are made in so many parts, whatever the GPU: their order is fixed.
-int64_t norm_backward_blocks(int64_t rows);
+int64_t norm_backward_blocks(int64_t rows, int columns);
 
 struct NormBackwardPointers {
   const void* dy = nullptr;
@@ -29,7 +29,7 @@ struct NormBackwardPointers {
   const float* mean = nullptr;  // null: RMSNorm
   const float* rstd = nullptr;
   const void* weight = nullptr;
-  const void* residual = nullptr;
+  const void* residual = nullptr;  // null: zeros
   void* dx = nullptr;
   float* parts = nullptr;  // [norm_backward_blocks(), 2, columns], scratch
   float* dweight = nullptr;

@@ -71,10 +71,14 @@ LEEWAY_SIMD void rms_backward_rows(const T* dy, const T* x, const T* rstd, const
     const T r = rstd[row];
     const T back = sum * r * r * r / static_cast<T>(cols);
 #pragma omp simd
-    for (int64_t c = 0; c < cols; ++c) dx[c] = residual[c] + (dy[c] * w[c] * r - x[c] * back);
+    for (int64_t c = 0; c < cols; ++c) dx[c] = dy[c] * w[c] * r - x[c] * back;
+    if (residual != nullptr) {
+#pragma omp simd
+      for (int64_t c = 0; c < cols; ++c) dx[c] += residual[c];
+      residual += cols;
+    }
     dy += cols;
     x += cols;
-    residual += cols;
     dx += cols;
   }
 }
@@ -178,7 +182,9 @@ void rms_norm_forward(const at::Tensor& x, const at::Tensor& weight, double epsi
 }
 
 void rms_norm_backward(const RmsNormBackward& a) {
-  check_contiguous(a.dy, a.x, a.rstd, a.weight, a.residual, a.dx, a.dweight);
+  check_contiguous(a.dy, a.x, a.rstd, a.weight, a.dx, a.dweight);
+  const bool has_residual = a.residual.defined();
+  if (has_residual) check_contiguous(a.residual);
   const int64_t rows = a.x.size(0);
   const int64_t cols = a.x.size(1);
   AT_DISPATCH_FLOATING_TYPES(a.x.scalar_type(), "rms_norm_backward", [&] {
@@ -186,10 +192,10 @@ void rms_norm_backward(const RmsNormBackward& a) {
     const auto* x = a.x.const_data_ptr<scalar_t>();
     const auto* rstd = a.rstd.const_data_ptr<scalar_t>();
     at::parallel_for(0, rows, grain(cols), [&](int64_t begin, int64_t end) {
-      rms_backward_rows(dy + begin * cols, x + begin * cols, rstd + begin,
-                        a.weight.const_data_ptr<scalar_t>(),
-                        a.residual.const_data_ptr<scalar_t>() + begin * cols,
-                        a.dx.data_ptr<scalar_t>() + begin * cols, end - begin, cols);
+      rms_backward_rows(
+          dy + begin * cols, x + begin * cols, rstd + begin, a.weight.const_data_ptr<scalar_t>(),
+          has_residual ? a.residual.const_data_ptr<scalar_t>() + begin * cols : nullptr,
+          a.dx.data_ptr<scalar_t>() + begin * cols, end - begin, cols);
     });
     at::parallel_for(0, cols, std::max<int64_t>(32, grain(rows)), [&](int64_t begin, int64_t end) {
       rms_backward_columns(dy, x, rstd, a.dweight.data_ptr<scalar_t>(), rows, cols, begin, end);

@@ -18,7 +18,7 @@ struct RmsNormBackward {
   const at::Tensor& x;
   const at::Tensor& rstd;
   const at::Tensor& weight;
-  const at::Tensor& residual;
+  const at::Tensor& residual;  // undefined: zeros
   const at::Tensor& dx;
   const at::Tensor& dweight;
 };

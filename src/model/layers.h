@@ -32,7 +32,7 @@ struct NormSaved {
 };
 at::Tensor norm_forward(Architecture architecture, const NormViews& w, const at::Tensor& x,
                         NormSaved& saved);
-// Returns dx + residual: callers always need the sum.
+// Returns dx + residual, which is undefined where nothing is to be added.
 at::Tensor norm_backward(Architecture architecture, const NormViews& w, const NormSaved& saved,
                          const at::Tensor& dy, const at::Tensor& residual, const NormViews& g);
 

@@ -24,6 +24,11 @@ at::Tensor rms_forward(const NormViews& w, const at::Tensor& x, NormSaved& saved
   return (wide * saved.rstd).to(x.scalar_type()).mul_(w.weight);
 }
 
+at::Tensor with_residual(at::Tensor dx, const at::Tensor& residual) {
+  if (residual.defined()) dx.add_(residual);
+  return dx;
+}
+
 at::Tensor rms_backward(const NormViews& w, const NormSaved& saved, const at::Tensor& dy,
                         const at::Tensor& residual, const NormViews& g) {
   if (kernels::takes(dy)) {
@@ -42,14 +47,15 @@ at::Tensor rms_backward(const NormViews& w, const NormSaved& saved, const at::Te
     auto [dx, dw] =
         at::_fused_rms_norm_backward(dy, saved.x, {dy.size(1)}, saved.rstd, w.weight, {true, true});
     dweight.add_(dw);
-    return dx.add_(residual);
+    return with_residual(dx, residual);
   }
   const at::Tensor wide_dy = dy.to(at::kFloat);
   const at::Tensor normal = saved.x.to(at::kFloat) * saved.rstd;
   dweight.add_(at::sum(wide_dy * normal, 0));
   const at::Tensor scaled = wide_dy * w.weight.to(at::kFloat);
   const at::Tensor back = at::mean(scaled * normal, 1, /*keepdim=*/true);
-  return at::addcmul(scaled, normal, back, -1).mul_(saved.rstd).add_(residual).to(dy.scalar_type());
+  const at::Tensor dx = at::addcmul(scaled, normal, back, -1).mul_(saved.rstd);
+  return with_residual(dx, residual).to(dy.scalar_type());
 }
 
 }  // namespace
@@ -93,7 +99,7 @@ at::Tensor norm_backward(Architecture architecture, const NormViews& w, const No
     at::Tensor bias = g.bias;
     bias.add_(dbias);
   }
-  return dx.add_(residual);
+  return with_residual(dx, residual);
 }
 
 }  // namespace leeway

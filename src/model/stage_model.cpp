@@ -87,9 +87,8 @@ at::Tensor StageModel::backward(const StageViews& w, StageSaved saved, const at:
   at::Tensor dx;
   if (slice_.heads) {
     const at::Tensor dhead = linear_backward(w.head, saved.head_in, dy, g.head);
-    const at::Tensor nothing = at::zeros_like(dhead);
-    dx = norm_backward(shape_.architecture, w.final_norm, saved.final_norm, dhead, nothing,
-                       g.final_norm);
+    dx = norm_backward(shape_.architecture, w.final_norm, saved.final_norm, dhead,
+                       /*residual=*/{}, g.final_norm);
   } else {
     dx = dy.view({-1, shape_.width});
   }

@@ -7,10 +7,13 @@
 #include <cstdint>
 #include <tuple>
 
+#include "kernels/bf16.h"
+
 namespace leeway::cuda {
 
 // Few, so that small tests have more tiles than blocks.
 inline constexpr int64_t kBlocksMost = 8;
+inline constexpr int64_t kPartsMost = 3;
 
 struct Grid {
   dim3 blocks;
@@ -38,5 +41,9 @@ inline float power_of_two(float x) {
 }
 
 inline float reciprocal(float x) { return 1 / x; }
+
+inline uint32_t bf16_pair(float first, float second) {
+  return bf16_of(first) | uint32_t{bf16_of(second)} << 16U;
+}
 
 }  // namespace leeway::cuda
