@@ -12,9 +12,7 @@ namespace leeway::cuda {
 // Two numbers in each word: as single numbers they would take a register each.
 using PackedColumns = Vector<uint32_t, kColumns / 2>;
 
-struct Columns {
-  float at[kColumns];
-};
+using Columns = Vector<float, kColumns>;
 
 __device__ inline PackedColumns packed_at(const void* numbers, int64_t position) {
   const auto* const from = static_cast<const uint16_t*>(numbers) + position;
@@ -69,19 +67,16 @@ __device__ inline int64_t first_row() { return int64_t{blockIdx.y} * kStripRows 
 __device__ inline int64_t row_step() { return int64_t{gridDim.y} * kStripRows; }
 
 // All threads of a block call it: what those of one strip thread have added up goes to `to`, its
-// place in the block's part; null: it has no columns.
+// place in the block's part, a multiple of its size; null: it has no columns.
 __device__ inline void put_part(const Columns& own, float* to) {
-  __shared__ float sums[kStripRows][kStripThreads * kColumns];
+  __shared__ Columns sums[kStripRows][kStripThreads];
   __syncthreads();  // whoever used this memory before has read it
-#pragma unroll
-  for (int e = 0; e < kColumns; ++e) sums[threadIdx.y][threadIdx.x * kColumns + e] = own.at[e];
+  sums[threadIdx.y][threadIdx.x] = own;
   __syncthreads();
   if (threadIdx.y != 0 || to == nullptr) return;
-  for (int e = 0; e < kColumns; ++e) {
-    float total = 0;
-    for (int row = 0; row < kStripRows; ++row) total += sums[row][threadIdx.x * kColumns + e];
-    to[e] = total;
-  }
+  Columns total = {};
+  for (int row = 0; row < kStripRows; ++row) add_to(total, sums[row][threadIdx.x]);
+  *reinterpret_cast<Columns*>(to) = total;
 }
 
 }  // namespace leeway::cuda

@@ -52,14 +52,15 @@ struct RowShare {
   PackedColumns at[kVectors];
 };
 
-// Zeros beyond the last column, and where there are no numbers.
+// Of the numbers from `begin` on, of which there are so many columns; beyond them zeros.
 template <int kVectors>
-__device__ RowShare<kVectors> share_of(const void* numbers, int64_t row, int columns) {
+__device__ RowShare<kVectors> share_of(const void* numbers, int64_t begin, int columns) {
   RowShare<kVectors> share = {};
 #pragma unroll
   for (int v = 0; v < kVectors; ++v) {
-    if (numbers == nullptr || column_of<kVectors>(v) >= columns) continue;
-    share.at[v] = packed_at(numbers, row * columns + column_of<kVectors>(v));
+    if (column_of<kVectors>(v) < columns) {
+      share.at[v] = packed_at(numbers, begin + column_of<kVectors>(v));
+    }
   }
   return share;
 }
@@ -88,9 +89,9 @@ __device__ void add_over_team(float (&sums)[kCount], int turn) {
 }
 
 // The deviations are summed in a second step: a sum of squares alone would lose the digits of a
-// mean that is large beside them.
+// mean that is large beside them. Without sums over rows, twice as many threads have registers.
 template <int kVectors, bool kOneWarp>
-__global__ void __launch_bounds__(threads_at_once(kVectors))
+__global__ void __launch_bounds__(threads_at_once(kVectors), 2)
     forward_kernel(const NormForwardPointers p) {
   const float share = 1.0F / static_cast<float>(p.columns);
   int turn = 0;
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(threads_at_once(kVectors))
        first += int64_t{gridDim.x} * blockDim.y) {
     const int64_t row = first + threadIdx.y;
     const bool has_row = row < p.rows;  // a team without one comes to the barriers all the same
-    const auto x = share_of<kVectors>(has_row ? p.x : nullptr, row, p.columns);
+    const auto x = share_of<kVectors>(p.x, row * p.columns, has_row ? p.columns : 0);
     float mean[1] = {};
     if (p.mean != nullptr) {
 #pragma unroll
@@ -130,7 +131,8 @@ __global__ void __launch_bounds__(threads_at_once(kVectors))
       if (p.mean != nullptr) p.mean[row] = mean[0];
     }
     const auto weight = share_of<kVectors>(p.weight, 0, p.columns);
-    const auto bias = share_of<kVectors>(p.bias, 0, p.columns);
+    RowShare<kVectors> bias = {};
+    if (p.bias != nullptr) bias = share_of<kVectors>(p.bias, 0, p.columns);
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       if (column_of<kVectors>(v) >= p.columns) break;
@@ -156,25 +158,22 @@ __device__ Columns normal_of(const PackedColumns& x, float mean, float rstd) {
 // All threads of a block call it: what its teams have added up goes to `part`.
 template <int kVectors>
 __device__ void put_team_sums(const Columns (&own)[kVectors], int columns, float* part) {
-  __shared__ float sums[kTeamWarps * kVectors * kWarpColumns];
+  __shared__ Columns sums[kTeamWarps * kVectors * kWarp];
+  const auto team = static_cast<int>(threadIdx.y);
+  const auto teams = static_cast<int>(blockDim.y);
+  const auto threads = static_cast<int>(blockDim.x);
   __syncthreads();  // whoever used this memory before has read it
 #pragma unroll
   for (int v = 0; v < kVectors; ++v) {
-    if (column_of<kVectors>(v) >= columns) break;
-#pragma unroll
-    for (int e = 0; e < kColumns; ++e) {
-      sums[static_cast<int>(threadIdx.y) * columns + column_of<kVectors>(v) + e] = own[v].at[e];
-    }
+    const int column = column_of<kVectors>(v);
+    if (column < columns) sums[(team * columns + column) / kColumns] = own[v];
   }
   __syncthreads();
-  const auto thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
-  const auto threads = static_cast<int>(blockDim.x * blockDim.y);
-  for (int column = thread; column < columns; column += threads) {
-    float total = 0;
-    for (int team = 0; team < static_cast<int>(blockDim.y); ++team) {
-      total += sums[team * columns + column];
-    }
-    part[column] = total;
+  const int first = (team * threads + static_cast<int>(threadIdx.x)) * kColumns;
+  for (int column = first; column < columns; column += teams * threads * kColumns) {
+    Columns total = {};
+    for (int i = 0; i < teams; ++i) add_to(total, sums[(i * columns + column) / kColumns]);
+    *reinterpret_cast<Columns*>(part + column) = total;
   }
 }
 
@@ -188,10 +187,13 @@ __global__ void __launch_bounds__(threads_at_once(kVectors))
   for (int64_t first = int64_t{blockIdx.x} * blockDim.y; first < p.rows;
        first += int64_t{gridDim.x} * blockDim.y, turn ^= 1) {
     const int64_t row = first + threadIdx.y;
-    const bool has_row = row < p.rows;  // zeros add nothing
-    const auto dy = share_of<kVectors>(has_row ? p.dy : nullptr, row, p.columns);
-    const auto x = share_of<kVectors>(has_row ? p.x : nullptr, row, p.columns);
-    const auto residual = share_of<kVectors>(has_row ? p.residual : nullptr, row, p.columns);
+    const bool has_row = row < p.rows;
+    const int64_t begin = row * p.columns;
+    const int columns = has_row ? p.columns : 0;  // zeros add nothing
+    const auto dy = share_of<kVectors>(p.dy, begin, columns);
+    const auto x = share_of<kVectors>(p.x, begin, columns);
+    RowShare<kVectors> residual = {};
+    if (p.residual != nullptr) residual = share_of<kVectors>(p.residual, begin, columns);
     const auto weight = share_of<kVectors>(p.weight, 0, p.columns);
     const float mean = has_row && p.mean != nullptr ? p.mean[row] : 0;
     const float rstd = has_row ? p.rstd[row] : 0;
@@ -210,11 +212,10 @@ __global__ void __launch_bounds__(threads_at_once(kVectors))
       }
     }
     add_over_team<kOneWarp>(sums, turn);
-    if (!has_row) continue;
     const float centre = p.mean == nullptr ? 0 : sums[0] * share;
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
-      if (column_of<kVectors>(v) >= p.columns) break;
+      if (column_of<kVectors>(v) >= columns) break;
       const Columns d = unpacked(dy.at[v]);
       const Columns w = unpacked(weight.at[v]);
       const Columns normal = normal_of(x.at[v], mean, rstd);
@@ -224,7 +225,7 @@ __global__ void __launch_bounds__(threads_at_once(kVectors))
         const float back = d.at[e] * w.at[e] - centre - normal.at[e] * (sums[1] * share);
         dx.at[e] += back * rstd;
       }
-      put_columns(dx, p.dx, row * p.columns + column_of<kVectors>(v));
+      put_columns(dx, p.dx, begin + column_of<kVectors>(v));
     }
   }
   float* const part = p.parts + int64_t{blockIdx.x} * 2 * p.columns;
