@@ -101,6 +101,7 @@ void run() {
   print_speeds({loss_row()}, copy);
   print_speeds(layer_rows(), copy);
   print_speeds(averaging_rows(), copy);
+  print_speeds(lowbit_rows(), copy);
   fmt::print("\n{:<34} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
              "attention, ms (batch x heads x time)", "flash", "back", "cudnn", "back", "differ",
              "back", "mixed");

@@ -87,8 +87,7 @@ inline std::vector<Row> layer_rows() {
 inline std::vector<Row> averaging_rows() {
   constexpr double kCount = kParameters;
   const Cut part({.seed = 1, .parameters = kParameters, .fraction = 0.05});
-  const Cut whole({.seed = 1, .parameters = kParameters});
-  const Subset some = part.subset(3), all = whole.subset(0);
+  const Subset some = part.subset(3);
   const auto chosen = static_cast<double>(some.count());
   const at::Tensor weights = flat(), ema = at::zeros_like(weights);
   const at::Tensor compute = weights.to(at::kBFloat16);
@@ -97,9 +96,6 @@ inline std::vector<Row> averaging_rows() {
   const at::Tensor int8 = encode_blocks(WireFormat::kInt8, weights, key);
   const at::Tensor ternary = encode_blocks(WireFormat::kTernary, weights, key);
   const auto bytes = [](const at::Tensor& t) { return static_cast<double>(t.nbytes()); };
-  const at::Tensor common = weights.clone(), flight = at::zeros_like(weights);
-  const at::Tensor answer = at::zeros_like(weights), own = at::zeros_like(weights);
-  const at::Tensor residual = at::zeros_like(weights), share = at::ones({1}, of(at::kFloat));
   return {{"gather, 5 % in runs of 64", 8 * chosen, [=] { gather(some, weights); }},
           {"merge, 5 %, ema", 26 * chosen,
            [=] {
@@ -114,7 +110,7 @@ inline std::vector<Row> averaging_rows() {
            }},
           {"mean of two", 12 * kCount,
            [=] {
-             mean_of_finite({weights, common});
+             mean_of_finite({weights, ema});
            }},
           {"int8, encode", 4 * kCount + bytes(int8),
            [=] { encode_blocks(WireFormat::kInt8, weights, key); }},
@@ -123,29 +119,54 @@ inline std::vector<Row> averaging_rows() {
           {"ternary, encode", 4 * kCount + bytes(ternary),
            [=] { encode_blocks(WireFormat::kTernary, weights, key); }},
           {"ternary, decode", 4 * kCount + bytes(ternary),
-           [=] { decode_blocks(WireFormat::kTernary, ternary, kParameters, at::kFloat); }},
-          {"lowbit, contribution", 16 * kCount + bytes(ternary),
-           [=] {
-             contribute_in_one_pass(
-                 WireFormat::kTernary, all,
-                 {.weights = weights, .common = common, .pending = {}, .flight = flight});
-           }},
-          {"lowbit, owner", 12 * kCount + bytes(ternary),
-           [=] {
-             reduce_in_one_pass(WireFormat::kTernary, all,
-                                {.mean = answer, .share = share, .residual = residual});
-           }},
-          {"lowbit, merge", 34 * kCount, [=] {
-             merge_steps({}, {.subset = all,
-                              .answer = answer,
-                              .own = own,
+           [=] { decode_blocks(WireFormat::kTernary, ternary, kParameters, at::kFloat); }}};
+}
+
+// A common model's round, in ternary blocks.
+inline std::vector<Row> lowbit_rows() {
+  constexpr double kCount = kParameters;
+  const Subset all = Cut({.seed = 1, .parameters = kParameters}).subset(0);
+  const at::Tensor weights = flat(), compute = weights.to(at::kBFloat16);
+  std::vector<at::Tensor> five;
+  for (int part = 0; part < 5; ++part) {
+    five.push_back(encode_blocks(WireFormat::kTernary, flat(), {}));
+  }
+  const std::vector<at::Tensor> two = {five[0], five[1]};
+  const auto code_bytes = static_cast<double>(five[0].nbytes());
+  const at::Tensor common = weights.clone(), flight = at::zeros_like(weights);
+  const at::Tensor residual = at::zeros_like(weights);
+  const at::Tensor steps = at::zeros_like(weights);
+  const MergedSteps merged = {.subset = all,
+                              .answer = steps,
+                              .own = steps,
                               .weights = weights,
                               .common = common,
                               .flight = flight,
                               .pending = {},
                               .momentum = {},
-                              .compute = compute});
-           }}};
+                              .compute = compute};
+  MergedSteps coded = merged;
+  coded.answer = five[0];
+  coded.own = five[1];
+  return {{"lowbit, contribution", 16 * kCount + code_bytes,
+           [=] {
+             contribute_in_one_pass(
+                 WireFormat::kTernary, all,
+                 {.weights = weights, .common = common, .pending = {}, .flight = flight});
+           }},
+          {"lowbit, owner of two", 8 * kCount + 3 * code_bytes,
+           [=] {
+             reduce_in_one_pass(WireFormat::kTernary, all,
+                                {.parts = two, .share = 1, .residual = residual});
+           }},
+          {"lowbit, owner of five", 8 * kCount + 6 * code_bytes,
+           [=] {
+             reduce_in_one_pass(WireFormat::kTernary, all,
+                                {.parts = five, .share = 1, .residual = residual});
+           }},
+          {"lowbit, merge of exact steps", 34 * kCount, [=] { merge_steps({}, merged); }},
+          {"lowbit, merge", 26 * kCount + 2 * code_bytes,
+           [=] { merge_coded_steps(WireFormat::kTernary, {}, coded); }}};
 }
 
 }  // namespace leeway

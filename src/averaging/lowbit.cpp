@@ -7,17 +7,12 @@ namespace leeway {
 namespace {
 
 void check_arguments(const LowbitMergeArguments& arguments) {
-  const at::Tensor& weights = arguments.weights;
-  const auto fits = [&](const at::Tensor& values) {
-    return values.numel() == arguments.subset.count() && values.is_contiguous() &&
-           values.scalar_type() == weights.scalar_type();
-  };
   const auto is_flat = [&](const at::Tensor& flat) {
     return flat.numel() == arguments.subset.parameters && flat.is_contiguous();
   };
-  LEEWAY_CHECK(is_flat(weights), "the weights are as long as the stage");
-  LEEWAY_CHECK(fits(arguments.answer), "the answer covers the subset, in the weights' type");
-  LEEWAY_CHECK(!arguments.own.defined() || fits(arguments.own), "what was sent covers the subset");
+  LEEWAY_CHECK(is_flat(arguments.weights), "the weights are as long as the stage");
+  LEEWAY_CHECK(arguments.answer.is_contiguous(), "an answer is flat");
+  LEEWAY_CHECK(!arguments.own.defined() || arguments.own.is_contiguous(), "what was sent is flat");
   LEEWAY_CHECK(!arguments.compute.defined() || is_flat(arguments.compute),
                "the compute copy is as long as the stage");
 }
@@ -32,6 +27,11 @@ LowbitBuffers make_lowbit_buffers(const LowbitOptions& options, const at::Tensor
   if (options.gain != 0) buffers.momentum = at::zeros_like(weights);
   buffers.residual = at::zeros_like(weights);
   return buffers;
+}
+
+at::Tensor decode_steps(WireFormat wire, const at::Tensor& encoded, int64_t count,
+                        at::ScalarType type) {
+  return decode(encoded.scalar_type() == type ? WireFormat::kF32 : wire, encoded, count, type);
 }
 
 at::Tensor own_steps(const LowbitOptions& options, const Subset& subset, const at::Tensor& weights,
@@ -64,15 +64,23 @@ at::Tensor contribute_steps(const LowbitOptions& options, const Subset& subset,
 ReducedSteps reduce_steps(const LowbitOptions& options, const Subset& subset,
                           const std::vector<at::Tensor>& contributions, int64_t members,
                           const RandomKey& key, LowbitBuffers& buffers) {
-  const FiniteMean mean = mean_of_finite(contributions, /*if_none=*/0);
+  const OwedSteps owed_steps = {
+      .parts = contributions,
+      .share = static_cast<double>(contributions.size()) / static_cast<double>(members),
+      .residual = buffers.residual};
+  if (const CodedAnswer made = reduce_in_one_pass(options.wire, subset, owed_steps);
+      made.code.defined()) {
+    return {.answer = made.code, .sums = made.sums};
+  }
+  std::vector<at::Tensor> values;
+  for (const at::Tensor& part : contributions) {
+    values.push_back(
+        decode_steps(options.wire, part, subset.count(), buffers.residual.scalar_type()));
+  }
+  const FiniteMean mean = mean_of_finite(values, /*if_none=*/0);
   // A tensor, not a number: how many are finite may be known only to the device.
   const at::Tensor came = mean.sums.slice(0, FiniteMean::kFirstValue).sum();
   const at::Tensor share = came.div(members).to(mean.mean.scalar_type());
-  const OwedSteps steps = {.mean = mean.mean, .share = share, .residual = buffers.residual};
-  if (const at::Tensor encoded = reduce_in_one_pass(options.wire, subset, steps);
-      encoded.defined()) {
-    return {.answer = encoded, .sums = mean.sums};
-  }
   const at::Tensor owed = (mean.mean * share).add_(gather(subset, buffers.residual));
   const at::Tensor encoded = encode(options.wire, owed, key);
   const at::Tensor said = decode(options.wire, encoded, owed.numel(), owed.scalar_type());
@@ -86,16 +94,24 @@ MergeSums merge_steps(const LowbitOptions& options, const LowbitMergeArguments& 
   const StepsConstants constants = {.smoothing = options.smoothing,
                                     .gain = options.gain,
                                     .gain_smoothing = options.gain_smoothing};
-  return {.count = arguments.subset.count(),
-          .sums = merge_steps(constants, {.subset = arguments.subset,
-                                          .answer = arguments.answer,
-                                          .own = arguments.own,
-                                          .weights = arguments.weights,
-                                          .common = buffers.common,
-                                          .flight = buffers.flight,
-                                          .pending = buffers.pending,
-                                          .momentum = buffers.momentum,
-                                          .compute = arguments.compute})};
+  const int64_t count = arguments.subset.count();
+  MergedSteps merged = {.subset = arguments.subset,
+                        .answer = arguments.answer,
+                        .own = arguments.own,
+                        .weights = arguments.weights,
+                        .common = buffers.common,
+                        .flight = buffers.flight,
+                        .pending = buffers.pending,
+                        .momentum = buffers.momentum,
+                        .compute = arguments.compute};
+  if (const at::Tensor sums = merge_coded_steps(options.wire, constants, merged); sums.defined()) {
+    return {.count = count, .sums = sums};
+  }
+  for (at::Tensor* const steps : {&merged.answer, &merged.own}) {
+    if (!steps->defined()) continue;
+    *steps = decode_steps(options.wire, *steps, count, merged.weights.scalar_type());
+  }
+  return {.count = count, .sums = merge_steps(constants, merged)};
 }
 
 void take_back_steps(const Subset& subset, const at::Tensor& sent, LowbitBuffers& buffers) {

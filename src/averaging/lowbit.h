@@ -43,6 +43,11 @@ struct LowbitBuffers {
 // The weights are those that all replicas begin with.
 LowbitBuffers make_lowbit_buffers(const LowbitOptions& options, const at::Tensor& weights);
 
+// A contribution or an answer, decoded. What is exact has the weights' own type, which no lossy
+// format has.
+at::Tensor decode_steps(WireFormat wire, const at::Tensor& encoded, int64_t count,
+                        at::ScalarType type);
+
 // p on a chunk.
 at::Tensor own_steps(const LowbitOptions& options, const Subset& subset, const at::Tensor& weights,
                      const LowbitBuffers& buffers);
@@ -54,17 +59,17 @@ struct ReducedSteps {
   at::Tensor answer;  // encoded
   at::Tensor sums;    // of the contributions: those of FiniteMean
 };
-// The contributions are decoded, in ascending order of their replicas and numbers; those that are
-// not finite throughout are left out. `members`: among how many replicas their sum is divided,
-// whether or not all have contributed.
+// The contributions are encoded or exact, in ascending order of their replicas and numbers; those
+// that are not finite throughout are left out. `members`: among how many replicas their sum is
+// divided, whether or not all have contributed.
 ReducedSteps reduce_steps(const LowbitOptions& options, const Subset& subset,
                           const std::vector<at::Tensor>& contributions, int64_t members,
                           const RandomKey& key, LowbitBuffers& buffers);
 
 struct LowbitMergeArguments {
   Subset subset;
-  at::Tensor answer;    // Q, decoded
-  at::Tensor own = {};  // q, decoded; undefined: nothing of this worker is in it
+  at::Tensor answer;    // Q, encoded or exact
+  at::Tensor own = {};  // q, likewise; undefined: nothing of this worker is in it
   at::Tensor weights;
   at::Tensor compute = {};  // as in MergeArguments
 };

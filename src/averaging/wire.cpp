@@ -41,9 +41,7 @@ bool is_encoding(WireFormat format, const at::Tensor& encoded, int64_t count, at
   if (format == WireFormat::kBf16) {
     return encoded.scalar_type() == at::kBFloat16 && encoded.numel() == count;
   }
-  if (encoded.scalar_type() != at::kByte) return false;
-  if (encoded.numel() != encoded_bytes(format, count, type)) return false;
-  return are_blocks(format, encoded, count);
+  return is_code(format, encoded, count) && are_blocks(format, encoded, count);
 }
 
 }  // namespace leeway

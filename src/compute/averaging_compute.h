@@ -122,7 +122,7 @@ class AveragingCompute {
   Subset chunk_of(const LaneState& lane, int64_t round, int64_t chunk) const;
   at::Tensor decode_steps(const LaneState& lane, const at::Tensor& encoded, int64_t count) const;
   void forget_rounding(LaneState& lane, int64_t chunk);
-  at::Tensor take_steps(LaneState& lane, int64_t number, int64_t chunk, int64_t count);
+  static at::Tensor take_steps(LaneState& lane, int64_t number, int64_t chunk);
   RandomKey rounding_key(const LaneState& lane, int64_t round, int64_t chunk, bool answer) const;
 
   std::vector<LaneState> lanes_;

@@ -8,24 +8,20 @@
 
 namespace leeway {
 
-// What is exact has the weights' own type, which no lossy format has.
 at::Tensor AveragingCompute::decode_steps(const LaneState& lane, const at::Tensor& encoded,
                                           int64_t count) const {
-  const at::ScalarType type = stage_.weights().scalar_type();
-  const WireFormat wire =
-      encoded.scalar_type() == type ? WireFormat::kF32 : lane.options.lowbit.wire;
-  return decode(wire, encoded, count, type);
+  return leeway::decode_steps(lane.options.lowbit.wire, encoded, count,
+                              stage_.weights().scalar_type());
 }
 
-// An own contribution that is no longer under way.
-at::Tensor AveragingCompute::take_steps(LaneState& lane, int64_t number, int64_t chunk,
-                                        int64_t count) {
+// An own contribution that is no longer under way, as it was sent.
+at::Tensor AveragingCompute::take_steps(LaneState& lane, int64_t number, int64_t chunk) {
   const auto sent = lane.steps.find(number);
   LEEWAY_CHECK(sent != lane.steps.end(), "a contribution is answered once");
   const auto part = sent->second.extract(chunk);
   LEEWAY_CHECK(!part.empty(), "each chunk of a contribution is answered once");
   if (sent->second.empty()) lane.steps.erase(sent);
-  return decode_steps(lane, part.mapped(), count);
+  return part.mapped();
 }
 
 // What sums and differences have left of contributions that are all settled.
@@ -73,16 +69,19 @@ AveragingCompute::Reduced AveragingCompute::reduce_steps(Lane which,
   LaneState& lane = at(which);
   const Subset subset = chunk_of(lane, 0, chunk);
   LowbitOptions options = lane.options.lowbit;
-  std::vector<at::Tensor> values;
-  for (const at::Tensor& part : payloads) {
-    if (part.scalar_type() == stage_.weights().scalar_type()) options.wire = WireFormat::kF32;
-    values.push_back(decode_steps(lane, part, subset.count()));
+  std::vector<at::Tensor> contributions = payloads;
+  const bool exact = std::ranges::any_of(payloads, [&](const at::Tensor& part) {
+    return part.scalar_type() == stage_.weights().scalar_type();
+  });
+  if (exact) {  // then so is the answer
+    options.wire = WireFormat::kF32;
+    for (at::Tensor& part : contributions) part = decode_steps(lane, part, subset.count());
   }
   // By what is in it: the number depends on where sessions ended.
   const uint64_t name = hash_bytes(std::as_bytes(std::span(parts)));
   const RandomKey key = rounding_key(lane, static_cast<int64_t>(name >> 1), chunk, /*answer=*/true);
   const ReducedSteps steps =
-      leeway::reduce_steps(options, subset, values, members, key, lane.lowbit);
+      leeway::reduce_steps(options, subset, contributions, members, key, lane.lowbit);
   Reduced reduced = reduced_of(subset.count(), steps.sums);
   reduced.answer = steps.answer;
   return reduced;
@@ -94,17 +93,21 @@ LateNorms AveragingCompute::merge_steps(Lane which, int64_t chunk, const at::Ten
   LaneState& lane = at(which);
   const Subset subset = chunk_of(lane, 0, chunk);
   for (const int64_t number : lost) {
-    take_back_steps(subset, take_steps(lane, number, chunk, subset.count()), lane.lowbit);
+    take_back_steps(subset, decode_steps(lane, take_steps(lane, number, chunk), subset.count()),
+                    lane.lowbit);
   }
   if (!answer.defined()) return forget_rounding(lane, chunk), LateNorms();
   at::Tensor own;
   for (const int64_t number : in) {
-    const at::Tensor part = take_steps(lane, number, chunk, subset.count());
-    own = own.defined() ? own + part : part;
+    const at::Tensor part = take_steps(lane, number, chunk);
+    // One is merged as it is; a sum of several has no code.
+    own = own.defined()
+              ? decode_steps(lane, own, subset.count()) + decode_steps(lane, part, subset.count())
+              : part;
   }
   const MergeSums sums = leeway::merge_steps(lane.options.lowbit,
                                              {.subset = subset,
-                                              .answer = decode_steps(lane, answer, subset.count()),
+                                              .answer = answer,
                                               .own = own,
                                               .weights = stage_.weights(),
                                               .compute = stage_.writable_copy()},
@@ -137,7 +140,7 @@ void AveragingCompute::replace_common(Lane which, int64_t chunk, const at::Tenso
   at::Tensor own = own_steps(lane.options.lowbit, subset, stage_.weights(), lane.lowbit);
   for (const std::vector<int64_t>* numbers : {&in, &lost}) {
     for (const int64_t number : *numbers) {
-      const at::Tensor part = take_steps(lane, number, chunk, count);
+      const at::Tensor part = decode_steps(lane, take_steps(lane, number, chunk), count);
       take_back_steps(subset, part, lane.lowbit);
       if (numbers == &in) own = own - part;
     }

@@ -106,9 +106,10 @@ struct Sums {
   double second = 0;
 };
 
-// All threads of a block call it; the first one gets the totals, added in a fixed order.
-__device__ inline Sums block_totals(Sums own) {
-  constexpr int kWarps = kThreads / kWarp;
+// All kCount threads of a block call it; the first one gets the totals, added in a fixed order.
+template <int kCount = kThreads>
+__device__ Sums block_totals(Sums own) {
+  constexpr int kWarps = kCount / kWarp;
   __shared__ double firsts[kWarps];
   __shared__ double seconds[kWarps];
   for (int distance = kWarp / 2; distance > 0; distance /= 2) {

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "kernels/blocks.h"
 #include "kernels/cuda_glue.h"
+#include "kernels/wire_blocks.h"
 #if LEEWAY_CUDA
 #include "kernels/merges_cuda.h"
 #endif
@@ -137,20 +138,36 @@ at::Tensor merge_weights_on_device(const MergeConstants& constants, const Merged
   return sums.sums;
 }
 
+StepsMerge steps_merge(const StepsConstants& constants, const MergedSteps& merged,
+                       const CudaScope& scope) {
+  return {.has_own = merged.own.defined(),
+          .smoothing = static_cast<float>(constants.smoothing),
+          .gain = static_cast<float>(constants.gain),
+          .gain_keep = static_cast<float>(constants.gain_smoothing),
+          .gain_share = static_cast<float>(1 - constants.gain_smoothing),
+          .common = scope.data<float>(merged.common),
+          .flight = scope.data<float>(merged.flight),
+          .pending = scope.data<float>(merged.pending),
+          .momentum = scope.data<float>(merged.momentum)};
+}
+
 at::Tensor merge_steps_on_device(const StepsConstants& constants, const MergedSteps& merged) {
   const CudaScope scope(merged.weights);
   const SumsOnDevice sums(merged.weights, merged.subset.count());
-  const StepsMerge merge = {.smoothing = static_cast<float>(constants.smoothing),
-                            .gain = static_cast<float>(constants.gain),
-                            .gain_keep = static_cast<float>(constants.gain_smoothing),
-                            .gain_share = static_cast<float>(1 - constants.gain_smoothing),
-                            .answer = scope.data<float>(merged.answer),
-                            .own = scope.data<float>(merged.own),
-                            .common = scope.data<float>(merged.common),
-                            .flight = scope.data<float>(merged.flight),
-                            .pending = scope.data<float>(merged.pending),
-                            .momentum = scope.data<float>(merged.momentum)};
-  merge_steps_cuda(merged.subset, merge, output_of(merged.weights, merged.compute, sums, scope));
+  const DecodedSteps steps = {.merge = steps_merge(constants, merged, scope),
+                              .answer = scope.data<float>(merged.answer),
+                              .own = scope.data<float>(merged.own)};
+  merge_steps_cuda(merged.subset, steps, output_of(merged.weights, merged.compute, sums, scope));
+  return sums.sums;
+}
+
+at::Tensor merge_ternary_on_device(const StepsConstants& constants, const MergedSteps& merged) {
+  const CudaScope scope(merged.weights);
+  const SumsOnDevice sums(merged.weights, merged.subset.count());
+  const TernarySteps steps = {.merge = steps_merge(constants, merged, scope),
+                              .answer = scope.data<const uint8_t>(merged.answer),
+                              .own = scope.data<const uint8_t>(merged.own)};
+  merge_ternary_cuda(merged.subset, steps, output_of(merged.weights, merged.compute, sums, scope));
   return sums.sums;
 }
 #else
@@ -158,6 +175,9 @@ at::Tensor merge_weights_on_device(const MergeConstants&, const MergedWeights&) 
   LEEWAY_UNREACHABLE(kNoCuda);
 }
 at::Tensor merge_steps_on_device(const StepsConstants&, const MergedSteps&) {
+  LEEWAY_UNREACHABLE(kNoCuda);
+}
+at::Tensor merge_ternary_on_device(const StepsConstants&, const MergedSteps&) {
   LEEWAY_UNREACHABLE(kNoCuda);
 }
 #endif
@@ -174,6 +194,17 @@ at::Tensor merge_steps(const StepsConstants& constants, const MergedSteps& merge
   if (is_on_gpu(merged.weights)) return merge_steps_on_device(constants, merged);
   return merged.weights.scalar_type() == at::kDouble ? merge_steps_cpu<double>(constants, merged)
                                                      : merge_steps_cpu<float>(constants, merged);
+}
+
+at::Tensor merge_coded_steps(WireFormat format, const StepsConstants& constants,
+                             const MergedSteps& merged) {
+  if (!is_coded_in_one_pass(format, merged.subset, merged.weights)) return {};
+  const auto is_own_code = [&](const at::Tensor& encoded) {
+    return is_code(format, encoded, merged.subset.count());
+  };
+  if (!is_own_code(merged.answer)) return {};
+  if (merged.own.defined() && !is_own_code(merged.own)) return {};
+  return merge_ternary_on_device(constants, merged);
 }
 
 }  // namespace leeway

@@ -3,7 +3,7 @@
 #include <initializer_list>
 
 #include "kernels/bf16.h"
-#include "kernels/cuda_device.h"
+#include "kernels/cuda_ternary.h"
 #include "kernels/merges_cuda.h"
 
 namespace leeway {
@@ -123,7 +123,7 @@ __device__ StepState merged_step(const StepsMerge& merge, const StepState& old, 
   StepState state = old;
   float beyond = old.weight - old.common;
   float due = answer;
-  if (merge.own != nullptr) {
+  if (merge.has_own) {
     add_square(own, &sums->first);
     beyond -= own;
     due -= own;
@@ -146,11 +146,16 @@ __device__ StepState merged_step(const StepsMerge& merge, const StepState& old, 
 }
 
 template <int kWidth>
-__device__ void merge_vector(const StepsMerge& merge, const MergeOutput& output, int64_t position,
-                             int64_t offset, int some, Sums* sums) {
-  float* const flights = merge.own == nullptr ? nullptr : merge.flight;
-  const Floats<kWidth> answer = cuda::load<kWidth>(merge.answer + position, some);
-  const Floats<kWidth> own = load_if<kWidth>(merge.own, position, some);
+struct StepsVector {
+  Floats<kWidth> answer;
+  Floats<kWidth> own;
+};
+
+template <int kWidth>
+__device__ void merge_steps(const StepsMerge& merge, const MergeOutput& output,
+                            const StepsVector<kWidth>& steps, int64_t offset, int some,
+                            Sums* sums) {
+  float* const flights = merge.has_own ? merge.flight : nullptr;
   Floats<kWidth> weights = cuda::load<kWidth>(output.weights + offset, some);
   Floats<kWidth> common = cuda::load<kWidth>(merge.common + offset, some);
   Floats<kWidth> flight = load_if<kWidth>(flights, offset, some);
@@ -161,7 +166,7 @@ __device__ void merge_vector(const StepsMerge& merge, const MergeOutput& output,
     if (e >= some) continue;
     const StepState old = {weights.at[e], common.at[e], flight.at[e], pending.at[e],
                            momentum.at[e]};
-    const StepState state = merged_step(merge, old, answer.at[e], own.at[e], sums);
+    const StepState state = merged_step(merge, old, steps.answer.at[e], steps.own.at[e], sums);
     weights.at[e] = state.weight;
     common.at[e] = state.common;
     flight.at[e] = state.flight;
@@ -174,6 +179,21 @@ __device__ void merge_vector(const StepsMerge& merge, const MergeOutput& output,
   store_if(pending, some, merge.pending, offset);
   store_if(momentum, some, merge.momentum, offset);
   store_compute(weights, some, output, offset);
+}
+
+template <int kWidth>
+__device__ void merge_vector(const DecodedSteps& steps, const MergeOutput& output, int64_t position,
+                             int64_t offset, int some, Sums* sums) {
+  const StepsVector<kWidth> vector = {cuda::load<kWidth>(steps.answer + position, some),
+                                      load_if<kWidth>(steps.own, position, some)};
+  merge_steps<kWidth>(steps.merge, output, vector, offset, some, sums);
+}
+
+__device__ void write_totals(const Sums& own, const MergeOutput& output) {
+  const Sums totals = cuda::block_totals(own);
+  if (threadIdx.x != 0) return;
+  output.scratch[2 * blockIdx.x] = totals.first;
+  output.scratch[2 * blockIdx.x + 1] = totals.second;
 }
 
 template <int kWidth, class Merge>
@@ -190,10 +210,52 @@ __global__ void __launch_bounds__(cuda::kThreads)
       merge_vector<kWidth>(merge, output, tile.first + i, tile.offset(i), some, &own);
     }
   }
-  const Sums totals = cuda::block_totals(own);
-  if (threadIdx.x != 0) return;
-  output.scratch[2 * blockIdx.x] = totals.first;
-  output.scratch[2 * blockIdx.x + 1] = totals.second;
+  write_totals(own, output);
+}
+
+template <int kWidth>
+__device__ Floats<kWidth> values_at(const cuda::Digits& digits, int i, float scale) {
+  const auto some = cuda::load<kWidth>(digits.at + i, kWidth);
+  Floats<kWidth> values;
+#pragma unroll
+  for (int e = 0; e < kWidth; ++e) values.at[e] = cuda::ternary_value(some.at[e], scale);
+  return values;
+}
+
+// A warp has a ternary block, and decodes it on the way.
+template <int kWidth>
+__global__ void __launch_bounds__(cuda::kThreads)
+    merge_ternary(int64_t begin, int64_t count, const TernarySteps steps,
+                  const MergeOutput output) {
+  constexpr int kWarps = cuda::kThreads / cuda::kWarp;
+  __shared__ cuda::Digits answers[kWarps];
+  __shared__ cuda::Digits owns[kWarps];
+  const int warp = static_cast<int>(threadIdx.x) / cuda::kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % cuda::kWarp;
+  Sums sums;
+  for (int64_t block = int64_t{blockIdx.x} * kWarps + warp; block < cuda::wire_blocks_of(count);
+       block += int64_t{gridDim.x} * kWarps) {
+    const int64_t byte = block * cuda::kBlockBytes;
+    const int numbers = cuda::numbers_in(block, count);
+    const cuda::ReadBlock answer(steps.answer + byte, numbers);
+    answer.write(answers[warp]);
+    float own_scale = 0;
+    if (steps.own != nullptr) {
+      const cuda::ReadBlock own(steps.own + byte, numbers);
+      own.write(owns[warp]);
+      own_scale = own.scale;
+    }
+    __syncwarp();
+#pragma unroll 1  // one vector of each array is enough to keep memory busy
+    for (int i = lane * kWidth; i < numbers; i += cuda::kWarp * kWidth) {
+      StepsVector<kWidth> vector = {values_at<kWidth>(answers[warp], i, answer.scale), {}};
+      if (steps.own != nullptr) vector.own = values_at<kWidth>(owns[warp], i, own_scale);
+      merge_steps<kWidth>(steps.merge, output, vector, begin + block * cuda::kNumbers + i,
+                          cuda::some_of<kWidth>(i, numbers), &sums);
+    }
+    __syncwarp();  // before the next digits
+  }
+  write_totals(sums, output);
 }
 
 __global__ void __launch_bounds__(cuda::kThreads)
@@ -202,6 +264,11 @@ __global__ void __launch_bounds__(cuda::kThreads)
   if (threadIdx.x != 0) return;
   output.sums[0] = totals.first;
   output.sums[1] = totals.second;
+}
+
+// Then adds up what the blocks have added; zeros, if there are none.
+void launch_totals(const MergeOutput& output, int64_t blocks) {
+  cuda::launch(add_blocks, {1, cuda::kThreads, output.stream}, output, blocks);
 }
 
 template <int kWidth, class Merge>
@@ -213,20 +280,31 @@ void launch_merge(const Subset& subset, const Merge& merge, const MergeOutput& o
                  {static_cast<unsigned>(blocks), cuda::kThreads, output.stream}, subset, count,
                  merge, output);
   }
-  cuda::launch(add_blocks, {1, cuda::kThreads, output.stream}, output, blocks);  // zeros, of none
+  launch_totals(output, blocks);
 }
 
-// Four at a time if every array begins at a multiple of them, and so do all runs.
-template <class Merge>
-void launch_widest(const Subset& subset, const Merge& merge, const MergeOutput& output,
-                   std::initializer_list<const void*> arrays) {
+template <int kWidth>
+void launch_ternary(const Subset& subset, const TernarySteps& steps, const MergeOutput& output) {
+  constexpr int64_t kWarps = cuda::kThreads / cuda::kWarp;
+  const int64_t count = subset.count();
+  const int64_t blocks = cuda::blocks_for((cuda::wire_blocks_of(count) + kWarps - 1) / kWarps);
+  if (blocks > 0) {
+    cuda::launch(merge_ternary<kWidth>,
+                 {static_cast<unsigned>(blocks), cuda::kThreads, output.stream}, subset.begin(0),
+                 count, steps, output);
+  }
+  launch_totals(output, blocks);
+}
+
+// Whether every array begins at a multiple of four numbers, and so do all runs.
+bool is_wide(const Subset& subset, const MergeOutput& output,
+             std::initializer_list<const void*> arrays) {
   const bool starts_whole = !subset.is_stretch() || subset.runs == 0 || subset.begin(0) % 4 == 0;
   const bool runs_whole = subset.is_stretch() || subset.granularity() % 4 == 0;
   bool wide = starts_whole && runs_whole && cuda::is_aligned(output.weights, 16) &&
               cuda::is_aligned(output.compute, output.compute_is_bf16 ? 8 : 16);
   for (const void* const array : arrays) wide = wide && cuda::is_aligned(array, 16);
-  if (wide) return launch_merge<4>(subset, merge, output);
-  launch_merge<1>(subset, merge, output);
+  return wide;
 }
 
 }  // namespace
@@ -237,14 +315,25 @@ int64_t merge_scratch(int64_t count) {
 
 void merge_weights_cuda(const Subset& subset, const WeightsMerge& merge,
                         const MergeOutput& output) {
-  launch_widest(subset, merge, output,
-                {merge.mean, merge.sent, merge.ema, merge.anchor, merge.outer});
+  const bool wide =
+      is_wide(subset, output, {merge.mean, merge.sent, merge.ema, merge.anchor, merge.outer});
+  wide ? launch_merge<4>(subset, merge, output) : launch_merge<1>(subset, merge, output);
 }
 
-void merge_steps_cuda(const Subset& subset, const StepsMerge& merge, const MergeOutput& output) {
-  launch_widest(
-      subset, merge, output,
-      {merge.answer, merge.own, merge.common, merge.flight, merge.pending, merge.momentum});
+void merge_steps_cuda(const Subset& subset, const DecodedSteps& steps, const MergeOutput& output) {
+  const StepsMerge& merge = steps.merge;
+  const bool wide =
+      is_wide(subset, output,
+              {steps.answer, steps.own, merge.common, merge.flight, merge.pending, merge.momentum});
+  wide ? launch_merge<4>(subset, steps, output) : launch_merge<1>(subset, steps, output);
+}
+
+void merge_ternary_cuda(const Subset& subset, const TernarySteps& steps,
+                        const MergeOutput& output) {
+  const StepsMerge& merge = steps.merge;
+  const bool wide =
+      is_wide(subset, output, {merge.common, merge.flight, merge.pending, merge.momentum});
+  wide ? launch_ternary<4>(subset, steps, output) : launch_ternary<1>(subset, steps, output);
 }
 
 }  // namespace leeway

@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 
+#include "config/choices.h"
 #include "kernels/round_loops.h"
 #include "kernels/subset.h"
 
@@ -40,5 +41,9 @@ struct MergedSteps {
   at::Tensor compute;
 };
 at::Tensor merge_steps(const StepsConstants& constants, const MergedSteps& merged);
+// The same, where `answer` and `own` are codes. Undefined, and nothing has changed, where no pass
+// decodes on the way (kernels/wire_blocks.h), or where they are not codes.
+at::Tensor merge_coded_steps(WireFormat format, const StepsConstants& constants,
+                             const MergedSteps& merged);
 
 }  // namespace leeway

@@ -37,17 +37,30 @@ void merge_weights_cuda(const Subset& subset, const WeightsMerge& merge, const M
 
 // As StepsConstants and StepsBlock.
 struct StepsMerge {
+  bool has_own = false;
   float smoothing = 0;
   float gain = 0;
   float gain_keep = 0;
   float gain_share = 0;
-  const float* answer = nullptr;
-  const float* own = nullptr;
   float* common = nullptr;
   float* flight = nullptr;
   float* pending = nullptr;
   float* momentum = nullptr;
 };
-void merge_steps_cuda(const Subset& subset, const StepsMerge& merge, const MergeOutput& output);
+// `own` is null if there is none.
+struct DecodedSteps {
+  StepsMerge merge;
+  const float* answer = nullptr;
+  const float* own = nullptr;
+};
+void merge_steps_cuda(const Subset& subset, const DecodedSteps& steps, const MergeOutput& output);
+
+// The same with ternary blocks (kernels/wire_blocks.h), of consecutive coordinates.
+struct TernarySteps {
+  StepsMerge merge;
+  const uint8_t* answer = nullptr;
+  const uint8_t* own = nullptr;
+};
+void merge_ternary_cuda(const Subset& subset, const TernarySteps& steps, const MergeOutput& output);
 
 }  // namespace leeway

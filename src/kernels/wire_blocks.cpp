@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "kernels/cuda_glue.h"
+#include "kernels/means.h"
 #include "kernels/wire_loops.h"
 #if LEEWAY_CUDA
 #include "kernels/wire_cuda.h"
@@ -105,14 +106,11 @@ void decode_on_device(WireFormat format, const uint8_t* encoded, const at::Tenso
   decode_int8_cuda(encoded, values.numel(), to, scope.stream());
 }
 
-bool has_one_pass(WireFormat format, const Subset& subset, const at::Tensor& flat) {
-  return format == WireFormat::kTernary && subset.is_stretch() && is_on_gpu(flat) &&
-         flat.scalar_type() == at::kFloat;
-}
-
 at::Tensor new_code(WireFormat format, const Subset& subset, const at::Tensor& flat) {
   return at::empty({blocks_bytes(format, subset.count())}, flat.options().dtype(at::kByte));
 }
+
+int64_t begin_of(const Subset& subset) { return subset.runs == 0 ? 0 : subset.begin(0); }
 #else
 void encode_on_device(WireFormat, const at::Tensor&, const RandomKey&, uint8_t*) {
   LEEWAY_UNREACHABLE(kNoCuda);
@@ -165,6 +163,11 @@ at::Tensor decode_blocks(WireFormat format, const at::Tensor& encoded, int64_t c
   return values;
 }
 
+bool is_code(WireFormat format, const at::Tensor& encoded, int64_t count) {
+  return encoded.scalar_type() == at::kByte && encoded.is_contiguous() &&
+         encoded.numel() == blocks_bytes(format, count);
+}
+
 bool are_blocks(WireFormat format, const at::Tensor& encoded, int64_t count) {
   if (format != WireFormat::kTernary || is_on_gpu(encoded)) return true;
   const auto* const bytes = encoded.const_data_ptr<uint8_t>();
@@ -176,13 +179,18 @@ bool are_blocks(WireFormat format, const at::Tensor& encoded, int64_t count) {
   return true;
 }
 
+bool is_coded_in_one_pass(WireFormat format, const Subset& subset, const at::Tensor& flat) {
+  return format == WireFormat::kTernary && subset.is_stretch() && is_on_gpu(flat) &&
+         flat.scalar_type() == at::kFloat;
+}
+
 #if LEEWAY_CUDA
 at::Tensor contribute_in_one_pass(WireFormat format, const Subset& subset,
                                   const UnsentSteps& unsent) {
-  if (!has_one_pass(format, subset, unsent.weights)) return {};
+  if (!is_coded_in_one_pass(format, subset, unsent.weights)) return {};
   const CudaScope scope(unsent.weights);
   const at::Tensor encoded = new_code(format, subset, unsent.weights);
-  const int64_t begin = subset.runs == 0 ? 0 : subset.begin(0);
+  const int64_t begin = begin_of(subset);
   const auto start = [&](const at::Tensor& flat) {
     return flat.defined() ? scope.data<float>(flat) + begin : nullptr;
   };
@@ -196,21 +204,33 @@ at::Tensor contribute_in_one_pass(WireFormat format, const Subset& subset,
   return encoded;
 }
 
-at::Tensor reduce_in_one_pass(WireFormat format, const Subset& subset, const OwedSteps& owed) {
-  if (!has_one_pass(format, subset, owed.residual)) return {};
+CodedAnswer reduce_in_one_pass(WireFormat format, const Subset& subset, const OwedSteps& owed) {
+  LEEWAY_CHECK(!owed.parts.empty(), "an average needs a contributor");
+  if (!is_coded_in_one_pass(format, subset, owed.residual)) return {};
+  const bool are_codes = std::ranges::all_of(
+      owed.parts, [&](const at::Tensor& part) { return is_code(format, part, subset.count()); });
+  if (!are_codes || std::ssize(owed.parts) > StepsToAnswer::kListed) return {};
   const CudaScope scope(owed.residual);
-  const at::Tensor encoded = new_code(format, subset, owed.residual);
-  reduce_ternary_cuda(
-      {.count = subset.count(),
-       .mean = scope.data<float>(owed.mean),
-       .share = scope.data<float>(owed.share),
-       .residual = scope.data<float>(owed.residual) + (subset.runs == 0 ? 0 : subset.begin(0))},
-      encoded.mutable_data_ptr<uint8_t>(), scope.stream());
-  return encoded;
+  StepsToAnswer steps = {.count = subset.count(),
+                         .parts = std::ssize(owed.parts),
+                         .share = static_cast<float>(owed.share),
+                         .residual = scope.data<float>(owed.residual) + begin_of(subset)};
+  for (size_t i = 0; i < owed.parts.size(); ++i) {
+    steps.listed[i] = scope.data<const uint8_t>(owed.parts[i]);
+  }
+  const auto sums_options = owed.residual.options().dtype(at::kDouble);
+  const CodedAnswer answer = {
+      .code = new_code(format, subset, owed.residual),
+      .sums = at::empty({FiniteMean::kFirstValue + steps.parts}, sums_options)};
+  const at::Tensor scratch = at::empty({reduce_scratch(steps.count)}, sums_options);
+  steps.scratch = scope.data<double>(scratch);
+  steps.sums = scope.data<double>(answer.sums);
+  reduce_ternary_cuda(steps, answer.code.mutable_data_ptr<uint8_t>(), scope.stream());
+  return answer;
 }
 #else
 at::Tensor contribute_in_one_pass(WireFormat, const Subset&, const UnsentSteps&) { return {}; }
-at::Tensor reduce_in_one_pass(WireFormat, const Subset&, const OwedSteps&) { return {}; }
+CodedAnswer reduce_in_one_pass(WireFormat, const Subset&, const OwedSteps&) { return {}; }
 #endif
 
 }  // namespace leeway

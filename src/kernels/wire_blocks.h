@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "base/rng.h"
 #include "config/choices.h"
@@ -24,9 +25,15 @@ at::Tensor encode_blocks(WireFormat format, const at::Tensor& values, const Rand
 // On a GPU, a ternary block that nobody could have encoded decodes as zeros.
 at::Tensor decode_blocks(WireFormat format, const at::Tensor& encoded, int64_t count,
                          at::ScalarType type);
+// Whether it has the type and the size of that code.
+bool is_code(WireFormat format, const at::Tensor& encoded, int64_t count);
 // Whether bytes of the right number can be such blocks. On a GPU they count as such unseen: looking
 // would stall whoever receives a message, and decoding is safe.
 bool are_blocks(WireFormat format, const at::Tensor& encoded, int64_t count);
+
+// Whether passes over the subset of a flat buffer encode and decode on the way: on a GPU, ternary
+// blocks of consecutive coordinates.
+bool is_coded_in_one_pass(WireFormat format, const Subset& subset, const at::Tensor& flat);
 
 // Flat buffers of a common model (averaging/lowbit.h).
 struct UnsentSteps {
@@ -37,17 +44,21 @@ struct UnsentSteps {
   at::Tensor flight;
 };
 // a = w - X + l s - f; returns C(a) and adds what it says to f, in one pass over memory. Undefined,
-// and nothing has changed, where there is no such pass: it is for ternary blocks of consecutive
-// coordinates on a GPU.
+// and nothing has changed, where there is no such pass.
 at::Tensor contribute_in_one_pass(WireFormat format, const Subset& subset,
                                   const UnsentSteps& unsent);
 
 struct OwedSteps {
-  at::Tensor mean;      // of the subset's values
-  at::Tensor share;     // one number on the same device, by which to multiply it
-  at::Tensor residual;  // flat
+  std::vector<at::Tensor> parts;  // codes of the subset's values
+  double share = 0;               // by which to multiply their mean
+  at::Tensor residual;            // flat
 };
-// b = share mean + res; returns C(b) and leaves res = b - what it says. Undefined as above.
-at::Tensor reduce_in_one_pass(WireFormat format, const Subset& subset, const OwedSteps& owed);
+struct CodedAnswer {
+  at::Tensor code;
+  at::Tensor sums;  // of the parts: those of FiniteMean (kernels/means.h)
+};
+// b = share mean + res; returns C(b) and leaves res = b - what it says. Undefined as above, and
+// also where there are many parts, or some are not codes.
+CodedAnswer reduce_in_one_pass(WireFormat format, const Subset& subset, const OwedSteps& owed);
 
 }  // namespace leeway

@@ -26,12 +26,19 @@ struct StepsToSend {
 };
 void contribute_ternary_cuda(const StepsToSend& steps, uint8_t* encoded, cudaStream_t stream);
 
+// `sums` is FiniteMean's (kernels/means.h); `scratch` has reduce_scratch() numbers.
 struct StepsToAnswer {
+  static constexpr int64_t kListed = 64;
+
   int64_t count = 0;
-  const float* mean = nullptr;
-  const float* share = nullptr;  // one number
+  int64_t parts = 0;
+  const uint8_t* listed[kListed] = {};  // encoded
+  float share = 0;
   float* residual = nullptr;
+  double* scratch = nullptr;
+  double* sums = nullptr;
 };
+int64_t reduce_scratch(int64_t count);
 void reduce_ternary_cuda(const StepsToAnswer& steps, uint8_t* encoded, cudaStream_t stream);
 
 }  // namespace leeway

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "averaging/lowbit.h"
 #include "averaging/merge.h"
 #include "averaging/newcomer.h"
 #include "averaging/wire.h"
@@ -59,13 +60,6 @@ std::vector<Place> places_of(const ReplicaState& replica) {
   return places;
 }
 
-// What is exact has the weights' own type, which no lossy format has.
-at::Tensor decoded(const SentSteps& sent, const Place& place, WireFormat wire,
-                   at::ScalarType type) {
-  const bool exact = sent.payload.scalar_type() == type;
-  return decode(exact ? WireFormat::kF32 : wire, sent.payload, place.values, type);
-}
-
 // Own steps that are not in the newest model, beyond it.
 void catch_up(const ReplicaState& newest, const Place& place, const AveragingOptions& options,
               ReplicaId id, ReplicaState& replica) {
@@ -79,7 +73,7 @@ void catch_up(const ReplicaState& newest, const Place& place, const AveragingOpt
     const bool here = sent.chunk == static_cast<int64_t>(place.chunk);
     if (!here || counted == nullptr) continue;
     const bool in = counted->has(sent.number) || !counted->knows(sent.number);
-    if (in) own -= decoded(sent, place, options.wire, own.scalar_type());
+    if (in) own -= decode_steps(options.wire, sent.payload, place.values, own.scalar_type());
   }
   place.of(replica.weights).copy_(common + own);
   place.of(*find(replica, kCommonBuffer)).copy_(common);

@@ -135,13 +135,7 @@ TEST_F(AveragingKernels, MergeOfStepsGivesTheSameBits) {
           if (!has_own) ours.arguments.own = at::Tensor();
           ours.arguments.compute =
               at::zeros({subset.parameters}, gain == 0 ? at::kFloat : at::kBFloat16);
-          StepsCase theirs = case_on_gpu(ours, skipped);
-          const MergeSums sums = merge_steps(options, ours.arguments, ours.buffers);
-          const MergeSums their_sums = merge_steps(options, theirs.arguments, theirs.buffers);
-          EXPECT_TRUE(same_bits(ours.arguments.weights, theirs.arguments.weights)) << "weights";
-          EXPECT_TRUE(same_bits(ours.arguments.compute, theirs.arguments.compute)) << "compute";
-          expect_same_buffers(ours.buffers, theirs.buffers);
-          expect_same_sums(sums.sums, their_sums.sums);
+          expect_same_merge(ours, skipped);
         }
       }
     }

@@ -11,6 +11,7 @@
 
 #include "../../support/subsets.h"
 #include "averaging/lowbit.h"
+#include "averaging/wire.h"
 #include "gpu.h"
 
 namespace leeway {
@@ -78,6 +79,29 @@ void for_subsets(const Body& body) {
   }
 }
 
+// Of steps whose size differs from block to block.
+inline at::Tensor random_code(int64_t count) {
+  const at::Tensor sizes = at::pow(10.0, at::randn({count / kTernaryBlock + 1}) - 2);
+  const at::Tensor steps =
+      at::randn({count}) * sizes.repeat_interleave(kTernaryBlock).slice(0, 0, count);
+  return encode(WireFormat::kTernary, steps.to(at::kFloat), kKey);
+}
+
+// With blocks that nobody could have encoded: an impossible byte, a scale that is not finite, and
+// one that is negative.
+inline at::Tensor damaged_code(int64_t count) {
+  const at::Tensor code = random_code(count);
+  auto* const bytes = code.mutable_data_ptr<uint8_t>();
+  const int64_t blocks = (count + kTernaryBlock - 1) / kTernaryBlock;
+  for (int64_t block = 0; block < blocks; block += 2) {
+    uint8_t* const own = bytes + block * blocks_bytes(WireFormat::kTernary, kTernaryBlock);
+    if (block % 6 == 0) own[4] = 243;
+    if (block % 6 == 2) own[3] = 0x7f, own[2] = 0x80;
+    if (block % 6 == 4) own[3] = 0xbf;
+  }
+  return code;
+}
+
 struct StepsCase {
   LowbitOptions options;
   LowbitMergeArguments arguments;
@@ -118,6 +142,17 @@ inline void expect_same_buffers(const LowbitBuffers& ours, const LowbitBuffers& 
   EXPECT_TRUE(same_bits(ours.pending, theirs.pending)) << "pending";
   EXPECT_TRUE(same_bits(ours.momentum, theirs.momentum)) << "momentum";
   EXPECT_TRUE(same_bits(ours.residual, theirs.residual)) << "residual";
+}
+
+inline void expect_same_merge(StepsCase ours, int64_t skipped) {
+  StepsCase theirs = case_on_gpu(ours, skipped);
+  const MergeSums sums = merge_steps(ours.options, ours.arguments, ours.buffers);
+  const MergeSums their_sums = merge_steps(theirs.options, theirs.arguments, theirs.buffers);
+  EXPECT_TRUE(same_bits(ours.arguments.weights, theirs.arguments.weights)) << "weights";
+  EXPECT_TRUE(same_bits(ours.arguments.compute, theirs.arguments.compute)) << "compute";
+  expect_same_buffers(ours.buffers, theirs.buffers);
+  EXPECT_EQ(sums.count, their_sums.count);
+  expect_same_sums(sums.sums, their_sums.sums);
 }
 
 }  // namespace leeway

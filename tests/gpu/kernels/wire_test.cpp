@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "averaging/lowbit.h"
 #include "averaging/wire.h"
+#include "kernels/merges.h"
 #include "twins.h"
 
 namespace leeway {
@@ -127,28 +129,152 @@ TEST_F(WireKernels, ContributionsWithSmoothingAreThoseOfPlainArithmetic) {
   }
 }
 
-TEST_F(WireKernels, AnswersAreTheSame) {
+void expect_same_answer(const Subset& subset, const std::vector<at::Tensor>& parts, int64_t members,
+                        int64_t skipped) {
+  const LowbitOptions options;
+  StepsCase ours = random_steps(options, subset);
+  StepsCase theirs = case_on_gpu(ours, skipped);
+  std::vector<at::Tensor> their_parts;
+  for (const at::Tensor& part : parts) their_parts.push_back(on_gpu(part, skipped));
+  const ReducedSteps answer = reduce_steps(options, subset, parts, members, kKey, ours.buffers);
+  const ReducedSteps their_answer =
+      reduce_steps(options, subset, their_parts, members, kKey, theirs.buffers);
+  EXPECT_TRUE(same_bits(answer.answer, their_answer.answer));
+  expect_same_sums(answer.sums, their_answer.sums);
+  expect_same_buffers(ours.buffers, theirs.buffers);
+}
+
+TEST_F(WireKernels, AnswersToExactStepsAreTheSame) {
   for_subsets([](const Subset& subset, int64_t skipped) {
     for (const int64_t members : {2, 3, 5}) {
-      const LowbitOptions options;
-      StepsCase ours = random_steps(options, subset);
-      StepsCase theirs = case_on_gpu(ours, skipped);
       std::vector<at::Tensor> parts;
       for (int part = 0; part < 3; ++part) parts.push_back(at::randn({subset.count()}) * 0.01);
       if (members == 5 && subset.count() > 0) parts[1][0] = kInfinity;
       if (members == 3 && subset.count() > 0) {
         for (at::Tensor& part : parts) part[0] = kInfinity;
       }
-      std::vector<at::Tensor> their_parts;
-      for (const at::Tensor& part : parts) their_parts.push_back(on_gpu(part, skipped));
-      const ReducedSteps answer = reduce_steps(options, subset, parts, members, kKey, ours.buffers);
-      const ReducedSteps their_answer =
-          reduce_steps(options, subset, their_parts, members, kKey, theirs.buffers);
-      EXPECT_TRUE(same_bits(answer.answer, their_answer.answer));
-      expect_same_sums(answer.sums, their_answer.sums);
-      expect_same_buffers(ours.buffers, theirs.buffers);
+      expect_same_answer(subset, parts, members, skipped);
     }
   });
+}
+
+std::vector<at::Tensor> random_codes(int64_t count, int parts) {
+  std::vector<at::Tensor> codes;
+  for (int part = 0; part < parts; ++part) codes.push_back(random_code(count));
+  return codes;
+}
+
+TEST_F(WireKernels, AnswersToCodesAreTheSame) {
+  for_subsets([](const Subset& subset, int64_t skipped) {
+    for (const int parts : {1, 2, 3}) {
+      expect_same_answer(subset, random_codes(subset.count(), parts), 3, skipped);
+    }
+  });
+  expect_same_answer(whole(many()), random_codes(many(), 2), 2, 1);
+}
+
+// More than the kernel lists, and a mixture with what is exact, take another way.
+TEST_F(WireKernels, AnswersToManyCodesAreTheSame) {
+  for (const int64_t count : {1, 6, 511, 513, 1101}) {
+    for (const int parts : {4, 5, 7, 64, 65}) {
+      SCOPED_TRACE(testing::Message() << parts << " codes of " << count);
+      std::vector<at::Tensor> codes = random_codes(count, parts);
+      expect_same_answer(whole(count), codes, 5, 1);
+      codes.back() = at::randn({count}) * 0.01;
+      expect_same_answer(whole(count), codes, 5, 0);
+    }
+  }
+}
+
+// Whoever has diverged sends zeros in that block; so says whoever else's block is damaged.
+TEST_F(WireKernels, AnswersAreFiniteWhateverComes) {
+  const int64_t count = 9 * kTernaryBlock + 77;
+  at::Tensor diverged = at::randn({count});
+  diverged[5] = kInfinity;
+  diverged[count - 1] = std::nanf("");
+  const std::vector<at::Tensor> codes = {encode(WireFormat::kTernary, diverged, kKey),
+                                         random_code(count)};
+  expect_same_answer(whole(count), codes, 2, 0);
+
+  const LowbitOptions options;
+  StepsCase coded = case_on_gpu(random_steps(options, whole(count)), 0);
+  StepsCase exact = case_on_gpu(coded, 0);
+  std::vector<at::Tensor> parts, decoded;
+  for (int part = 0; part < 3; ++part) {
+    parts.push_back(on_gpu(part == 1 ? random_code(count) : damaged_code(count)));
+    decoded.push_back(decode(options.wire, parts.back(), count, at::kFloat));
+  }
+  const ReducedSteps answer = reduce_steps(options, whole(count), parts, 4, kKey, coded.buffers);
+  const ReducedSteps expected =
+      reduce_steps(options, whole(count), decoded, 4, kKey, exact.buffers);
+  EXPECT_TRUE(same_bits(expected.answer, answer.answer));
+  EXPECT_TRUE(same_bits(exact.buffers.residual, coded.buffers.residual));
+  expect_same_sums(expected.sums.cpu(), answer.sums);
+}
+
+// The worker's own is a code, a sum of several, or not there.
+TEST_F(WireKernels, MergeOfCodesGivesTheSameBits) {
+  for_subsets([](const Subset& subset, int64_t skipped) {
+    for (const LowbitOptions& options :
+         {LowbitOptions(), LowbitOptions{.smoothing = 0.95},
+          LowbitOptions{.smoothing = 0.95, .gain = 1.1, .gain_smoothing = 0.95}}) {
+      for (const at::Tensor& own :
+           {random_code(subset.count()), at::randn({subset.count()}), at::Tensor()}) {
+        StepsCase made = random_steps(options, subset);
+        made.arguments.answer = random_code(subset.count());
+        made.arguments.own = own;
+        made.arguments.compute =
+            at::zeros({subset.parameters}, options.gain == 0 ? at::kFloat : at::kBFloat16);
+        expect_same_merge(made, skipped);
+      }
+    }
+  });
+  StepsCase large = random_steps({}, whole(many()));
+  large.arguments.answer = random_code(many());
+  large.arguments.own = random_code(many());
+  expect_same_merge(large, 0);
+}
+
+TEST_F(WireKernels, MergeTakesADamagedBlockForZeros) {
+  const int64_t count = 9 * kTernaryBlock + 77;
+  const LowbitOptions options = {.smoothing = 0.95, .gain = 1.1, .gain_smoothing = 0.95};
+  StepsCase coded = case_on_gpu(random_steps(options, whole(count)), 0);
+  StepsCase exact = case_on_gpu(coded, 0);
+  coded.arguments.answer = on_gpu(damaged_code(count));
+  coded.arguments.own = on_gpu(damaged_code(count));
+  exact.arguments.answer = decode(options.wire, coded.arguments.answer, count, at::kFloat);
+  exact.arguments.own = decode(options.wire, coded.arguments.own, count, at::kFloat);
+  const MergeSums sums = merge_steps(options, coded.arguments, coded.buffers);
+  const MergeSums expected = merge_steps(options, exact.arguments, exact.buffers);
+  EXPECT_TRUE(same_bits(exact.arguments.weights, coded.arguments.weights));
+  expect_same_buffers(exact.buffers, coded.buffers);
+  expect_same_sums(expected.sums.cpu(), sums.sums);
+}
+
+TEST_F(WireKernels, CodesAreMergedAndReducedInOnePass) {
+  for (const Subset& subset : {whole(1101), subset_of({5003, 0.3, 4, 3}, 0)}) {
+    StepsCase made = case_on_gpu(random_steps({}, subset), 0);
+    const at::Tensor code = on_gpu(random_code(subset.count()));
+    const auto reduced = [&](size_t parts) {
+      const OwedSteps owed = {.parts = std::vector<at::Tensor>(parts, code),
+                              .share = 1,
+                              .residual = made.buffers.residual};
+      return reduce_in_one_pass(WireFormat::kTernary, subset, owed).code.defined();
+    };
+    EXPECT_EQ(reduced(64), subset.is_stretch());
+    EXPECT_FALSE(reduced(65));
+    const MergedSteps merged = {.subset = subset,
+                                .answer = code,
+                                .own = code,
+                                .weights = made.arguments.weights,
+                                .common = made.buffers.common,
+                                .flight = made.buffers.flight,
+                                .pending = {},
+                                .momentum = {},
+                                .compute = {}};
+    EXPECT_EQ(merge_coded_steps(WireFormat::kTernary, {}, merged).defined(), subset.is_stretch());
+    EXPECT_FALSE(merge_coded_steps(WireFormat::kInt8, {}, merged).defined());
+  }
 }
 
 }  // namespace
