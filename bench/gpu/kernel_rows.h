@@ -127,12 +127,12 @@ inline std::vector<Row> lowbit_rows() {
   constexpr double kCount = kParameters;
   const Subset all = Cut({.seed = 1, .parameters = kParameters}).subset(0);
   const at::Tensor weights = flat(), compute = weights.to(at::kBFloat16);
-  std::vector<at::Tensor> five;
-  for (int part = 0; part < 5; ++part) {
-    five.push_back(encode_blocks(WireFormat::kTernary, flat(), {}));
+  std::vector<at::Tensor> four;
+  for (int part = 0; part < 4; ++part) {
+    four.push_back(encode_blocks(WireFormat::kTernary, flat(), {}));
   }
-  const std::vector<at::Tensor> two = {five[0], five[1]};
-  const auto code_bytes = static_cast<double>(five[0].nbytes());
+  const std::vector<at::Tensor> two = {four[0], four[1]};
+  const auto code_bytes = static_cast<double>(four[0].nbytes());
   const at::Tensor common = weights.clone(), flight = at::zeros_like(weights);
   const at::Tensor residual = at::zeros_like(weights);
   const at::Tensor steps = at::zeros_like(weights);
@@ -146,8 +146,8 @@ inline std::vector<Row> lowbit_rows() {
                               .momentum = {},
                               .compute = compute};
   MergedSteps coded = merged;
-  coded.answer = five[0];
-  coded.own = five[1];
+  coded.answer = four[0];
+  coded.own = four[1];
   return {{"lowbit, contribution", 16 * kCount + code_bytes,
            [=] {
              contribute_in_one_pass(
@@ -159,10 +159,10 @@ inline std::vector<Row> lowbit_rows() {
              reduce_in_one_pass(WireFormat::kTernary, all,
                                 {.parts = two, .share = 1, .residual = residual});
            }},
-          {"lowbit, owner of five", 8 * kCount + 6 * code_bytes,
+          {"lowbit, owner of four", 8 * kCount + 5 * code_bytes,
            [=] {
              reduce_in_one_pass(WireFormat::kTernary, all,
-                                {.parts = five, .share = 1, .residual = residual});
+                                {.parts = four, .share = 1, .residual = residual});
            }},
           {"lowbit, merge of exact steps", 34 * kCount, [=] { merge_steps({}, merged); }},
           {"lowbit, merge", 26 * kCount + 2 * code_bytes,

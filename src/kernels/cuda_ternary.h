@@ -30,27 +30,31 @@ struct alignas(4) Digits {
   uint8_t at[kNumbers + 16];
 };
 
-// A block that a warp reads together: all its threads make one. A block that nobody could have
-// encoded is zeros: no host has looked at it.
+// A block that so many threads of a warp read together: all of them make one. A block that nobody
+// could have encoded is zeros: no host has looked at it. kWhole: it has kNumbers numbers, which
+// spares a branch at each of them.
+template <int kReaders, bool kWhole>
 struct ReadBlock {
-  static constexpr int kOwnBytes = (kCodes + kWarp - 1) / kWarp;
+  static constexpr int kOwnBytes = (kCodes + kReaders - 1) / kReaders;
 
   __device__ ReadBlock(const uint8_t* encoded, int numbers)
-      : lane(static_cast<int>(threadIdx.x) % kWarp), bytes(codes_of(numbers)) {
+      : lane(static_cast<int>(threadIdx.x) % kReaders), bytes(kWhole ? kCodes : codes_of(numbers)) {
     bool wrong = false;
 #pragma unroll
     for (int j = 0; j < kOwnBytes; ++j) {
-      const int k = j * kWarp + lane;
+      const int k = j * kReaders + lane;
       codes[j] = k < bytes ? encoded[kScaleBytes + k] : 0;
       wrong = wrong || codes[j] >= 243;
     }
     uint32_t bits = 0;
-    for (int byte = 0; byte < kScaleBytes; ++byte) {
+    for (int byte = 0; byte < kScaleBytes && numbers > 0; ++byte) {
       bits |= static_cast<uint32_t>(encoded[byte]) << (8 * byte);
     }
     scale = __uint_as_float(bits);
     wrong = wrong || !isfinite(scale) || scale < 0;
-    if (!__any_sync(kAllLanes, wrong)) return;
+    const unsigned among = __ballot_sync(kAllLanes, wrong);
+    const unsigned first = threadIdx.x % kWarp / kReaders * kReaders;
+    if ((among >> first & kAllLanes >> (kWarp - kReaders)) == 0) return;
     scale = 0;
 #pragma unroll
     for (int j = 0; j < kOwnBytes; ++j) codes[j] = 1 + 3 + 9 + 27 + 81;
@@ -61,7 +65,7 @@ struct ReadBlock {
   __device__ void for_digits(const Each& each) const {
 #pragma unroll
     for (int j = 0; j < kOwnBytes; ++j) {
-      const int k = j * kWarp + lane;
+      const int k = j * kReaders + lane;
       if (k >= bytes) continue;
       uint32_t rest = codes[j];
 #pragma unroll

@@ -237,11 +237,11 @@ __global__ void __launch_bounds__(cuda::kThreads)
        block += int64_t{gridDim.x} * kWarps) {
     const int64_t byte = block * cuda::kBlockBytes;
     const int numbers = cuda::numbers_in(block, count);
-    const cuda::ReadBlock answer(steps.answer + byte, numbers);
+    const cuda::ReadBlock<cuda::kWarp, false> answer(steps.answer + byte, numbers);
     answer.write(answers[warp]);
     float own_scale = 0;
     if (steps.own != nullptr) {
-      const cuda::ReadBlock own(steps.own + byte, numbers);
+      const cuda::ReadBlock<cuda::kWarp, false> own(steps.own + byte, numbers);
       own.write(owns[warp]);
       own_scale = own.scale;
     }

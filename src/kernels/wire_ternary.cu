@@ -105,16 +105,18 @@ __device__ void pack(const Digits& digits, int numbers, int lane, uint8_t* codes
 }
 
 // The block that half a warp has, which stays with the other half even if it has none left.
+// kWhole: nobody has to ask whether a number is there, so that all reads begin at once.
+template <bool kWhole>
 struct OwnBlock {
   __device__ OwnBlock(int64_t base, int64_t count)
       : lane(static_cast<int>(threadIdx.x) % kLanes),
         block(base + threadIdx.x / kLanes),
-        numbers(cuda::numbers_in(block, count)) {}
+        numbers(kWhole ? kNumbers : cuda::numbers_in(block, count)) {}
 
   // The k-th number of this thread.
-  __device__ bool has(int k) const { return index(k) < numbers; }
+  __device__ bool has(int k) const { return kWhole || index(k) < numbers; }
   __device__ int index(int k) const { return k * kLanes + lane; }
-  __device__ int64_t position(int k) const { return block * kNumbers + index(k); }
+  __device__ int64_t position(int k) const { return block * kNumbers + lane + k * kLanes; }
 
   int lane;
   int64_t block;
@@ -122,9 +124,9 @@ struct OwnBlock {
 };
 
 // Writes the code of a block's numbers, and calls said(k, what it says of the k-th number).
-template <class Said>
-__device__ void write_block(const OwnBlock& own, const float (&values)[kOwn], Digits& digits,
-                            uint8_t* encoded, const Said& said) {
+template <bool kWhole, class Said>
+__device__ void write_block(const OwnBlock<kWhole>& own, const float (&values)[kOwn],
+                            Digits& digits, uint8_t* encoded, const Said& said) {
   const Rule rule = rule_of(values, own.numbers);
 #pragma unroll
   for (int k = 0; k < kOwn; ++k) {
@@ -142,106 +144,139 @@ __device__ void write_block(const OwnBlock& own, const float (&values)[kOwn], Di
   __syncwarp();  // before the next digits
 }
 
+// Calls whole(base) for the blocks that this block of threads has, or rest(base) at the end.
+template <class Whole, class Rest>
+__device__ void for_own_blocks(int64_t count, const Whole& whole, const Rest& rest) {
+  for (int64_t base = int64_t{blockIdx.x} * kSlots; base < cuda::wire_blocks_of(count);
+       base += int64_t{gridDim.x} * kSlots) {
+    (base + kSlots) * kNumbers <= count ? whole(base) : rest(base);
+  }
+}
+
+template <bool kWhole, class Numbers>
+__device__ void encode_block(const Numbers& source, const OwnBlock<kWhole>& own, Digits& digits,
+                             uint8_t* encoded) {
+  float values[kOwn];
+  float kept[kOwn];
+#pragma unroll
+  for (int k = 0; k < kOwn; ++k) {
+    kept[k] = 0;
+    values[k] = own.has(k) ? source.load(own.position(k), &kept[k]) : 0.0F;
+  }
+  write_block(own, values, digits, encoded,
+              [&](int k, float said) { source.store(own.position(k), kept[k], said); });
+}
+
 template <class Numbers>
 __global__ void __launch_bounds__(kEncoders, 4)
     encode(Numbers source, int64_t count, uint8_t* __restrict__ encoded) {
   __shared__ Digits digits[kSlots];
-  for (int64_t base = int64_t{blockIdx.x} * kSlots; base < cuda::wire_blocks_of(count);
-       base += int64_t{gridDim.x} * kSlots) {
-    const OwnBlock own(base, count);
-    float values[kOwn];
-    float kept[kOwn];
-#pragma unroll
-    for (int k = 0; k < kOwn; ++k) {
-      kept[k] = 0;
-      values[k] = own.has(k) ? source.load(own.position(k), &kept[k]) : 0.0F;
-    }
-    write_block(own, values, digits[threadIdx.x / kLanes], encoded,
-                [&](int k, float said) { source.store(own.position(k), kept[k], said); });
-  }
+  Digits& own_digits = digits[threadIdx.x / kLanes];
+  for_own_blocks(
+      count,
+      [&](int64_t base) { encode_block(source, OwnBlock<true>(base, count), own_digits, encoded); },
+      [&](int64_t base) {
+        encode_block(source, OwnBlock<false>(base, count), own_digits, encoded);
+      });
 }
 
-// Calls each(i, value) for the numbers of this thread, every thirty-second, in one contribution.
-template <class Each>
-__device__ void for_values(const uint8_t* encoded, int numbers, Digits& digits, const Each& each) {
-  const cuda::ReadBlock block(encoded, numbers);
-  block.write(digits);
-  __syncwarp();
-  const auto scale = static_cast<double>(block.scale);
-#pragma unroll 4
-  for (int i = block.lane; i < numbers; i += cuda::kWarp) {
-    const uint8_t digit = digits.at[i];
-    each(i, digit == 2 ? scale : (digit == 0 ? -scale : 0.0));
-  }
-  __syncwarp();  // before the next digits
-}
+// What contributions say together of a number is a word in base three, with the first one's digit
+// as the lowest. A block has few words, so what follows from each is computed once.
+constexpr int kWords = 81;
+static_assert(kWords == 3 * 3 * 3 * 3 && StepsToAnswer::kListed == 4);
 
-// What a warp makes of a block's contributions, in shared memory: there are not registers for so
-// many numbers in fp64.
-struct OwedBlock {
-  int64_t block;
-  Digits& digits;
-  double* means;
-  float* owed;
+struct WordMean {
+  double square;
+  double spread;  // of the contributions around their mean
+  float mean;
 };
 
-// b = share mean + res; also adds to the sums of FiniteMean. Contributions are added in fp64, in
-// their order, as mean_vector() in kernels/means.cu does; multiplying by the inverse of a power of
-// two is dividing, and faster.
-__device__ void write_owed(const StepsToAnswer& steps, const OwedBlock& to, Sums* sums) {
-  const int64_t block = to.block;
-  double* const means = to.means;
-  const int lane = static_cast<int>(threadIdx.x) % cuda::kWarp;
-  const int numbers = cuda::numbers_in(block, steps.count);
-  if (numbers == 0) return;
-  for (int i = lane; i < numbers; i += cuda::kWarp) means[i] = 0;
-  for (int64_t part = 0; part < steps.parts; ++part) {
-    for_values(steps.listed[part] + block * kBlockBytes, numbers, to.digits,
-               [&](int i, double value) { means[i] += value; });
+// In fp64 and in their order, as mean_vector() in kernels/means.cu adds them.
+__device__ WordMean mean_of(int word, const float (&scales)[StepsToAnswer::kListed], int parts) {
+  double values[StepsToAnswer::kListed] = {};
+  double total = 0;
+#pragma unroll
+  for (int part = 0; part < StepsToAnswer::kListed; ++part) {
+    if (part >= parts) break;
+    const auto scale = static_cast<double>(scales[part]);
+    const int digit = word % 3;
+    values[part] = digit == 2 ? scale : (digit == 0 ? -scale : 0.0);
+    total += values[part];
+    word /= 3;
   }
-  const auto divisor = static_cast<double>(steps.parts);
-  const double inverse = 1 / divisor;
-  const bool is_power = (steps.parts & (steps.parts - 1)) == 0;
-#pragma unroll 8
-  for (int i = lane; i < numbers; i += cuda::kWarp) {
-    const auto mean = static_cast<float>(is_power ? means[i] * inverse : means[i] / divisor);
-    to.owed[i] = mean * steps.share + steps.residual[block * kNumbers + i];
-    const auto exact = static_cast<double>(mean);
-    means[i] = exact;
-    sums->first += exact * exact;
+  WordMean made = {.square = 0, .spread = 0, .mean = static_cast<float>(total / parts)};
+  const auto exact = static_cast<double>(made.mean);
+  made.square = exact * exact;
+#pragma unroll
+  for (int part = 0; part < StepsToAnswer::kListed; ++part) {
+    if (part >= parts) break;
+    const double distance = values[part] - exact;
+    made.spread += distance * distance;
   }
-  for (int64_t part = 0; part < steps.parts; ++part) {
-    for_values(steps.listed[part] + block * kBlockBytes, numbers, to.digits,
-               [&](int i, double value) {
-                 const double distance = value - means[i];
-                 sums->second += distance * distance;
-               });
+  return made;
+}
+
+// b = share mean + res, and its code; also adds to the sums of FiniteMean.
+template <bool kWhole>
+__device__ void answer_block(const StepsToAnswer& steps, const OwnBlock<kWhole>& own,
+                             Digits& digits, WordMean* means, uint8_t* encoded, Sums* sums) {
+  const auto parts = static_cast<int>(steps.parts);
+  uint32_t words[kOwn / 4] = {};  // four in each
+  uint32_t word_count = 1;
+  float scales[StepsToAnswer::kListed] = {};
+#pragma unroll
+  for (int part = 0; part < StepsToAnswer::kListed; ++part) {
+    if (part >= parts) break;
+    const cuda::ReadBlock<kLanes, kWhole> block(steps.listed[part] + own.block * kBlockBytes,
+                                                own.numbers);
+    block.write(digits);
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < kOwn; ++k) {
+      if (own.has(k)) words[k / 4] += word_count * digits.at[own.index(k)] << (k % 4 * 8);
+    }
+    scales[part] = block.scale;
+    word_count *= 3;
+    __syncwarp();  // before the next digits
   }
+  for (int word = own.lane; word < static_cast<int>(word_count); word += kLanes) {
+    means[word] = mean_of(word, scales, parts);
+  }
+  __syncwarp();
+  float values[kOwn] = {};
+#pragma unroll
+  for (int k = 0; k < kOwn; ++k) {
+    if (own.has(k)) values[k] = steps.residual[own.position(k)];
+  }
+#pragma unroll
+  for (int k = 0; k < kOwn; ++k) {
+    if (!own.has(k)) continue;
+    const WordMean& word = means[words[k / 4] >> (k % 4 * 8) & 0xffU];
+    values[k] = word.mean * steps.share + values[k];
+    sums->first += word.square;
+    sums->second += word.spread;
+  }
+  write_block(own, values, digits, encoded,
+              [&](int k, float said) { steps.residual[own.position(k)] = values[k] - said; });
 }
 
 // All contributions count: what a ternary block says is finite.
-__global__ void __launch_bounds__(kEncoders, 5)
+__global__ void __launch_bounds__(kEncoders, 4)
     reduce_ternary(const __grid_constant__ StepsToAnswer steps, uint8_t* __restrict__ encoded) {
   __shared__ Digits digits[kSlots];
-  __shared__ float owed[kSlots][kNumbers];
-  __shared__ double means[kEncoders / cuda::kWarp][kNumbers];
-  const int slot = static_cast<int>(threadIdx.x) / kLanes;
+  __shared__ WordMean means[kSlots][kWords];
+  const unsigned slot = threadIdx.x / kLanes;
   Sums sums;
-  for (int64_t base = int64_t{blockIdx.x} * kSlots; base < cuda::wire_blocks_of(steps.count);
-       base += int64_t{gridDim.x} * kSlots) {
-#pragma unroll 1
-    for (int half = 0; half < 2; ++half) {  // a warp has two slots
-      const int theirs = slot / 2 * 2 + half;
-      write_owed(steps, {base + theirs, digits[theirs], means[slot / 2], owed[theirs]}, &sums);
-    }
-    __syncwarp();
-    const OwnBlock own(base, steps.count);
-    float values[kOwn];
-#pragma unroll
-    for (int k = 0; k < kOwn; ++k) values[k] = own.has(k) ? owed[slot][own.index(k)] : 0.0F;
-    write_block(own, values, digits[slot], encoded,
-                [&](int k, float said) { steps.residual[own.position(k)] = values[k] - said; });
-  }
+  for_own_blocks(
+      steps.count,
+      [&](int64_t base) {
+        const OwnBlock<true> own(base, steps.count);
+        answer_block(steps, own, digits[slot], means[slot], encoded, &sums);
+      },
+      [&](int64_t base) {
+        const OwnBlock<false> own(base, steps.count);
+        answer_block(steps, own, digits[slot], means[slot], encoded, &sums);
+      });
   const Sums totals = cuda::block_totals<kEncoders>(sums);
   if (threadIdx.x != 0) return;
   steps.scratch[2 * blockIdx.x] = totals.first;
@@ -257,6 +292,14 @@ __global__ void __launch_bounds__(cuda::kThreads)
   steps.sums[1] = totals.second / static_cast<double>(steps.parts);
 }
 
+template <bool kWhole>
+__device__ void decode_block(const uint8_t* encoded, int numbers, float* values) {
+  const cuda::ReadBlock<cuda::kWarp, kWhole> block(encoded, numbers);
+  block.for_digits([&](int i, uint32_t digit) {
+    if (i < (kWhole ? kNumbers : numbers)) values[i] = cuda::ternary_value(digit, block.scale);
+  });
+}
+
 // A warp has a block.
 __global__ void __launch_bounds__(cuda::kThreads)
     decode(const uint8_t* __restrict__ encoded, int64_t count, float* __restrict__ values) {
@@ -264,11 +307,10 @@ __global__ void __launch_bounds__(cuda::kThreads)
   int64_t block = int64_t{blockIdx.x} * kWarps + threadIdx.x / cuda::kWarp;
   for (; block < cuda::wire_blocks_of(count); block += int64_t{gridDim.x} * kWarps) {
     const int numbers = cuda::numbers_in(block, count);
-    const cuda::ReadBlock own(encoded + block * kBlockBytes, numbers);
+    const uint8_t* const from = encoded + block * kBlockBytes;
     float* const to = values + block * kNumbers;
-    own.for_digits([&](int i, uint32_t digit) {
-      if (i < numbers) to[i] = cuda::ternary_value(digit, own.scale);
-    });
+    numbers == kNumbers ? decode_block<true>(from, numbers, to)
+                        : decode_block<false>(from, numbers, to);
   }
 }
 

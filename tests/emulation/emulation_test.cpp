@@ -34,7 +34,7 @@ __global__ void shuffles(int* numbers) {
   to[1] = __shfl_xor_sync(~0U, own, 1);
   to[2] = __shfl_down_sync(~0U, own, 30U);
   to[3] = static_cast<int>(__reduce_max_sync(~0U, threadIdx.x));
-  to[4] = __any_sync(~0U, own == 40) ? 1 : 0;
+  to[4] = static_cast<int>(__ballot_sync(~0U, own == 40));
 }
 
 TEST(Emulation, LanesHearEachOther) {
@@ -46,7 +46,7 @@ TEST(Emulation, LanesHearEachOther) {
     EXPECT_EQ(found[1], own ^ 1);
     EXPECT_EQ(found[2], own % kWarp < 2 ? own + 30 : own);
     EXPECT_EQ(found[3], own / kWarp * kWarp + kWarp - 1);
-    EXPECT_EQ(found[4], own / kWarp);
+    EXPECT_EQ(found[4], own / kWarp << 8) << "the eighth lane of the second warp";
   }
 }
 

@@ -90,11 +90,12 @@ Value __shfl_down_sync(
                                      place);
 }
 
-inline bool __any_sync(
+inline unsigned __ballot_sync(
     unsigned mask, bool own,
     const leeway::emulation::Place& place = leeway::emulation::Place::current()) {
-  return leeway::emulation::joined(mask, own ? 1 : 0, place,
-                                   [](uint64_t a, uint64_t b) { return a | b; }) != 0;
+  return static_cast<unsigned>(
+      leeway::emulation::joined(mask, uint64_t{own} << leeway::emulation::lane(), place,
+                                [](uint64_t a, uint64_t b) { return a | b; }));
 }
 
 inline unsigned __reduce_max_sync(

@@ -261,8 +261,8 @@ TEST_F(WireKernels, CodesAreMergedAndReducedInOnePass) {
                               .residual = made.buffers.residual};
       return reduce_in_one_pass(WireFormat::kTernary, subset, owed).code.defined();
     };
-    EXPECT_EQ(reduced(64), subset.is_stretch());
-    EXPECT_FALSE(reduced(65));
+    EXPECT_EQ(reduced(4), subset.is_stretch());
+    EXPECT_FALSE(reduced(5));
     const MergedSteps merged = {.subset = subset,
                                 .answer = code,
                                 .own = code,
