@@ -42,23 +42,27 @@ at::Tensor own_steps(const LowbitOptions& options, const Subset& subset, const a
 }
 
 at::Tensor contribute_steps(const LowbitOptions& options, const Subset& subset,
-                            const RandomKey& key, const at::Tensor& weights,
-                            LowbitBuffers& buffers) {
+                            const RandomKey& key, const at::Tensor& weights, LowbitBuffers& buffers,
+                            bool alone) {
   const UnsentSteps kept = {.weights = weights,
                             .common = buffers.common,
                             .pending = buffers.pending,
                             .smoothing = options.smoothing,
-                            .flight = buffers.flight};
+                            .flight = alone ? at::Tensor() : buffers.flight};
   if (const at::Tensor encoded = contribute_in_one_pass(options.wire, subset, kept);
       encoded.defined()) {
     return encoded;
   }
-  const at::Tensor flight = gather(subset, buffers.flight);
-  const at::Tensor unsent = own_steps(options, subset, weights, buffers).sub_(flight);
-  const at::Tensor encoded = encode(options.wire, unsent, key);
-  const at::Tensor said = decode(options.wire, encoded, unsent.numel(), unsent.scalar_type());
-  scatter(subset, flight + said, buffers.flight);
+  at::Tensor unsent = own_steps(options, subset, weights, buffers);
+  if (!alone) unsent.sub_(gather(subset, buffers.flight));
+  at::Tensor encoded = encode(options.wire, unsent, key);
+  if (alone) return encoded;
+  count_steps(subset, decode(options.wire, encoded, unsent.numel(), unsent.scalar_type()), buffers);
   return encoded;
+}
+
+void count_steps(const Subset& subset, const at::Tensor& sent, LowbitBuffers& buffers) {
+  scatter(subset, gather(subset, buffers.flight) + sent, buffers.flight);
 }
 
 ReducedSteps reduce_steps(const LowbitOptions& options, const Subset& subset,
@@ -100,7 +104,7 @@ MergeSums merge_steps(const LowbitOptions& options, const LowbitMergeArguments& 
                         .own = arguments.own,
                         .weights = arguments.weights,
                         .common = buffers.common,
-                        .flight = buffers.flight,
+                        .flight = arguments.counted ? buffers.flight : at::Tensor(),
                         .pending = buffers.pending,
                         .momentum = buffers.momentum,
                         .compute = arguments.compute};

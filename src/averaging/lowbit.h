@@ -8,6 +8,7 @@
 // a lossy wire format drops stays in p, or with the owner in res (error feedback).
 //
 //   contribute  a = p - f; q = C(a); f += q                 f: own contributions under way
+//               (one alone need not be counted: f stays zero until it is, or until it is answered)
 //   reduce      b = sum of q / members + res; Q = C(b); res = b - Q
 //   merge       ub = y ub + (1 - y) Q; X += Q + gain ub
 //               p -= q; s = l s + Q - q; f -= q             q: own contributions that Q has in it
@@ -51,10 +52,13 @@ at::Tensor decode_steps(WireFormat wire, const at::Tensor& encoded, int64_t coun
 // p on a chunk.
 at::Tensor own_steps(const LowbitOptions& options, const Subset& subset, const at::Tensor& weights,
                      const LowbitBuffers& buffers);
-// `subset` is always one chunk. Returns the encoded contribution and counts it as under way.
+// `subset` is always one chunk. Returns the encoded contribution and counts it as under way, unless
+// it is `alone`: then f is neither read nor written.
 at::Tensor contribute_steps(const LowbitOptions& options, const Subset& subset,
-                            const RandomKey& key, const at::Tensor& weights,
-                            LowbitBuffers& buffers);
+                            const RandomKey& key, const at::Tensor& weights, LowbitBuffers& buffers,
+                            bool alone = false);
+// Of one that was alone: f += q.
+void count_steps(const Subset& subset, const at::Tensor& sent, LowbitBuffers& buffers);
 struct ReducedSteps {
   at::Tensor answer;  // encoded
   at::Tensor sums;    // of the contributions: those of FiniteMean
@@ -70,6 +74,7 @@ struct LowbitMergeArguments {
   Subset subset;
   at::Tensor answer;    // Q, encoded or exact
   at::Tensor own = {};  // q, likewise; undefined: nothing of this worker is in it
+  bool counted = true;  // whether f has q in it
   at::Tensor weights;
   at::Tensor compute = {};  // as in MergeArguments
 };

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,8 +78,8 @@ class AveragingCompute {
                       const std::vector<int64_t>& in, const std::vector<int64_t>& lost);
   // The chunk has another owner.
   void write_off_residual(Lane lane, int64_t chunk);
-  // Own contributions under way.
-  std::vector<SentSteps> sent() const;
+  // Own contributions under way, all of them counted in the buffers.
+  std::vector<SentSteps> sent();
   int64_t chunk_values(Lane lane, int64_t chunk) const;
   uint64_t chunk_hash(Lane lane, int64_t chunk) const;
 
@@ -116,13 +117,21 @@ class AveragingCompute {
     LowbitBuffers lowbit;
     std::map<int64_t, Flight> flights = {};                       // by round
     std::map<int64_t, std::map<int64_t, at::Tensor>> steps = {};  // by number and chunk, as sent
+    std::set<int64_t> alone =
+        {};  // chunks whose one contribution under way is not in lowbit.flight
   };
   LaneState& at(Lane lane);
   const LaneState& at(Lane lane) const;
   Subset chunk_of(const LaneState& lane, int64_t round, int64_t chunk) const;
   at::Tensor decode_steps(const LaneState& lane, const at::Tensor& encoded, int64_t count) const;
+  static bool is_under_way(const LaneState& lane, int64_t chunk);
   void forget_rounding(LaneState& lane, int64_t chunk);
-  static at::Tensor take_steps(LaneState& lane, int64_t number, int64_t chunk);
+  void count_alone(LaneState& lane, int64_t chunk);
+  struct TakenSteps {
+    at::Tensor sent;
+    bool counted = true;
+  };
+  static TakenSteps take_steps(LaneState& lane, int64_t number, int64_t chunk);
   RandomKey rounding_key(const LaneState& lane, int64_t round, int64_t chunk, bool answer) const;
 
   std::vector<LaneState> lanes_;

@@ -14,22 +14,36 @@ at::Tensor AveragingCompute::decode_steps(const LaneState& lane, const at::Tenso
                               stage_.weights().scalar_type());
 }
 
+bool AveragingCompute::is_under_way(const LaneState& lane, int64_t chunk) {
+  return std::ranges::any_of(lane.steps,
+                             [&](const auto& sent) { return sent.second.contains(chunk); });
+}
+
 // An own contribution that is no longer under way, as it was sent.
-at::Tensor AveragingCompute::take_steps(LaneState& lane, int64_t number, int64_t chunk) {
+AveragingCompute::TakenSteps AveragingCompute::take_steps(LaneState& lane, int64_t number,
+                                                          int64_t chunk) {
   const auto sent = lane.steps.find(number);
   LEEWAY_CHECK(sent != lane.steps.end(), "a contribution is answered once");
   const auto part = sent->second.extract(chunk);
   LEEWAY_CHECK(!part.empty(), "each chunk of a contribution is answered once");
   if (sent->second.empty()) lane.steps.erase(sent);
-  return part.mapped();
+  return {.sent = part.mapped(), .counted = lane.alone.erase(chunk) == 0};
 }
 
 // What sums and differences have left of contributions that are all settled.
 void AveragingCompute::forget_rounding(LaneState& lane, int64_t chunk) {
-  const bool under_way = std::ranges::any_of(
-      lane.steps, [&](const auto& sent) { return sent.second.contains(chunk); });
-  if (under_way) return;
-  clear(chunk_of(lane, 0, chunk), lane.lowbit.flight);
+  if (!is_under_way(lane, chunk)) clear(chunk_of(lane, 0, chunk), lane.lowbit.flight);
+}
+
+// Before another one is sent, or a checkpoint is made.
+void AveragingCompute::count_alone(LaneState& lane, int64_t chunk) {
+  if (lane.alone.erase(chunk) == 0) return;
+  const Subset subset = chunk_of(lane, 0, chunk);
+  for (const auto& [number, chunks] : lane.steps) {
+    const auto sent = chunks.find(chunk);
+    if (sent == chunks.end()) continue;
+    count_steps(subset, decode_steps(lane, sent->second, subset.count()), lane.lowbit);
+  }
 }
 
 std::vector<at::Tensor> AveragingCompute::contribute_steps(Lane which, int64_t number,
@@ -43,8 +57,11 @@ std::vector<at::Tensor> AveragingCompute::contribute_steps(Lane which, int64_t n
     const auto at = static_cast<size_t>(chunk);
     if (!sends[at]) continue;
     const RandomKey key = rounding_key(lane, number, chunk, /*answer=*/false);
+    const bool alone = !is_under_way(lane, chunk);
+    count_alone(lane, chunk);
     encoded[at] = leeway::contribute_steps(options, chunk_of(lane, 0, chunk), key, stage_.weights(),
-                                           lane.lowbit);
+                                           lane.lowbit, alone);
+    if (alone) lane.alone.insert(chunk);
     lane.steps[number][chunk] = encoded[at];
   }
   return encoded;
@@ -92,27 +109,35 @@ LateNorms AveragingCompute::merge_steps(Lane which, int64_t chunk, const at::Ten
                                         const std::vector<int64_t>& lost) {
   LaneState& lane = at(which);
   const Subset subset = chunk_of(lane, 0, chunk);
+  const auto decoded = [&](const at::Tensor& sent) {
+    return decode_steps(lane, sent, subset.count());
+  };
+  bool counted = false;
   for (const int64_t number : lost) {
-    take_back_steps(subset, decode_steps(lane, take_steps(lane, number, chunk), subset.count()),
-                    lane.lowbit);
+    const TakenSteps part = take_steps(lane, number, chunk);
+    if (part.counted) take_back_steps(subset, decoded(part.sent), lane.lowbit);
+    counted |= part.counted;
   }
-  if (!answer.defined()) return forget_rounding(lane, chunk), LateNorms();
+  if (!answer.defined()) {
+    if (counted) forget_rounding(lane, chunk);
+    return {};
+  }
   at::Tensor own;
   for (const int64_t number : in) {
-    const at::Tensor part = take_steps(lane, number, chunk);
+    const TakenSteps part = take_steps(lane, number, chunk);
     // One is merged as it is; a sum of several has no code.
-    own = own.defined()
-              ? decode_steps(lane, own, subset.count()) + decode_steps(lane, part, subset.count())
-              : part;
+    own = own.defined() ? decoded(own) + decoded(part.sent) : part.sent;
+    counted |= part.counted;
   }
   const MergeSums sums = leeway::merge_steps(lane.options.lowbit,
                                              {.subset = subset,
                                               .answer = answer,
                                               .own = own,
+                                              .counted = counted,
                                               .weights = stage_.weights(),
                                               .compute = stage_.writable_copy()},
                                              lane.lowbit);
-  forget_rounding(lane, chunk);
+  if (counted) forget_rounding(lane, chunk);
   return norms_of(sums);
 }
 
@@ -140,8 +165,9 @@ void AveragingCompute::replace_common(Lane which, int64_t chunk, const at::Tenso
   at::Tensor own = own_steps(lane.options.lowbit, subset, stage_.weights(), lane.lowbit);
   for (const std::vector<int64_t>* numbers : {&in, &lost}) {
     for (const int64_t number : *numbers) {
-      const at::Tensor part = decode_steps(lane, take_steps(lane, number, chunk), count);
-      take_back_steps(subset, part, lane.lowbit);
+      const TakenSteps taken = take_steps(lane, number, chunk);
+      const at::Tensor part = decode_steps(lane, taken.sent, count);
+      if (taken.counted) take_back_steps(subset, part, lane.lowbit);
       if (numbers == &in) own = own - part;
     }
   }
@@ -164,9 +190,10 @@ void AveragingCompute::write_off_residual(Lane which, int64_t chunk) {
   clear(chunk_of(lane, 0, chunk), lane.lowbit.residual);
 }
 
-std::vector<SentSteps> AveragingCompute::sent() const {
+std::vector<SentSteps> AveragingCompute::sent() {
   std::vector<SentSteps> sent;
-  for (const LaneState& lane : lanes_) {
+  for (LaneState& lane : lanes_) {
+    for (int64_t chunk = 0; chunk < lane.options.chunks; ++chunk) count_alone(lane, chunk);
     for (const auto& [number, chunks] : lane.steps) {
       for (const auto& [chunk, payload] : chunks) {
         sent.push_back({.chunk = chunk, .number = number, .payload = payload});

@@ -89,7 +89,7 @@ at::Tensor merge_steps_cpu(const StepsConstants& constants, const MergedSteps& m
                                                            .momentum = momentum.data()});
     weights.store();
     common.store();
-    if (own) flight.store();
+    flight.store();
     pending.store();
     momentum.store();
     write_compute<Scalar>(range, merged.weights, merged.compute);

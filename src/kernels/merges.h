@@ -35,7 +35,7 @@ struct MergedSteps {
   at::Tensor own;
   at::Tensor weights;
   at::Tensor common;
-  at::Tensor flight;
+  at::Tensor flight;  // undefined: it does not have them in it
   at::Tensor pending;
   at::Tensor momentum;
   at::Tensor compute;

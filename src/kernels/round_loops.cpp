@@ -173,7 +173,7 @@ LEEWAY_SIMD BlockSums steps_loop(const StepsConstants& constants, const StepsBlo
       drift[lane] += sent * sent;
       beyond -= own[i];
       due -= own[i];
-      flight[i] -= own[i];
+      if (flight != nullptr) flight[i] -= own[i];
     }
     if constexpr (kPending) {
       const Scalar kept = smoothing * pending[i];

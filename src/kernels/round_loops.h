@@ -81,7 +81,7 @@ template <class Scalar>
 BlockSums merge_block(const MergeConstants& constants, const MergeBlock<Scalar>& block);
 
 // A block of one merge of steps. `own` is null if nothing of this worker is in the answer; then so
-// is `flight`.
+// is `flight`, and also where it does not have them in it.
 template <class Scalar>
 struct StepsBlock {
   int64_t count = 0;

@@ -41,7 +41,7 @@ struct UnsentSteps {
   at::Tensor common;
   at::Tensor pending;  // undefined: there is no smoothing
   double smoothing = 0;
-  at::Tensor flight;
+  at::Tensor flight;  // undefined: zeros, which stay
 };
 // a = w - X + l s - f; returns C(a) and adds what it says to f, in one pass over memory. Undefined,
 // and nothing has changed, where there is no such pass.

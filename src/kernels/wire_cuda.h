@@ -22,7 +22,7 @@ struct StepsToSend {
   const float* common = nullptr;
   const float* pending = nullptr;  // null: there is no smoothing
   float smoothing = 0;
-  float* flight = nullptr;
+  float* flight = nullptr;  // null: zeros, which stay
 };
 void contribute_ternary_cuda(const StepsToSend& steps, uint8_t* encoded, cudaStream_t stream);
 

@@ -27,16 +27,20 @@ struct PlainNumbers {
   __device__ void store(int64_t, float, float) const {}
 };
 
+template <bool kFlight>
 struct NumbersToSend {
   StepsToSend steps;
 
   __device__ float load(int64_t i, float* kept) const {
     float beyond = steps.weights[i] - steps.common[i];
     if (steps.pending != nullptr) beyond = beyond + steps.smoothing * steps.pending[i];
+    if (!kFlight) return beyond;
     *kept = steps.flight[i];
     return beyond - *kept;
   }
-  __device__ void store(int64_t i, float kept, float said) const { steps.flight[i] = kept + said; }
+  __device__ void store(int64_t i, float kept, float said) const {
+    if (kFlight) steps.flight[i] = kept + said;
+  }
 };
 
 // The lanes' sums, in their order.
@@ -333,7 +337,11 @@ void encode_ternary_cuda(const float* values, int64_t count, uint8_t* encoded,
 }
 
 void contribute_ternary_cuda(const StepsToSend& steps, uint8_t* encoded, cudaStream_t stream) {
-  launch_encode(NumbersToSend{steps}, steps.count, encoded, stream);
+  if (steps.flight == nullptr) {
+    launch_encode(NumbersToSend<false>{steps}, steps.count, encoded, stream);
+  } else {
+    launch_encode(NumbersToSend<true>{steps}, steps.count, encoded, stream);
+  }
 }
 
 int64_t reduce_scratch(int64_t count) { return 2 * encoder_blocks(count); }

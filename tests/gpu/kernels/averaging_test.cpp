@@ -133,6 +133,7 @@ TEST_F(AveragingKernels, MergeOfStepsGivesTheSameBits) {
               .smoothing = smoothing, .gain = gain, .gain_smoothing = 0.95};
           StepsCase ours = random_steps(options, subset);
           if (!has_own) ours.arguments.own = at::Tensor();
+          ours.arguments.counted = smoothing == gain;
           ours.arguments.compute =
               at::zeros({subset.parameters}, gain == 0 ? at::kFloat : at::kBFloat16);
           expect_same_merge(ours, skipped);

@@ -99,11 +99,11 @@ TEST_F(WireKernels, ContributionsAreTheSameInOnePass) {
       const LowbitOptions options = {.wire = format};
       StepsCase ours = random_steps(options, subset);
       StepsCase theirs = case_on_gpu(ours, skipped);
-      for (int time = 0; time < 2; ++time) {
+      for (const bool alone : {false, true, false}) {
         const at::Tensor code =
-            contribute_steps(options, subset, kKey, ours.arguments.weights, ours.buffers);
-        const at::Tensor their_code =
-            contribute_steps(options, subset, kKey, theirs.arguments.weights, theirs.buffers);
+            contribute_steps(options, subset, kKey, ours.arguments.weights, ours.buffers, alone);
+        const at::Tensor their_code = contribute_steps(
+            options, subset, kKey, theirs.arguments.weights, theirs.buffers, alone);
         EXPECT_TRUE(same_bits(code, their_code));
         expect_same_buffers(ours.buffers, theirs.buffers);
       }
@@ -223,6 +223,7 @@ TEST_F(WireKernels, MergeOfCodesGivesTheSameBits) {
         StepsCase made = random_steps(options, subset);
         made.arguments.answer = random_code(subset.count());
         made.arguments.own = own;
+        made.arguments.counted = options.gain != 0 || skipped == 0;
         made.arguments.compute =
             at::zeros({subset.parameters}, options.gain == 0 ? at::kFloat : at::kBFloat16);
         expect_same_merge(made, skipped);

@@ -53,6 +53,44 @@ TEST(ContributeSteps, SendsWhatIsNotUnderWay) {
   EXPECT_EQ(send(), 3.0) << "it was lost";
 }
 
+// Counted late or not at all, it is the same as counted at once.
+TEST(ContributeSteps, OneAloneNeedNotBeCounted) {
+  const LowbitOptions options;
+  constexpr int64_t kCount = 1101;
+  const at::Tensor start = at::randn({kCount});
+  const at::Tensor weights = start + at::randn({kCount}) * 0.01;
+  const auto decoded = [&](const at::Tensor& code) {
+    return decode(options.wire, code, kCount, at::kFloat);
+  };
+  LowbitBuffers counted = make_lowbit_buffers(options, start);
+  LowbitBuffers late = make_lowbit_buffers(options, start);
+  const at::Tensor own = contribute_steps(options, whole(kCount), {}, weights, counted);
+  EXPECT_TRUE(at::equal(contribute_steps(options, whole(kCount), {}, weights, late, true), own));
+  EXPECT_EQ(late.flight.count_nonzero().item<int64_t>(), 0);
+  EXPECT_GT(counted.flight.count_nonzero().item<int64_t>(), 0);
+
+  const auto merged = [&](LowbitBuffers& buffers, bool is_counted) {
+    at::Tensor after = weights.clone();
+    merge_steps(options,
+                {.subset = whole(kCount),
+                 .answer = decoded(own) * 0.5,
+                 .own = own,
+                 .counted = is_counted,
+                 .weights = after},
+                buffers);
+    return after;
+  };
+  LowbitBuffers answered = make_lowbit_buffers(options, start);
+  const at::Tensor without = merged(answered, false);
+  EXPECT_EQ(answered.flight.count_nonzero().item<int64_t>(), 0);
+
+  count_steps(whole(kCount), decoded(own), late);
+  EXPECT_TRUE(at::equal(late.flight, counted.flight));
+  EXPECT_TRUE(at::equal(merged(late, true), without));
+  EXPECT_TRUE(at::equal(late.common, answered.common));
+  EXPECT_EQ(late.flight.count_nonzero().item<int64_t>(), 0);
+}
+
 // Replicas that are there but have sent nothing count: those that alternate do not count twice.
 TEST(ReduceSteps, DividesByTheMembers) {
   const LowbitOptions options = {.wire = WireFormat::kF32};
