@@ -60,19 +60,21 @@ struct ReadBlock {
     for (int j = 0; j < kOwnBytes; ++j) codes[j] = 1 + 3 + 9 + 27 + 81;
   }
 
-  // Calls each(index, digit) for those that this thread has; the last may be padding.
+  // Calls each(index, digit) for those that this thread has, in the order in which they lie in
+  // memory; the last may be padding.
   template <class Each>
   __device__ void for_digits(const Each& each) const {
+    uint32_t rest[kOwnBytes];
 #pragma unroll
-    for (int j = 0; j < kOwnBytes; ++j) {
-      const int k = j * kReaders + lane;
-      if (k >= bytes) continue;
-      uint32_t rest = codes[j];
+    for (int j = 0; j < kOwnBytes; ++j) rest[j] = codes[j];
 #pragma unroll
-      for (int plane = 0; plane < kPlanes; ++plane) {
-        const uint32_t third = (rest * 171) >> 9;  // rest / 3 for any byte
-        each(plane * bytes + k, rest - 3 * third);
-        rest = third;
+    for (int plane = 0; plane < kPlanes; ++plane) {
+#pragma unroll
+      for (int j = 0; j < kOwnBytes; ++j) {
+        const int k = j * kReaders + lane;
+        const uint32_t third = (rest[j] * 171) >> 9;  // rest / 3 for any byte
+        if (k < bytes) each(plane * bytes + k, rest[j] - 3 * third);
+        rest[j] = third;
       }
     }
   }
