@@ -29,7 +29,9 @@ if(TARGET torch_cuda)
   find_package(CUDAToolkit REQUIRED)
   target_link_libraries(leeway_cuda_library INTERFACE CUDA::cudart)
   target_compile_definitions(leeway_cuda_library INTERFACE LEEWAY_CUDA=1)
-  if(TARGET CUDA::cublasLt)  # without it, a product and its residual are two passes
+  # One library of that name serves LibTorch and us, so the toolkit should be as new as LibTorch's.
+  # Without one, a product and its residual are two passes.
+  if(TARGET CUDA::cublasLt)
     target_link_libraries(leeway_cuda_library INTERFACE CUDA::cublasLt)
     target_compile_definitions(leeway_cuda_library INTERFACE LEEWAY_CUBLASLT=1)
   endif()

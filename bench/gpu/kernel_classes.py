@@ -54,8 +54,10 @@ def kernels_of(trace, categories=DEVICE_CATEGORIES):
 def shared_times(kernels):
     """For each kernel its time, of which it has an equal part where several run at once; so the sum
     is the time in which at least one ran."""
-    ends = [(begin, True, i) for i, (_, begin, _) in enumerate(kernels)]
-    ends += [(begin + duration, False, i) for i, (_, begin, duration) in enumerate(kernels)]
+    ends = []
+    for i, (_, begin, duration) in enumerate(kernels):
+        if begin + duration > begin:  # else its end would come before its begin
+            ends += [(begin, True, i), (begin + duration, False, i)]
     times, running, last = [0.0] * len(kernels), set(), 0
     for now, begins, i in sorted(ends):
         for other in running:

@@ -78,8 +78,8 @@ class AveragingCompute {
                       const std::vector<int64_t>& in, const std::vector<int64_t>& lost);
   // The chunk has another owner.
   void write_off_residual(Lane lane, int64_t chunk);
-  // Own contributions under way, all of them counted in the buffers.
-  std::vector<SentSteps> sent();
+  // Own contributions under way.
+  std::vector<SentSteps> sent() const;
   int64_t chunk_values(Lane lane, int64_t chunk) const;
   uint64_t chunk_hash(Lane lane, int64_t chunk) const;
 
@@ -97,7 +97,8 @@ class AveragingCompute {
   // Whether a payload can be this chunk's: received data is not trusted.
   bool fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& encoded) const;
 
-  // What a checkpoint saves: flat buffers of the stage's size, live, and their names.
+  // What a checkpoint saves: flat buffers of the stage's size, live, and their names. Who resumes
+  // takes back what was under way, whether or not it was counted.
   static std::vector<std::string> buffer_names(const std::vector<LaneOptions>& lanes);
   std::vector<std::pair<std::string, at::Tensor>> buffers() const;
   // Besides the weights: what the rules keep permanently, and what rounds in flight hold now.

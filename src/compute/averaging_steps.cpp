@@ -35,7 +35,7 @@ void AveragingCompute::forget_rounding(LaneState& lane, int64_t chunk) {
   if (!is_under_way(lane, chunk)) clear(chunk_of(lane, 0, chunk), lane.lowbit.flight);
 }
 
-// Before another one is sent, or a checkpoint is made.
+// Before another one is sent.
 void AveragingCompute::count_alone(LaneState& lane, int64_t chunk) {
   if (lane.alone.erase(chunk) == 0) return;
   const Subset subset = chunk_of(lane, 0, chunk);
@@ -190,10 +190,9 @@ void AveragingCompute::write_off_residual(Lane which, int64_t chunk) {
   clear(chunk_of(lane, 0, chunk), lane.lowbit.residual);
 }
 
-std::vector<SentSteps> AveragingCompute::sent() {
+std::vector<SentSteps> AveragingCompute::sent() const {
   std::vector<SentSteps> sent;
-  for (LaneState& lane : lanes_) {
-    for (int64_t chunk = 0; chunk < lane.options.chunks; ++chunk) count_alone(lane, chunk);
+  for (const LaneState& lane : lanes_) {
     for (const auto& [number, chunks] : lane.steps) {
       for (const auto& [chunk, payload] : chunks) {
         sent.push_back({.chunk = chunk, .number = number, .payload = payload});

@@ -203,7 +203,7 @@ StageEvaluation StageCompute::end_evaluation(int64_t update) {
           .windows = held.windows};
 }
 
-StageState StageCompute::state() {
+StageState StageCompute::state() const {
   const auto copy = [](const at::Tensor& buffer) {  // no second one on the device
     return buffer.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
   };

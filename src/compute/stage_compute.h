@@ -92,7 +92,7 @@ class StageCompute {
   StageEvaluation end_evaluation(int64_t update);  // releases the weights
   void forget_evaluations(int64_t update);         // up to this one: they are given up
 
-  StageState state();  // a copy, on the CPU
+  StageState state() const;  // a copy, on the CPU
   // Takes over a state that another worker of this stage had, or this one earlier, in a fleet that
   // has gone on since. It may come from the network: an error says what does not fit.
   Status take_over(const StageState& state);

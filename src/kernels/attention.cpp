@@ -12,13 +12,20 @@ bool uses_flash(const at::Tensor& q) {
   return q.scalar_type() == at::kBFloat16 && q.size(3) <= 256;
 }
 
+// Its attention is that of version 9; older ones are refused only where they are called.
+bool has_cudnn_attention() {
+  constexpr long kVersion = 90000;
+  const at::CUDAHooksInterface& hooks = at::detail::getCUDAHooks();
+  return hooks.hasCuDNN() && hooks.versionCuDNN() >= kVersion;
+}
+
 // Shapes for which cuDNN's forward was measured: up to twice as fast as flash's, the same bits
 // every time, and what flash's backward needs. Its own backward does not repeat to the bit
 // (docs/results/gpu.md).
 bool uses_cudnn(const at::Tensor& q) {
   constexpr int64_t kWholeBlocks = 128;
   return uses_flash(q) && (q.size(3) == 64 || q.size(3) == 128) && q.size(2) % kWholeBlocks == 0 &&
-         is_hopper(q.get_device()) && at::detail::getCUDAHooks().hasCuDNN();
+         is_hopper(q.get_device()) && has_cudnn_attention();
 }
 
 CausalAttention cudnn_forward(const AttentionHeads& h, double scale) {

@@ -20,9 +20,9 @@ void check(cublasStatus_t status, const char* what) {
   TORCH_CHECK(status == CUBLAS_STATUS_SUCCESS, what, " failed: ", cublasLtGetStatusString(status));
 }
 
-bool is_matrix_of_bf16(const at::Tensor& t) {
-  return t.is_cuda() && t.scalar_type() == at::kBFloat16 && t.dim() == 2 && t.is_contiguous() &&
-         t.numel() > 0;
+bool is_bf16(const at::Tensor& t, int64_t dimensions) {
+  return t.is_cuda() && t.scalar_type() == at::kBFloat16 && t.dim() == dimensions &&
+         t.is_contiguous() && t.numel() > 0;
 }
 
 // cuBLAS's matrices have their columns one after the other: a row-major one is its transpose.
@@ -42,11 +42,16 @@ void set(cublasLtMatmulDescOpaque_t& product, cublasLtMatmulDescAttributes_t att
 
 // No workspace: a product of activations has enough rows not to be split.
 cublasLtMatmulPreferenceOpaque_t preference(const at::Tensor& w, const at::Tensor& x,
-                                            const at::Tensor& onto, const at::Tensor& y) {
+                                            const at::Tensor& bias, const at::Tensor& onto,
+                                            const at::Tensor& y) {
   cublasLtMatmulPreferenceOpaque_t wanted;
   check(cublasLtMatmulPreferenceInit(&wanted), "a product's preferences");
-  const auto aligned = [&](cublasLtMatmulPreferenceAttributes_t attribute, const at::Tensor& t) {
-    const auto address = reinterpret_cast<uintptr_t>(t.const_data_ptr());
+  const auto address_of = [](const at::Tensor& t) {
+    return t.defined() ? reinterpret_cast<uintptr_t>(t.const_data_ptr()) : 0;
+  };
+  const auto aligned = [&](cublasLtMatmulPreferenceAttributes_t attribute, const at::Tensor& t,
+                           const at::Tensor& other = {}) {
+    const uintptr_t address = address_of(t) | address_of(other);
     const uint32_t bytes = uint32_t{1} << std::min(8, std::countr_zero(address));
     check(cublasLtMatmulPreferenceSetAttribute(&wanted, attribute, &bytes, sizeof bytes),
           "a product's preferences");
@@ -54,12 +59,10 @@ cublasLtMatmulPreferenceOpaque_t preference(const at::Tensor& w, const at::Tenso
   aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, w);
   aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, x);
   aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, onto);
-  aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, y);
+  aligned(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, y, bias);
   return wanted;
 }
 
-// ATen would add `onto` and the bias in a pass of their own. Here the product reads and adds them
-// while it writes. Undefined where cuBLAS has no such product.
 at::Tensor product_onto(const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias,
                         const at::Tensor& onto) {
   const CudaScope scope(x);
@@ -75,7 +78,7 @@ at::Tensor product_onto(const at::Tensor& x, const at::Tensor& w, const at::Tens
   cublasLtMatrixLayoutOpaque_t of_w = transposed(w);
   cublasLtMatrixLayoutOpaque_t of_x = transposed(x);
   cublasLtMatrixLayoutOpaque_t of_y = transposed(y);
-  cublasLtMatmulPreferenceOpaque_t wanted = preference(w, x, onto, y);
+  cublasLtMatmulPreferenceOpaque_t wanted = preference(w, x, bias, onto, y);
   const cublasLtHandle_t handle = at::cuda::getCurrentCUDABlasLtHandle();
   cublasLtMatmulHeuristicResult_t best = {};
   int found = 0;
@@ -93,14 +96,22 @@ at::Tensor product_onto(const at::Tensor& x, const at::Tensor& w, const at::Tens
 
 }  // namespace
 
+at::Tensor product_in_one_pass([[maybe_unused]] const at::Tensor& x,
+                               [[maybe_unused]] const at::Tensor& w,
+                               [[maybe_unused]] const at::Tensor& bias,
+                               [[maybe_unused]] const at::Tensor& onto) {
+#if LEEWAY_CUBLASLT
+  const bool fits =
+      is_bf16(x, 2) && is_bf16(w, 2) && is_bf16(onto, 2) && (!bias.defined() || is_bf16(bias, 1));
+  if (fits) return product_onto(x, w, bias, onto);
+#endif
+  return {};
+}
+
 at::Tensor linear_product(const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias,
                           const at::Tensor& onto) {
   if (!onto.defined()) return bias.defined() ? at::addmm(bias, x, w.t()) : at::mm(x, w.t());
-#if LEEWAY_CUBLASLT
-  if (is_matrix_of_bf16(x) && is_matrix_of_bf16(w) && is_matrix_of_bf16(onto)) {
-    if (at::Tensor y = product_onto(x, w, bias, onto); y.defined()) return y;
-  }
-#endif
+  if (at::Tensor y = product_in_one_pass(x, w, bias, onto); y.defined()) return y;
   at::Tensor y = bias.defined() ? at::add(onto, bias) : onto.clone();
   return y.addmm_(x, w.t());
 }

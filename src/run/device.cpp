@@ -25,9 +25,6 @@ constexpr bool kHasKernels = false;
 }  // namespace
 
 int gpu_count() {
-  // By default all streams share eight queues, and one that waits holds up the others in its queue.
-  // The driver reads this when it is first asked for anything. Keep the user's, if set.
-  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
   return kHasKernels && at::hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
 }
 

@@ -172,6 +172,7 @@ def test_a_trace_becomes_times_per_update():
     events = [
         {"cat": "kernel", "name": "gemm", "ts": 0, "dur": 4000},
         {"cat": "gpu_memcpy", "name": "Memcpy HtoD", "ts": 3000, "dur": 2000},
+        {"cat": "gpu_memset", "name": "Memset", "ts": 6000},  # too short for the clock
         {"cat": "gpu_memcpy", "name": "Memcpy HtoD", "ts": 9000, "dur": 1000},
         {"cat": "cpu_op", "name": "aten::mm", "ts": 0, "dur": 9000},
         {"ph": "M", "name": "process_name"},

@@ -32,6 +32,11 @@ TEST_F(GpuProducts, AddABiasAndAResidual) {
                                             on_gpu(bias, skipped), onto_there);
         at::Tensor expected = at::addmm(wide(onto), wide(x), wide(w).t());
         if (has_bias) expected += wide(bias);
+        if (onto_there.is_cuda() && skipped != 1) {
+          EXPECT_TRUE(product_in_one_pass(to_gpu(x), on_gpu(w.view(-1), skipped).view({out, in}),
+                                          to_gpu(bias), onto_there)
+                          .defined());
+        }
         // Two roundings to bf16 at most, of numbers that may be a few times the result.
         const double error = (wide(y) - expected).abs().max().item<double>();
         EXPECT_LT(error, 0.01 * expected.abs().max().item<double>());

@@ -175,7 +175,7 @@ TEST_F(WireKernels, AnswersToCodesAreTheSame) {
 
 // More than the kernel lists, and a mixture with what is exact, take another way.
 TEST_F(WireKernels, AnswersToManyCodesAreTheSame) {
-  for (const int64_t count : {1, 6, 511, 513, 1101}) {
+  for (const int64_t count : {1, 6, 511, 513, 1101, 8 * 512 + 1}) {
     for (const int parts : {4, 5, 7, 64, 65}) {
       SCOPED_TRACE(testing::Message() << parts << " codes of " << count);
       std::vector<at::Tensor> codes = random_codes(count, parts);
@@ -188,7 +188,7 @@ TEST_F(WireKernels, AnswersToManyCodesAreTheSame) {
 
 // Whoever has diverged sends zeros in that block; so says whoever else's block is damaged.
 TEST_F(WireKernels, AnswersAreFiniteWhateverComes) {
-  const int64_t count = 9 * kTernaryBlock + 77;
+  const int64_t count = 10 * kTernaryBlock + 77;
   at::Tensor diverged = at::randn({count});
   diverged[5] = kInfinity;
   diverged[count - 1] = std::nanf("");
