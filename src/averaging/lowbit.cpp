@@ -49,8 +49,7 @@ at::Tensor contribute_steps(const LowbitOptions& options, const Subset& subset,
                             .pending = buffers.pending,
                             .smoothing = options.smoothing,
                             .flight = alone ? at::Tensor() : buffers.flight};
-  if (const at::Tensor encoded = contribute_in_one_pass(options.wire, subset, kept);
-      encoded.defined()) {
+  if (at::Tensor encoded = contribute_in_one_pass(options.wire, subset, kept); encoded.defined()) {
     return encoded;
   }
   at::Tensor unsent = own_steps(options, subset, weights, buffers);
