@@ -118,8 +118,8 @@ class AveragingCompute {
     LowbitBuffers lowbit;
     std::map<int64_t, Flight> flights = {};                       // by round
     std::map<int64_t, std::map<int64_t, at::Tensor>> steps = {};  // by number and chunk, as sent
-    std::set<int64_t> alone =
-        {};  // chunks whose one contribution under way is not in lowbit.flight
+    // Chunks whose one contribution under way is not in lowbit.flight.
+    std::set<int64_t> alone = {};
   };
   LaneState& at(Lane lane);
   const LaneState& at(Lane lane) const;

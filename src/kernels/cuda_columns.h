@@ -47,11 +47,6 @@ __device__ inline void add_to(Columns& sums, const Columns& columns) {
   for (int e = 0; e < kColumns; ++e) sums.at[e] += columns.at[e];
 }
 
-// Threads of a block that has whole rows.
-inline unsigned row_threads(int columns) {
-  return (columns / kColumns + kWarp - 1) / kWarp * kWarp;
-}
-
 inline Grid strip_grid(int threads, int64_t rows, cudaStream_t stream) {
   const auto strips = static_cast<unsigned>(strips_of(threads));
   return {{strips, static_cast<unsigned>(row_parts(threads, rows))},

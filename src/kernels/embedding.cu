@@ -87,7 +87,7 @@ __global__ void crossing_kernel(const EmbeddingPointers p) {
 
 void embedding_backward(const EmbeddingPointers& p, cudaStream_t stream) {
   const auto chunks = static_cast<unsigned>((p.count + kEmbeddingChunk - 1) / kEmbeddingChunk);
-  const unsigned threads = row_threads(p.columns);
+  const unsigned threads = (p.columns / kColumns + kWarp - 1) / kWarp * kWarp;  // for a whole row
   launch(chunks_kernel, {chunks, threads, stream}, p);
   launch(crossing_kernel, {chunks, threads, stream}, p);
 }
