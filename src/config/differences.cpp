@@ -11,7 +11,7 @@ namespace leeway {
 namespace {
 
 // These never matter, nor does any key of [sim] and [network].
-constexpr std::array<std::string_view, 15> kNoMatter = {"run.driver",
+constexpr std::array<std::string_view, 16> kNoMatter = {"run.driver",
                                                         "run.device",
                                                         "mesh.devices",
                                                         "run.threads_per_worker",
@@ -23,6 +23,7 @@ constexpr std::array<std::string_view, 15> kNoMatter = {"run.driver",
                                                         "run.evaluate_windows",
                                                         "pipeline.recompute",
                                                         "pipeline.stash_on",
+                                                        "pipeline.graphs",
                                                         "averaging.deadline_ms",
                                                         "averaging.guard",
                                                         "run.log"};

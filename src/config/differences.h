@@ -21,7 +21,7 @@ struct Difference {
 
 // The keys that differ and affect the result of the run, in the order of the table. Left out are:
 // - how a run is watched, saved and driven (evaluations, kept checkpoints, threads, the simulator);
-// - keys that trade memory for time without changing a result (recompute, stash_on);
+// - keys that trade memory for time without changing a result (recompute, stash_on, graphs);
 // - keys that decide delays, if both recipes drain the pipeline at every update: then no gradient
 //   is late, however many stages there are;
 // - the keys of [averaging], if both recipes have one replica.

@@ -88,6 +88,7 @@ struct PipelineOptions {
   bool recompute = false;
   bool stash = true;
   StashPlace stash_on = StashPlace::kDevice;
+  bool graphs = true;
   bool operator==(const PipelineOptions&) const = default;
 };
 

@@ -53,8 +53,25 @@ double microbatch_bytes(const StageOptions& stage, const MicrobatchSize& size) {
   return saved_bytes(stage.shape, stage.slice, size) + loss_bytes(stage.shape, stage.slice, size);
 }
 
+// Activations that the next stage has yet to take, and gradients that this one has: what is in
+// flight here and not there.
+double queued_bytes(const StageOptions& stage, const MicrobatchSize& size, int64_t messages) {
+  const auto numbers = static_cast<double>(std::max<int64_t>(0, messages) * stage.shape.width);
+  return numbers * static_cast<double>(size.number_bytes) * static_cast<double>(size.tokens);
+}
+
+// A slot has room for a whole backward, and for the gradient that it begins with; and each slot has
+// memory of its own, whose pieces are not filled to their ends.
+double slot_bytes(const StageOptions& stage, const MicrobatchSize& size) {
+  constexpr double kUnfilled = 1.15;
+  const double gradient = stage.slice.heads ? 0 : queued_bytes(stage, size, 1);
+  return kUnfilled *
+         (microbatch_bytes(stage, size) + passing_bytes(stage.shape, stage.slice, size) + gradient);
+}
+
 // Of one that is not being worked on.
 double waiting_bytes(const StageOptions& stage, const MicrobatchSize& size) {
+  if (stage.graphs) return slot_bytes(stage, size);
   if (!stage.recompute) return microbatch_bytes(stage, size);
   // The targets are kept with the inputs, because the loss is recomputed too.
   const double targets = stage.slice.heads ? 8.0 * static_cast<double>(size.tokens) : 0;
@@ -78,10 +95,11 @@ double boundary_bytes(const StageOptions& stage, bool samples, double master, do
 }
 
 // cuBLAS has this for each worker's stream, with the setting that makes it repeatable
-// (run/device.cpp).
+// (run/device.cpp); and for the stream on which its graphs are made.
 double library_bytes(const StageOptions& stage) {
   constexpr double kCublas = 8 * 4096 * 1024.0;
-  return stage.device.is_cpu() ? 0 : kCublas;
+  if (stage.device.is_cpu()) return 0;
+  return stage.graphs ? 2 * kCublas : kCublas;
 }
 
 // With a stash on the host, the device has what forwards use and what the next backward uses.
@@ -129,13 +147,6 @@ int64_t in_flight_max(const PipelineShape& shape, int64_t stage, const MemoryLoa
   const int64_t available =
       shape.synchronous() ? shape.update_every : std::max<int64_t>(1, load.run_microbatches);
   return std::min(Schedule(shape, {stage}).warmup() + 1, available);
-}
-
-// Activations that the next stage has yet to take, and gradients that this one has: what is in
-// flight here and not there.
-double queued_bytes(const StageOptions& stage, const MicrobatchSize& size, int64_t messages) {
-  const auto numbers = static_cast<double>(std::max<int64_t>(0, messages) * stage.shape.width);
-  return numbers * static_cast<double>(size.number_bytes) * static_cast<double>(size.tokens);
 }
 
 // A checkpoint needs two copies of weights, moments, last update and averaging's buffers until it
@@ -224,15 +235,17 @@ std::vector<StageMemory> plan_memory(const std::vector<StageOptions>& stages,
     const bool samples = schedule.delay_max() > 0;
     const double whole = microbatch_bytes(stage, size);
     const double boundary = boundary_bytes(stage, samples, master, averaging.working);
-    need.working = std::max(passing_bytes(stage.shape, stage.slice, size), boundary - whole) +
-                   whole - waiting_bytes(stage, size);
+    const double passing = passing_bytes(stage.shape, stage.slice, size);
+    need.working = std::max(passing, boundary - whole) + whole - waiting_bytes(stage, size);
+    // What graphs use is never free for anything else.
+    if (stage.graphs) need.working = boundary;
     const int64_t next =
         index + 1 < shape.stages ? in_flight_max(shape, index + 1, load) : need.in_flight;
     // A prediction sample keeps the weights it started with, and its guess.
     const double held =
         (samples ? 2 * master : 0) + queued_bytes(stage, size, need.in_flight - next);
     // Nothing is in flight where a run is saved, or evaluated for the last time.
-    const double free = rounds + need.activations + need.working;
+    const double free = rounds + (stage.graphs ? 0 : need.activations) + need.working;
     const double saving = saving_bytes(stage, master, averaging.buffers, any_ahead) - free;
     const double most = std::max(held, saving);
     need.passing = library_bytes(stage) + most;

@@ -31,10 +31,24 @@ Stage::Stage(const StageOptions& options)
       versions_(model_, on(options, options.compute)) {
   LEEWAY_CHECK(options.stash || options.recompute, "running without a stash needs recompute");
   LEEWAY_CHECK(options.stash || options.stash_on == StashPlace::kDevice, "no stash to be placed");
+  LEEWAY_CHECK(!options.graphs || (options.stash && options.stash_on == StashPlace::kDevice),
+               "the graph of a backward has the version of its forward, where it was");
   fill_initial_weights(weights_, options.shape, model_.layout(), options.seed);
   weights_ = weights_.to(options.device);
   if (options.horizon > 0) last_update_ = at::zeros_like(weights_);
   make_version(/*guess=*/0);
+  if (!options.graphs) return;
+  graphs_.emplace(
+      options.device,
+      MicrobatchPasses{
+          .forward =
+              [this](const Version& version, Microbatch& microbatch) {
+                return forward_pass(version, microbatch, !options_.recompute);
+              },
+          .backward =
+              [this](const Version& version, Microbatch& microbatch, const at::Tensor& dy) {
+                return backward_pass(version, microbatch, dy);
+              }});
 }
 
 void Stage::retire() {
@@ -114,73 +128,78 @@ void Stage::count_versions() {
 }
 
 at::Tensor Stage::forward(MicrobatchId m, const Ahead& ahead, const at::Tensor& input) {
-  const WithoutAutograd guard;
-  auto version = newest(ahead.guess);
-  const auto [place, inserted] = in_flight_.try_emplace(m);
-  LEEWAY_CHECK(inserted, "a microbatch goes forward once");
-  InFlight& flight = place->second;
-  if (watch_wanted_ && ahead.delay > 0 && !probe_.waiting()) {
-    probe_.begin(updates_done(), ahead.delay, weights_, version->views.flat);
-    watch_wanted_ = false;
-  }
-  if (options_.recompute) flight.input = input;
-  at::Tensor output =
-      model_.forward(version->views, input, options_.recompute ? nullptr : &flight.saved);
-  if (options_.stash) flight.version = std::move(version);
-  count_versions();
-  return output;
+  return go_forward(m, ahead, {.input = input});
 }
 
 at::Tensor Stage::forward_to_loss(MicrobatchId m, const Ahead& ahead, const at::Tensor& input,
                                   const at::Tensor& targets, double scale) {
-  const at::Tensor logits = forward(m, ahead, input);
-  const WithoutAutograd guard;
-  InFlight& flight = in_flight_.at(m);
-  flight.targets = targets.view(-1);
-  flight.loss_options = {.scale = scale, .vocabulary = options_.shape.vocabulary};
-  return loss_forward(logits, flight.targets, options_.recompute ? nullptr : &flight.loss,
-                      flight.loss_options);
+  return go_forward(m, ahead,
+                    {.input = input,
+                     .targets = targets.view(-1),
+                     .loss_options = {.scale = scale, .vocabulary = options_.shape.vocabulary}});
 }
 
-Stage::InFlight Stage::take(MicrobatchId m) {
+at::Tensor Stage::backward(MicrobatchId m, const at::Tensor& dy) { return go_backward(m, dy); }
+
+at::Tensor Stage::backward_from_loss(MicrobatchId m) { return go_backward(m, {}); }
+
+at::Tensor Stage::go_forward(MicrobatchId m, const Ahead& ahead, Microbatch microbatch) {
+  const WithoutAutograd guard;
+  auto version = newest(ahead.guess);
+  const auto [place, inserted] = in_flight_.try_emplace(m);
+  LEEWAY_CHECK(inserted, "a microbatch goes forward once");
+  if (watch_wanted_ && ahead.delay > 0 && !probe_.waiting()) {
+    probe_.begin(updates_done(), ahead.delay, weights_, version->views.flat);
+    watch_wanted_ = false;
+  }
+  at::Tensor output;
+  if (graphs_) {
+    if (!graphs_->is_rehearsed()) {
+      graphs_->rehearse(*version, microbatch);
+      gradients_.zero_();  // as they were: it is the first microbatch of all
+    }
+    output = graphs_->forward(m, *version, microbatch);
+  } else {
+    output = forward_pass(*version, microbatch, !options_.recompute);
+    if (!options_.recompute) microbatch.input.reset();  // what of it is needed is saved
+    place->second.microbatch = std::move(microbatch);
+  }
+  if (options_.stash) place->second.version = std::move(version);
+  count_versions();
+  return output;
+}
+
+at::Tensor Stage::forward_pass(const Version& version, Microbatch& microbatch, bool keeps) const {
+  at::Tensor output =
+      model_.forward(version.views, microbatch.input, keeps ? &microbatch.saved : nullptr);
+  if (!microbatch.targets.defined()) return output;
+  return loss_forward(output, microbatch.targets, keeps ? &microbatch.loss : nullptr,
+                      microbatch.loss_options);
+}
+
+at::Tensor Stage::backward_pass(const Version& version, Microbatch& microbatch,
+                                const at::Tensor& dy) {
+  if (options_.recompute) forward_pass(version, microbatch, /*keeps=*/true);
+  const at::Tensor dlast =
+      microbatch.targets.defined()
+          ? loss_backward(std::move(microbatch.loss), microbatch.targets, options_.compute)
+          : dy;
+  return model_.backward(version.views, std::move(microbatch.saved), dlast, gradient_views_);
+}
+
+at::Tensor Stage::go_backward(MicrobatchId m, const at::Tensor& dy) {
+  const WithoutAutograd guard;
   auto node = in_flight_.extract(m);
   LEEWAY_CHECK(!node.empty(), "backward without its forward");
-  return std::move(node.mapped());
-}
-
-void Stage::restore(InFlight& flight) {
+  InFlight flight = std::move(node.mapped());
   // A gradient always meets the newest weights: without a stash it is also computed on them.
   if (!options_.stash) flight.version = newest(/*guess=*/0);
   LEEWAY_CHECK(!flight.version->on_host, "backwards come in the order of forwards");
-  if (!options_.recompute) return;
-  const at::Tensor output = model_.forward(flight.version->views, flight.input, &flight.saved);
-  if (flight.targets.defined()) {
-    loss_forward(output, flight.targets, &flight.loss, flight.loss_options);
-  }
-}
-
-at::Tensor Stage::backward_of(InFlight& flight, const at::Tensor& dy) {
-  at::Tensor dx =
-      model_.backward(flight.version->views, std::move(flight.saved), dy, gradient_views_);
+  at::Tensor dx = graphs_ ? graphs_->backward(m, *flight.version, dy)
+                          : backward_pass(*flight.version, flight.microbatch, dy);
   flight.version.reset();  // its buffer may be for the next one
   bring_back();
   return dx;
-}
-
-at::Tensor Stage::backward(MicrobatchId m, const at::Tensor& dy) {
-  const WithoutAutograd guard;
-  InFlight flight = take(m);
-  restore(flight);
-  return backward_of(flight, dy);
-}
-
-at::Tensor Stage::backward_from_loss(MicrobatchId m) {
-  const WithoutAutograd guard;
-  InFlight flight = take(m);
-  restore(flight);
-  const at::Tensor dlogits =
-      loss_backward(std::move(flight.loss), flight.targets, options_.compute);
-  return backward_of(flight, dlogits);
 }
 
 void Stage::update(double rate_factor, double gradient_scale, const at::Tensor& gate) {
@@ -243,6 +262,7 @@ std::optional<PredictionSample> Stage::take_prediction() {
 
 void Stage::restart(int64_t updates) {
   in_flight_.clear();
+  if (graphs_) graphs_->restart();
   gradients_.zero_();
   probe_ = {};
   watch_wanted_ = false;

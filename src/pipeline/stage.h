@@ -12,6 +12,7 @@
 #include "config/choices.h"
 #include "model/stage_model.h"
 #include "optim/optimizer.h"
+#include "pipeline/graphed_microbatches.h"
 #include "pipeline/prediction.h"
 #include "pipeline/versions.h"
 
@@ -31,6 +32,8 @@ struct StageOptions {
   // kHost: the device has the version that forwards use and that of the next backward; the others
   // wait in host memory, and backwards must come in the order of forwards.
   StashPlace stash_on = StashPlace::kDevice;
+  // Microbatches are graphs (graphed_microbatches.h); needs a stash on the device. Same bits.
+  bool graphs = false;
 };
 
 // Which weights a forward uses.
@@ -93,6 +96,7 @@ class Stage {
   Optimizer& optimizer() { return optimizer_; }
   const Optimizer& optimizer() const { return optimizer_; }
   UpdateId updates_done() const { return {optimizer_.updates_done()}; }
+  int64_t slot_count() const { return graphs_ ? graphs_->slot_count() : 0; }
   int64_t in_flight_count() const { return static_cast<int64_t>(in_flight_.size()); }
   // Most versions at once: those of the newest weights, and those that microbatches in flight hold.
   int64_t versions_peak() const { return versions_peak_; }
@@ -105,16 +109,13 @@ class Stage {
  private:
   struct InFlight {
     std::shared_ptr<const Version> version;  // null without a stash
-    at::Tensor input;                        // with recompute, instead of `saved`
-    StageSaved saved;
-    LossSaved loss;
-    at::Tensor targets;
-    LossOptions loss_options;
+    Microbatch microbatch;                   // unused with graphs
   };
-  InFlight take(MicrobatchId m);
-  // Completes what a backward needs: its version, and what the forward would have saved.
-  void restore(InFlight& flight);
-  at::Tensor backward_of(InFlight& flight, const at::Tensor& dy);
+  // The targets are undefined but at the last stage.
+  at::Tensor go_forward(MicrobatchId m, const Ahead& ahead, Microbatch microbatch);
+  at::Tensor go_backward(MicrobatchId m, const at::Tensor& dy);
+  at::Tensor forward_pass(const Version& version, Microbatch& microbatch, bool keeps) const;
+  at::Tensor backward_pass(const Version& version, Microbatch& microbatch, const at::Tensor& dy);
   std::shared_ptr<const Version> newest(int64_t guess);
   std::shared_ptr<const Version> make_version(int64_t guess);
   // A buffer for a version that the coming forwards use.
@@ -133,6 +134,7 @@ class Stage {
   StageViews gradient_views_;
   Optimizer optimizer_;
   Versions versions_;
+  std::optional<GraphedMicrobatches> graphs_;
   std::map<MicrobatchId, InFlight> in_flight_;
   int64_t versions_peak_ = 1;
   bool watch_wanted_ = false;

@@ -116,6 +116,17 @@ int64_t microbatch_tokens(const Recipe& recipe) {
   return microbatch_sequences(recipe) * recipe.model.context;
 }
 
+namespace {
+
+// With `recompute`, slots that keep room for all activations would take the memory that it saves.
+bool uses_graphs(const Recipe& recipe) {
+  const PipelineOptions& pipeline = recipe.pipeline;
+  return pipeline.graphs && recipe.run.device.starts_with("cuda") && !pipeline.recompute &&
+         pipeline.stash && pipeline.stash_on == StashPlace::kDevice;
+}
+
+}  // namespace
+
 std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary, StagesFor use) {
   const ModelShape shape = model_shape(recipe, vocabulary);
   std::vector<StageOptions> stages;
@@ -130,7 +141,8 @@ std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary
          .seed = static_cast<uint64_t>(recipe.run.seed),
          .recompute = recipe.pipeline.recompute,
          .stash = recipe.pipeline.stash,
-         .stash_on = recipe.pipeline.stash_on});
+         .stash_on = recipe.pipeline.stash_on,
+         .graphs = uses_graphs(recipe)});
     const StageId stage = {static_cast<int64_t>(stages.size()) - 1};
     look_ahead(recipe, Schedule(pipeline_shape(recipe), stage), use, stages.back());
   }

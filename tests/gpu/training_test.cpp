@@ -72,6 +72,31 @@ TEST_F(TrainingOnDevice, AStashOnTheHostGivesTheSameBits) {
   }
 }
 
+// A graph has the kernels of the work that it was made of.
+TEST_F(TrainingOnDevice, GraphsGiveTheSameBits) {
+  const std::vector<std::vector<std::string>> runs = {
+      {"pipeline.update_every=4"},
+      {"mesh.stages=4", "pipeline.lookahead=tentative", "pipeline.refresh=3"},
+      {"mesh.stages=4", "pipeline.lookahead=predict", "pipeline.update_every=1",
+       "pipeline.extra_per_hop=1", "model.architecture=gpt2", "optimizer.name=adamw"},
+      {"mesh.stages=2", "pipeline.schedule=1f1b", "run.precision=fp32"},
+      {"mesh.stages=4", "mesh.replicas=2", "averaging.method=lowbit", "averaging.merge=fixed_lag",
+       "model.heads=2", "model.context=128"}};  // for which cuDNN's attention is chosen
+  for (std::vector<std::string> sets : runs) {
+    SCOPED_TRACE(testing::PrintToString(sets));
+    for (const char* const more : {"run.precision=bf16", "run.updates=40", "data.batch=8"}) {
+      sets.insert(sets.begin(), more);
+    }
+    sets.push_back(device());
+    const Trained graphs = train(sets);
+    sets.push_back("pipeline.graphs=false");
+    const Trained plain = train(sets);
+    ASSERT_EQ(graphs.losses.size(), 40U);
+    EXPECT_EQ(graphs.losses, plain.losses);
+    EXPECT_EQ(graphs.weights_hash, plain.weights_hash);
+  }
+}
+
 TEST_F(TrainingOnDevice, StartsLikeTheCpu) {
   for (const char* const architecture : {"llama", "gpt2"}) {
     SCOPED_TRACE(architecture);
