@@ -43,9 +43,9 @@ inline std::vector<Row> layer_rows() {
   const at::Tensor x = rows(kWidth), dy = rows(kWidth), up = rows(4 * kWidth),
                    dup = rows(4 * kWidth), gated = rows(8 * kWidth), qkv = rows(3 * kWidth);
   const at::Tensor weight = at::ones({kWidth}, of(at::kBFloat16));
-  const auto sums = [](int64_t columns) { return at::zeros({columns}, of(at::kFloat)); };
-  const at::Tensor narrow = sums(kWidth), other = sums(kWidth), wide = sums(4 * kWidth),
-                   triple = sums(3 * kWidth);
+  const auto zeros = [](int64_t columns) { return at::zeros({columns}, of(at::kFloat)); };
+  const at::Tensor narrow = zeros(kWidth), other = zeros(kWidth), wide = zeros(4 * kWidth),
+                   triple = zeros(3 * kWidth);
   const NormResult norm = norm_forward_in_one_pass(NormKind::kLayer, x, weight, weight, 1e-5);
   const HeadColumns columns = {
       .heads = kHeads, .kv_heads = kHeads, .head_size = kWidth / kHeads, .time = kTime};
@@ -56,30 +56,40 @@ inline std::vector<Row> layer_rows() {
         .transpose(1, 2);
   };
   const HeadGradients gradients = {heads(), heads(), heads()};
+  const auto activated = [=](Activation activation, const at::Tensor& in, const at::Tensor& bias) {
+    with_sums([&](ColumnSums& sums) {
+      return activation_backward(activation, in, dup, {bias, sums});
+    });
+  };
+  const auto joined = [=](const RotaryTables* rotation, const at::Tensor& bias) {
+    with_sums([&](ColumnSums& sums) {
+      return join_heads(columns, rotation, gradients, {bias, sums});
+    });
+  };
   return {
       {"LayerNorm", 2 * kWide,
        [=] { norm_forward_in_one_pass(NormKind::kLayer, x, weight, weight, 1e-5); }},
       {"its backward, with the residual", 4 * kWide,
        [=] {
-         norm_backward_in_one_pass({.dy = dy,
-                                    .x = x,
-                                    .mean = norm.mean,
-                                    .rstd = norm.rstd,
-                                    .weight = weight,
-                                    .residual = dy,
-                                    .dweight = narrow,
-                                    .dbias = other});
+         with_sums([&](ColumnSums& sums) {
+           return norm_backward_in_one_pass({.dy = dy,
+                                             .x = x,
+                                             .mean = norm.mean,
+                                             .rstd = norm.rstd,
+                                             .weight = weight,
+                                             .residual = dy,
+                                             .dweight = narrow,
+                                             .dbias = other},
+                                            sums);
+         });
        }},
       {"GELU", 8 * kWide, [=] { activation_forward(Activation::kGelu, up); }},
-      {"its backward, y again, bias", 16 * kWide,
-       [=] { activation_backward(Activation::kGelu, up, dup, wide); }},
+      {"its backward, y again, bias", 16 * kWide, [=] { activated(Activation::kGelu, up, wide); }},
       {"SwiGLU", 12 * kWide, [=] { activation_forward(Activation::kSwiglu, gated); }},
-      {"its backward, y again", 24 * kWide,
-       [=] { activation_backward(Activation::kSwiglu, gated, dup); }},
+      {"its backward, y again", 24 * kWide, [=] { activated(Activation::kSwiglu, gated, {}); }},
       {"rotation of q and k", 4 * kWide, [=] { rotate_heads(columns, tables, qkv); }},
-      {"heads joined, turned back", 6 * kWide,
-       [=] { join_heads(columns, &tables, gradients, {}); }},
-      {"heads joined, bias", 6 * kWide, [=] { join_heads(columns, nullptr, gradients, triple); }},
+      {"heads joined, turned back", 6 * kWide, [=] { joined(&tables, {}); }},
+      {"heads joined, bias", 6 * kWide, [=] { joined(nullptr, triple); }},
       {"sums of columns", kWide, [=] { add_column_sums(dy, narrow); }}};
 }
 

@@ -2,7 +2,6 @@
 
 #include "base/check.h"
 #include "kernels/column_form.h"
-#include "kernels/columns.h"
 #include "kernels/layers.h"
 #if LEEWAY_CUDA
 #include "kernels/activation_cuda.h"
@@ -30,13 +29,13 @@ at::Tensor forward_on_gpu(Activation activation, const at::Tensor& x) {
 }
 
 ActivationGradient backward_on_gpu(Activation activation, const at::Tensor& x, const at::Tensor& dy,
-                                   const at::Tensor& dbias) {
+                                   const BiasSums& bias) {
   LEEWAY_CHECK(has_column_form(dy), "dy is like y");
   const int64_t hidden = dy.size(1);
   ActivationGradient made = {.dx = at::empty_like(x), .y = at::empty_like(dy)};
-  const bool sums = dbias.defined() && activation != Activation::kSwiglu;
+  const bool by_kernel = bias.onto.defined() && activation != Activation::kSwiglu;
   at::Tensor parts;
-  if (sums) parts = column_parts(dy, static_cast<int>(hidden / cuda::kColumns), hidden);
+  if (by_kernel) parts = column_parts(dy, static_cast<int>(hidden / cuda::kColumns), hidden);
   const CudaScope scope(x);
   cuda::activation_backward(activation,
                             {.x = scope.data<void>(x),
@@ -45,10 +44,13 @@ ActivationGradient backward_on_gpu(Activation activation, const at::Tensor& x, c
                              .dx = scope.data<void>(made.dx),
                              .rows = x.size(0),
                              .hidden = static_cast<int>(hidden),
-                             .parts = scope.data<float>(parts),
-                             .dbias = sums ? scope.data<float>(dbias) : nullptr},
+                             .parts = scope.data<float>(parts)},
                             scope.stream());
-  if (dbias.defined() && !sums) add_column_sums(made.dx, dbias);
+  if (by_kernel) {
+    bias.sums.add_parts(parts.unsqueeze(1), {bias.onto});
+  } else if (bias.onto.defined()) {
+    bias.sums.add_rows(made.dx, bias.onto);
+  }
   return made;
 }
 #endif
@@ -112,12 +114,12 @@ at::Tensor activation_forward(Activation activation, const at::Tensor& x) {
 }
 
 ActivationGradient activation_backward(Activation activation, const at::Tensor& x,
-                                       const at::Tensor& dy, const at::Tensor& dbias) {
+                                       const at::Tensor& dy, const BiasSums& bias) {
   if (activation_repeats(activation, x)) {
-    LEEWAY_CUDA_TWIN(return backward_on_gpu(activation, x, dy, dbias));
+    LEEWAY_CUDA_TWIN(return backward_on_gpu(activation, x, dy, bias));
   }
   ActivationGradient made = {.dx = input_gradient(activation, x, dy), .y = {}};
-  if (dbias.defined()) add_column_sums(made.dx, dbias);
+  if (bias.onto.defined()) bias.sums.add_rows(made.dx, bias.onto);
   return made;
 }
 

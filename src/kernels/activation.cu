@@ -110,14 +110,8 @@ template <class Rule>
 void backward(const ActivationPointers& p, cudaStream_t stream) {
   const int threads = p.hidden / kColumns;
   const auto kernel =
-      p.dbias == nullptr ? backward_kernel<Rule, false> : backward_kernel<Rule, true>;
+      p.parts == nullptr ? backward_kernel<Rule, false> : backward_kernel<Rule, true>;
   launch(kernel, strip_grid(threads, p.rows, stream), p);
-  if (p.dbias == nullptr) return;
-  add_parts({.parts = p.parts,
-             .count = row_parts(threads, p.rows),
-             .columns = p.hidden,
-             .sums = {p.dbias}},
-            stream);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "config/choices.h"
+#include "kernels/columns.h"
 
 namespace leeway {
 
@@ -18,8 +19,8 @@ struct ActivationGradient {
   at::Tensor dx;
   at::Tensor y;  // undefined unless activation_repeats()
 };
-// `dbias`, where defined, is added to: the sum of dx over the rows.
+// `bias` gets the sums of dx.
 ActivationGradient activation_backward(Activation activation, const at::Tensor& x,
-                                       const at::Tensor& dy, const at::Tensor& dbias = {});
+                                       const at::Tensor& dy, const BiasSums& bias);
 
 }  // namespace leeway

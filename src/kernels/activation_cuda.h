@@ -16,10 +16,8 @@ struct ActivationPointers {
   void* dx = nullptr;        // backward only, as x
   int64_t rows = 0;
   int hidden = 0;
-  // Not for SwiGLU: the sums of dx. `parts` is scratch, [row_parts(hidden / kColumns, rows),
-  // hidden]
+  // Not for SwiGLU: sums of dx, [row_parts(hidden / kColumns, rows), hidden]; null: none.
   float* parts = nullptr;
-  float* dbias = nullptr;  // null: no sums
 };
 void activation_forward(Activation activation, const ActivationPointers& p, cudaStream_t stream);
 // Makes y again beside dx.

@@ -8,10 +8,23 @@ namespace {
 constexpr int kSumRows = 32;
 constexpr int kPartsAtOnce = 12;
 
-// Blocks along x have 32 columns each, along y the outputs.
-__global__ void __launch_bounds__(kWarp* kSumRows) parts_kernel(const PartPointers p) {
+__host__ __device__ int column_blocks(const PartPointers& p) {
+  return (p.columns + kWarp - 1) / kWarp;
+}
+
+// Blocks have 32 columns of an output of a set: set after set, and output after output.
+__global__ void __launch_bounds__(kWarp* kSumRows)
+    parts_kernel(const __grid_constant__ PartSets sets) {
   __shared__ float sums[kSumRows][kWarp];
-  const int column = static_cast<int>(blockIdx.x) * kWarp + static_cast<int>(threadIdx.x);
+  auto block = static_cast<int>(blockIdx.x);
+  int set = 0;
+  while (block >= column_blocks(sets.at[set]) * sets.at[set].outputs) {
+    block -= column_blocks(sets.at[set]) * sets.at[set].outputs;
+    ++set;
+  }
+  const PartPointers& p = sets.at[set];
+  const int output = block / column_blocks(p);
+  const int column = block % column_blocks(p) * kWarp + static_cast<int>(threadIdx.x);
   float sum = 0;
   for (int first = static_cast<int>(threadIdx.y); column < p.columns && first < p.count;
        first += kSumRows * kPartsAtOnce) {
@@ -20,14 +33,14 @@ __global__ void __launch_bounds__(kWarp* kSumRows) parts_kernel(const PartPointe
     for (int i = 0; i < kPartsAtOnce; ++i) {
       const int part = first + i * kSumRows;
       if (part >= p.count) continue;
-      some[i] = p.parts[(int64_t{part} * p.outputs + blockIdx.y) * p.columns + column];
+      some[i] = p.parts[(int64_t{part} * p.outputs + output) * p.columns + column];
     }
 #pragma unroll
     for (int i = 0; i < kPartsAtOnce; ++i) sum += some[i];
   }
   sums[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  float* const totals = blockIdx.y == 0 ? p.sums[0] : p.sums[1];
+  float* const totals = p.sums[output];
   if (threadIdx.y != 0 || column >= p.columns || totals == nullptr) return;
   float total = 0;
 #pragma unroll
@@ -39,7 +52,8 @@ __global__ void __launch_bounds__(kWarp* kSumRows) parts_kernel(const PartPointe
 constexpr int kRowsAtOnce = 4;
 
 __global__ void __launch_bounds__(kStripThreads* kStripRows)
-    column_sums_kernel(const ColumnSumPointers p) {
+    column_sums_kernel(const __grid_constant__ RowSets p) {
+  const auto& set = p.at[blockIdx.z];
   const int first = strip_thread() * kColumns;
   const bool has_columns = first < p.columns;
   Columns sums = {};
@@ -49,13 +63,13 @@ __global__ void __launch_bounds__(kStripThreads* kStripRows)
 #pragma unroll
     for (int i = 0; i < kRowsAtOnce; ++i) {
       if (row + i * step < p.rows) {
-        rows[i] = columns_at(p.numbers, (row + i * step) * p.columns + first);
+        rows[i] = columns_at(set.numbers, (row + i * step) * p.columns + first);
       }
     }
 #pragma unroll
     for (int i = 0; i < kRowsAtOnce; ++i) add_to(sums, rows[i]);
   }
-  put_part(sums, has_columns ? p.parts + int64_t{blockIdx.y} * p.columns + first : nullptr);
+  put_part(sums, has_columns ? set.parts + int64_t{blockIdx.y} * p.columns + first : nullptr);
 }
 
 }  // namespace
@@ -68,19 +82,16 @@ int row_parts(int threads, int64_t rows) {
   return static_cast<int>(parts < most ? parts : most);
 }
 
-void add_parts(const PartPointers& p, cudaStream_t stream) {
-  const dim3 grid((p.columns + kWarp - 1) / kWarp, p.outputs);
-  launch(parts_kernel, {grid, dim3(kWarp, kSumRows), stream}, p);
+void add_parts(const PartSets& sets, cudaStream_t stream) {
+  int blocks = 0;
+  for (int i = 0; i < sets.count; ++i) blocks += column_blocks(sets.at[i]) * sets.at[i].outputs;
+  launch(parts_kernel, {dim3(blocks), dim3(kWarp, kSumRows), stream}, sets);
 }
 
-void add_column_sums(const ColumnSumPointers& p, cudaStream_t stream) {
-  const int threads = p.columns / kColumns;
-  launch(column_sums_kernel, strip_grid(threads, p.rows, stream), p);
-  add_parts({.parts = p.parts,
-             .count = row_parts(threads, p.rows),
-             .columns = p.columns,
-             .sums = {p.sums}},
-            stream);
+void sum_rows(const RowSets& sets, cudaStream_t stream) {
+  Grid grid = strip_grid(sets.columns / kColumns, sets.rows, stream);
+  grid.blocks.z = sets.count;
+  launch(column_sums_kernel, grid, sets);
 }
 
 }  // namespace leeway::cuda

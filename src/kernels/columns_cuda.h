@@ -17,24 +17,35 @@ inline int strips_of(int threads) { return (threads + kStripThreads - 1) / kStri
 // In how many parts the rows are summed. It does not depend on the GPU, so sums have one order.
 int row_parts(int threads, int64_t rows);
 
-// sums[o][column] += the parts' sums. `parts`: [count, outputs, columns]; at most two outputs.
+// sums[o][column] += the sum of the parts' [o][column]. `parts`: [count, outputs, columns].
+inline constexpr int kPartOutputsMost = 2;
 struct PartPointers {
   const float* parts = nullptr;
   int count = 0;
   int outputs = 1;
   int columns = 0;
-  float* sums[2] = {nullptr, nullptr};  // null: this one is not wanted
+  float* sums[kPartOutputsMost] = {};  // null: this one is not wanted
 };
-void add_parts(const PartPointers& p, cudaStream_t stream);
+// Several at once: each is a small piece of work.
+inline constexpr int kPartSetsMost = 8;
+struct PartSets {
+  PartPointers at[kPartSetsMost] = {};
+  int count = 0;
+};
+void add_parts(const PartSets& sets, cudaStream_t stream);
 
-// sums[column] += the sum of the rows. `parts`: [row_parts(columns / kColumns, rows), columns].
-struct ColumnSumPointers {
-  const void* numbers = nullptr;
+// parts[part][column] = the sums of the rows of each part: [row_parts(columns / kColumns, rows),
+// columns]. All sets have the same size.
+inline constexpr int kRowSetsMost = 4;
+struct RowSets {
+  struct {
+    const void* numbers = nullptr;
+    float* parts = nullptr;
+  } at[kRowSetsMost] = {};
+  int count = 0;
   int64_t rows = 0;
   int columns = 0;
-  float* parts = nullptr;
-  float* sums = nullptr;
 };
-void add_column_sums(const ColumnSumPointers& p, cudaStream_t stream);
+void sum_rows(const RowSets& sets, cudaStream_t stream);
 
 }  // namespace leeway::cuda

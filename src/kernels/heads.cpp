@@ -2,7 +2,6 @@
 
 #include "base/check.h"
 #include "kernels/column_form.h"
-#include "kernels/columns.h"
 #include "kernels/layers.h"
 #if LEEWAY_CUDA
 #include "kernels/heads_cuda.h"
@@ -88,7 +87,7 @@ void rotate_on_gpu(const HeadColumns& columns, const RotaryTables& tables, const
 }
 
 at::Tensor join_on_gpu(const HeadColumns& columns, const RotaryTables* tables,
-                       const HeadGradients& gradients, const at::Tensor& dbias) {
+                       const HeadGradients& gradients, const BiasSums& bias) {
   const at::Tensor& q = gradients.q;
   const at::Tensor rows = at::empty(
       {q.size(0) * columns.time, (rotated_heads(columns) + columns.kv_heads) * columns.head_size},
@@ -100,10 +99,10 @@ at::Tensor join_on_gpu(const HeadColumns& columns, const RotaryTables* tables,
   p.from[2] = source_of(scope, gradients.v);
   if (tables != nullptr) set_rotation(scope, columns, *tables, -1, p);
   at::Tensor parts;
-  if (dbias.defined()) {
+  if (bias.onto.defined()) {
     parts = column_parts(rows, cuda::head_threads(cuda::heads_of(p), p.head_size), rows.size(1));
     p.parts = scope.data<float>(parts);
-    p.dbias = scope.data<float>(dbias);
+    bias.sums.add_parts(parts.unsqueeze(1), {bias.onto});
   }
   cuda::move_heads(p, scope.stream());
   return rows;
@@ -124,11 +123,11 @@ void rotate_heads(const HeadColumns& columns, const RotaryTables& tables, const 
 }
 
 at::Tensor join_heads(const HeadColumns& columns, const RotaryTables* tables,
-                      const HeadGradients& gradients, const at::Tensor& dbias) {
+                      const HeadGradients& gradients, const BiasSums& bias) {
 #if LEEWAY_CUDA
   if (has_heads_form(columns, gradients.q) && has_heads_form(columns, gradients.k) &&
       has_heads_form(columns, gradients.v) && (tables == nullptr || has_tables_form(*tables))) {
-    return join_on_gpu(columns, tables, gradients, dbias);
+    return join_on_gpu(columns, tables, gradients, bias);
   }
 #endif
   const auto rows = [&](const at::Tensor& heads) {  // [tokens, heads * head_size]
@@ -136,7 +135,7 @@ at::Tensor join_heads(const HeadColumns& columns, const RotaryTables* tables,
   };
   at::Tensor joined = at::cat({rows(gradients.q), rows(gradients.k), rows(gradients.v)}, 1);
   if (tables != nullptr) rotate_rows(columns, *tables, joined, -1.0);
-  if (dbias.defined()) add_column_sums(joined, dbias);
+  if (bias.onto.defined()) bias.sums.add_rows(joined, bias.onto);
   return joined;
 }
 

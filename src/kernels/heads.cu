@@ -66,14 +66,8 @@ __global__ void __launch_bounds__(kStripThreads* kStripRows)
 
 void move_heads(const HeadPointers& p, cudaStream_t stream) {
   const int threads = head_threads(heads_of(p), p.head_size);
-  const auto kernel = p.dbias == nullptr ? move_kernel<false> : move_kernel<true>;
+  const auto kernel = p.parts == nullptr ? move_kernel<false> : move_kernel<true>;
   launch(kernel, strip_grid(threads, p.row_count, stream), p, threads);
-  if (p.dbias == nullptr) return;
-  add_parts({.parts = p.parts,
-             .count = row_parts(threads, p.row_count),
-             .columns = p.columns,
-             .sums = {p.dbias}},
-            stream);
 }
 
 }  // namespace leeway::cuda

@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include "kernels/columns.h"
+
 namespace leeway {
 
 // Rotary positions (rotate-half form), tables for all positions of a context.
@@ -24,12 +26,11 @@ struct HeadColumns {
 void rotate_heads(const HeadColumns& columns, const RotaryTables& tables, const at::Tensor& qkv);
 
 // The gradient of qkv from those of q, k and v as they were after the rotation, [batch, heads,
-// time, head_size] each. `tables` null: there was none. `dbias`, where defined, is added to: the
-// sum of the rows.
+// time, head_size] each. `tables` null: there was none. `bias` gets the sums of the result's rows.
 struct HeadGradients {
   at::Tensor q, k, v;
 };
 at::Tensor join_heads(const HeadColumns& columns, const RotaryTables* tables,
-                      const HeadGradients& gradients, const at::Tensor& dbias);
+                      const HeadGradients& gradients, const BiasSums& bias);
 
 }  // namespace leeway

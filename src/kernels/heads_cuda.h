@@ -30,8 +30,7 @@ struct HeadPointers {
   const void* cosine = nullptr;  // [time, head_size / 2]
   const void* sine = nullptr;
   float direction = 1;
-  float* parts = nullptr;  // scratch, [row_parts(head_threads(), row_count), columns]
-  float* dbias = nullptr;  // is added to: the sum of the rows; null: no sums
+  float* parts = nullptr;  // sums of rows, [row_parts(head_threads(), row_count), columns]; or null
 };
 inline int heads_of(const HeadPointers& p) {
   return p.from[0].heads + p.from[1].heads + p.from[2].heads;

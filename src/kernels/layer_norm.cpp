@@ -39,7 +39,7 @@ NormResult norm_forward_in_one_pass(NormKind kind, const at::Tensor& x, const at
   return made;
 }
 
-at::Tensor norm_backward_in_one_pass(const NormBackward& a) {
+at::Tensor norm_backward_in_one_pass(const NormBackward& a, ColumnSums& sums) {
   if (!has_form(a.dy, a.weight) || !has_column_form(a.x)) return {};
   if (a.residual.defined() && !has_column_form(a.residual)) return {};
   const at::Tensor dx = at::empty_like(a.dy);
@@ -56,11 +56,10 @@ at::Tensor norm_backward_in_one_pass(const NormBackward& a) {
                        .residual = scope.data<void>(a.residual),
                        .dx = scope.data<void>(dx),
                        .parts = scope.data<float>(parts),
-                       .dweight = scope.data<float>(a.dweight),
-                       .dbias = scope.data<float>(a.dbias),
                        .rows = a.dy.size(0),
                        .columns = columns},
                       scope.stream());
+  sums.add_parts(parts, {a.dweight, a.dbias});
   return dx;
 }
 #else
@@ -70,7 +69,7 @@ NormResult norm_forward_in_one_pass(NormKind /*kind*/, const at::Tensor& /*x*/,
   return {};
 }
 
-at::Tensor norm_backward_in_one_pass(const NormBackward& /*a*/) { return {}; }
+at::Tensor norm_backward_in_one_pass(const NormBackward& /*a*/, ColumnSums& /*sums*/) { return {}; }
 #endif
 
 }  // namespace leeway

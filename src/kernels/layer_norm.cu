@@ -259,12 +259,6 @@ void norm_backward(const NormBackwardPointers& p, cudaStream_t stream) {
   const Teams teams = teams_of(p.columns);
   const auto blocks = static_cast<unsigned>(norm_backward_blocks(p.rows, p.columns));
   launch(kBackward[teams.form()], {blocks, teams.threads(), stream}, p);
-  add_parts({.parts = p.parts,
-             .count = static_cast<int>(blocks),
-             .outputs = 2,
-             .columns = p.columns,
-             .sums = {p.dweight, p.dbias}},
-            stream);
 }
 
 }  // namespace leeway::cuda

@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include "kernels/columns.h"
+
 namespace leeway {
 
 // Rows of activations in the compute type; statistics and gradients of weights in fp32. Where there
@@ -28,7 +30,7 @@ struct NormBackward {
   const at::Tensor& dweight;   // is added to
   const at::Tensor& dbias;     // likewise; undefined: the norm has none
 };
-// dx + residual.
-at::Tensor norm_backward_in_one_pass(const NormBackward& a);
+// dx + residual. The gradients are there when the sums are finished.
+at::Tensor norm_backward_in_one_pass(const NormBackward& a, ColumnSums& sums);
 
 }  // namespace leeway

@@ -31,9 +31,7 @@ struct NormBackwardPointers {
   const void* weight = nullptr;
   const void* residual = nullptr;  // null: zeros
   void* dx = nullptr;
-  float* parts = nullptr;  // [norm_backward_blocks(), 2, columns], scratch
-  float* dweight = nullptr;
-  float* dbias = nullptr;  // null: none
+  float* parts = nullptr;  // [norm_backward_blocks(), 2, columns]: of dweight, and of dbias
   int64_t rows = 0;
   int columns = 0;
 };

@@ -78,14 +78,14 @@ at::Tensor attention_forward(const ModelShape& shape, const RotaryTables* tables
 
 at::Tensor attention_backward(const ModelShape& shape, const RotaryTables* tables, int64_t time,
                               const AttentionSaved& saved, const at::Tensor& dy,
-                              const at::Tensor& dbias) {
+                              const BiasSums& bias) {
   const int64_t size = shape.head_size();
   const AttentionHeads h = padded(repeat_groups(shape, split_heads(shape, time, saved.qkv)));
   const at::Tensor dout = dy.view({dy.size(0) / time, time, shape.heads, size}).transpose(1, 2);
   const AttentionHeads d = causal_attention_backward(h, scale_of(shape), saved.made, padded(dout));
   const auto own = [&](const at::Tensor& heads) { return heads.narrow(3, 0, size); };
   return join_heads(head_columns(shape, time), tables,
-                    {own(d.q), own(sum_groups(shape, d.k)), own(sum_groups(shape, d.v))}, dbias);
+                    {own(d.q), own(sum_groups(shape, d.k)), own(sum_groups(shape, d.v))}, bias);
 }
 
 }  // namespace leeway

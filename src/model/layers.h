@@ -19,10 +19,9 @@ at::Tensor linear_forward(const LinearViews& w, const at::Tensor& x, const at::T
 // Adds to g; returns dx.
 at::Tensor linear_backward(const LinearViews& w, const at::Tensor& x, const at::Tensor& dy,
                            const LinearViews& g);
-// Its parts, for callers that have the sum for the bias from elsewhere, or x later than dx.
+// Its parts, for callers that make the sum for the bias together with others, or x later than dx.
 at::Tensor linear_backward_input(const LinearViews& w, const at::Tensor& dy);
 void linear_backward_weight(const at::Tensor& x, const at::Tensor& dy, const LinearViews& g);
-void linear_backward_bias(const at::Tensor& dy, const LinearViews& g);
 
 // RMSNorm for llama, LayerNorm for gpt2.
 struct NormSaved {
@@ -32,9 +31,14 @@ struct NormSaved {
 };
 at::Tensor norm_forward(Architecture architecture, const NormViews& w, const at::Tensor& x,
                         NormSaved& saved);
-// Returns dx + residual, which is undefined where nothing is to be added.
+struct NormOnto {
+  const at::Tensor& residual;  // is added to dx; undefined: nothing is
+  const NormViews& g;
+  ColumnSums& sums;  // g is complete when they are finished
+};
+// Returns dx.
 at::Tensor norm_backward(Architecture architecture, const NormViews& w, const NormSaved& saved,
-                         const at::Tensor& dy, const at::Tensor& residual, const NormViews& g);
+                         const at::Tensor& dy, const NormOnto& onto);
 
 RotaryTables make_rotary_tables(const ModelShape& shape, const at::TensorOptions& options);
 
@@ -45,9 +49,9 @@ struct AttentionSaved {
 };
 at::Tensor attention_forward(const ModelShape& shape, const RotaryTables* tables, int64_t time,
                              at::Tensor qkv, AttentionSaved& saved);
-// `dbias`, where defined, is added to: the sum of the result's rows.
+// `bias` gets the sums of the result's rows.
 at::Tensor attention_backward(const ModelShape& shape, const RotaryTables* tables, int64_t time,
                               const AttentionSaved& saved, const at::Tensor& dy,
-                              const at::Tensor& dbias = {});
+                              const BiasSums& bias);
 
 }  // namespace leeway

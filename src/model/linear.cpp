@@ -16,14 +16,10 @@ void linear_backward_weight(const at::Tensor& x, const at::Tensor& dy, const Lin
   accumulate_product(g.weight, dy.t(), x);
 }
 
-void linear_backward_bias(const at::Tensor& dy, const LinearViews& g) {
-  if (g.bias.defined()) add_column_sums(dy, g.bias);
-}
-
 at::Tensor linear_backward(const LinearViews& w, const at::Tensor& x, const at::Tensor& dy,
                            const LinearViews& g) {
   linear_backward_weight(x, dy, g);
-  linear_backward_bias(dy, g);
+  if (g.bias.defined()) add_column_sums(dy, g.bias);
   return linear_backward_input(w, dy);
 }
 

@@ -79,7 +79,8 @@ at::Tensor norm_forward(Architecture architecture, const NormViews& w, const at:
 }
 
 at::Tensor norm_backward(Architecture architecture, const NormViews& w, const NormSaved& saved,
-                         const at::Tensor& dy, const at::Tensor& residual, const NormViews& g) {
+                         const at::Tensor& dy, const NormOnto& onto) {
+  const auto& [residual, g, sums] = onto;
   at::Tensor fused = norm_backward_in_one_pass({.dy = dy,
                                                 .x = saved.x,
                                                 .mean = saved.mean,
@@ -87,7 +88,8 @@ at::Tensor norm_backward(Architecture architecture, const NormViews& w, const No
                                                 .weight = w.weight,
                                                 .residual = residual,
                                                 .dweight = g.weight,
-                                                .dbias = g.bias});
+                                                .dbias = g.bias},
+                                               sums);
   if (fused.defined()) return fused;
   if (architecture == Architecture::kLlama) return rms_backward(w, saved, dy, residual, g);
   auto [dx, dweight, dbias] =

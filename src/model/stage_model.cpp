@@ -37,22 +37,30 @@ at::Tensor StageModel::block_forward(const BlockViews& w, const at::Tensor& x, i
 at::Tensor StageModel::block_backward(const BlockViews& w, const BlockSaved& saved,
                                       const at::Tensor& dy, int64_t time,
                                       const BlockViews& g) const {
+  ColumnSums sums;
+  const auto onto_bias = [&](const LinearViews& linear, const at::Tensor& rows) {
+    if (linear.bias.defined()) sums.add_rows(rows, linear.bias);
+  };
   const at::Tensor dhidden = linear_backward_input(w.down, dy);
   const ActivationGradient up =
-      activation_backward(shape_.activation, saved.up, dhidden, g.up.bias);
+      activation_backward(shape_.activation, saved.up, dhidden, {g.up.bias, sums});
   linear_backward_weight(saved.hidden.defined() ? saved.hidden : up.y, dy, g.down);
-  linear_backward_bias(dy, g.down);
+  onto_bias(g.down, dy);
   linear_backward_weight(saved.mlp_in, up.dx, g.up);
   const at::Tensor dmlp_in = linear_backward_input(w.up, up.dx);
-  const at::Tensor dmiddle =
-      norm_backward(shape_.architecture, w.mlp_norm, saved.mlp_norm, dmlp_in, dy, g.mlp_norm);
-  const at::Tensor dout = linear_backward(w.out, saved.attention_out, dmiddle, g.out);
+  const at::Tensor dmiddle = norm_backward(shape_.architecture, w.mlp_norm, saved.mlp_norm, dmlp_in,
+                                           {.residual = dy, .g = g.mlp_norm, .sums = sums});
+  linear_backward_weight(saved.attention_out, dmiddle, g.out);
+  onto_bias(g.out, dmiddle);
+  const at::Tensor dout = linear_backward_input(w.out, dmiddle);
   const at::Tensor dqkv =
-      attention_backward(shape_, tables(), time, saved.attention, dout, g.qkv.bias);
+      attention_backward(shape_, tables(), time, saved.attention, dout, {g.qkv.bias, sums});
   linear_backward_weight(saved.attention_in, dqkv, g.qkv);
   const at::Tensor din = linear_backward_input(w.qkv, dqkv);
-  return norm_backward(shape_.architecture, w.attention_norm, saved.attention_norm, din, dmiddle,
-                       g.attention_norm);
+  at::Tensor dx = norm_backward(shape_.architecture, w.attention_norm, saved.attention_norm, din,
+                                {.residual = dmiddle, .g = g.attention_norm, .sums = sums});
+  sums.finish();
+  return dx;
 }
 
 at::Tensor StageModel::forward(const StageViews& w, const at::Tensor& input,
@@ -87,8 +95,10 @@ at::Tensor StageModel::backward(const StageViews& w, StageSaved saved, const at:
   at::Tensor dx;
   if (slice_.heads) {
     const at::Tensor dhead = linear_backward(w.head, saved.head_in, dy, g.head);
-    dx = norm_backward(shape_.architecture, w.final_norm, saved.final_norm, dhead,
-                       /*residual=*/{}, g.final_norm);
+    dx = with_sums([&](ColumnSums& sums) {
+      return norm_backward(shape_.architecture, w.final_norm, saved.final_norm, dhead,
+                           {.residual = {}, .g = g.final_norm, .sums = sums});
+    });
   } else {
     dx = dy.view({-1, shape_.width});
   }

@@ -58,6 +58,13 @@ Activated formula_of(Activation activation, const at::Tensor& x, const at::Tenso
 // Fewer and more than all blocks take at once.
 std::vector<int64_t> row_counts() { return {1, 7, 64, 20 * test_gpu().blocks_most + 3}; }
 
+ActivationGradient gradient_of(Activation activation, const at::Tensor& x, const at::Tensor& dy,
+                               const at::Tensor& dbias = {}) {
+  return with_sums([&](ColumnSums& sums) {
+    return activation_backward(activation, x, dy, {dbias, sums});
+  });
+}
+
 void check_activation(Activation activation, int64_t rows, int64_t hidden, bool bias) {
   SCOPED_TRACE(testing::Message() << "activation " << static_cast<int>(activation) << ", " << rows
                                   << " x " << hidden);
@@ -69,7 +76,7 @@ void check_activation(Activation activation, int64_t rows, int64_t hidden, bool 
   expect_rounded(activation_forward(activation, to_gpu(x)), expected.y, "y");
 
   const auto backward = [&](const at::Tensor& dbias) {
-    return activation_backward(activation, to_gpu(x), to_gpu(dy), dbias);
+    return gradient_of(activation, to_gpu(x), to_gpu(dy), dbias);
   };
   const at::Tensor dbias = bias ? to_gpu(at::ones({columns})) : at::Tensor();
   const ActivationGradient made = backward(dbias);
@@ -99,7 +106,7 @@ TEST_F(GpuActivation, ReachesTheEndsOfItsRange) {
   const at::Tensor x = half(at::linspace(-100, 100, 4'000).view({500, 8}));
   const at::Tensor ones = half(at::ones({500, 8}));
   const Activated gelu = formula_of(Activation::kGelu, wide(x), wide(ones));
-  const ActivationGradient found = activation_backward(Activation::kGelu, to_gpu(x), to_gpu(ones));
+  const ActivationGradient found = gradient_of(Activation::kGelu, to_gpu(x), to_gpu(ones));
   expect_rounded(found.y, gelu.y, "gelu");
   expect_rounded(found.dx, gelu.dx, "gelu's slope");
   const at::Tensor gated = at::cat({x, ones}, 1);
@@ -145,6 +152,31 @@ TEST_F(GpuColumns, AreSummedInAFixedOrder) {
       EXPECT_LT((wide(sums) - expected).abs().max().item<double>(), 1e-3);
       EXPECT_TRUE(same_bits(sums, again));
     }
+  }
+}
+
+// Those of a layer are finished together, more than fit into one launch.
+TEST_F(GpuColumns, AreTheSameBitsTogether) {
+  std::vector<at::Tensor> alone;
+  std::vector<at::Tensor> together;
+  ColumnSums sums;
+  for (const int64_t columns : {264, 264, 264, 264, 264, 8, 8, 3'072, 264, 264, 16}) {
+    const at::Tensor numbers = to_gpu(half(at::randn({300, columns})));
+    for (auto* const list : {&alone, &together}) list->push_back(to_gpu(at::ones({columns})));
+    add_column_sums(numbers, alone.back());
+    sums.add_rows(numbers, together.back());
+  }
+  const at::Tensor parts = to_gpu(at::randn({700, 2, 40}));
+  const at::Tensor wanted = to_gpu(at::ones({40}));
+  sums.add_parts(parts, {{}, wanted});
+  const at::Tensor both[] = {to_gpu(at::ones({40})), to_gpu(at::ones({40}))};
+  sums.add_parts(parts, {both[0], both[1]});
+  sums.finish();
+  for (size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(same_bits(alone[i], together[i])) << i;
+  EXPECT_TRUE(same_bits(wanted, both[1]));
+  const at::Tensor expected = wide(parts).sum(0) + 1;
+  for (const int64_t i : {0, 1}) {
+    EXPECT_LT((wide(both[i]) - expected[i]).abs().max().item<double>(), 1e-3);
   }
 }
 
@@ -248,12 +280,16 @@ void check_join(const HeadsCase& c, bool rotates, bool time_first) {
   };
   const HeadGradients gradients = {part(0, c.heads), part(1, c.kv_heads), part(2, c.kv_heads)};
   const at::Tensor dbias = to_gpu(at::ones({c.row()}));
-  const at::Tensor found = join_heads(c.columns(), rotates ? &moved : nullptr, gradients, dbias);
+  const auto joined = [&](const at::Tensor& onto) {
+    return with_sums([&](ColumnSums& sums) {
+      return join_heads(c.columns(), rotates ? &moved : nullptr, gradients, {onto, sums});
+    });
+  };
+  const at::Tensor found = joined(dbias);
   const at::Tensor expected = rotates ? turned(c, tables, dqkv, -1) : wide(dqkv);
   EXPECT_LT((wide(found) - expected).abs().max().item<double>(), rotates ? 0.02 : 1e-12);
   expect_sums(dbias, expected.sum(0) + 1);
-  const at::Tensor alone = join_heads(c.columns(), rotates ? &moved : nullptr, gradients, {});
-  EXPECT_TRUE(same_bits(found, alone));
+  EXPECT_TRUE(same_bits(found, joined({})));
 }
 
 TEST_F(GpuHeads, AreJoinedWithTheirSums) {

@@ -17,6 +17,10 @@ double relative(const at::Tensor& found, const at::Tensor& expected) {
   return difference.norm().item<double>() / (expected.norm().item<double>() + 1e-9);
 }
 
+at::Tensor backward_of(const NormBackward& a) {
+  return with_sums([&](ColumnSums& sums) { return norm_backward_in_one_pass(a, sums); });
+}
+
 // Without a bias and a residual, if it is not LayerNorm.
 void check_norm(int64_t rows, int64_t columns, bool layer_norm) {
   SCOPED_TRACE(testing::Message() << rows << " x " << columns
@@ -42,14 +46,14 @@ void check_norm(int64_t rows, int64_t columns, bool layer_norm) {
     const at::Tensor own_weight = to_gpu(at::ones({columns}));
     const at::Tensor own_bias = layer_norm ? to_gpu(at::ones({columns})) : at::Tensor();
     const at::Tensor own_mean = layer_norm ? to_gpu(mean.to(at::kFloat)) : at::Tensor();
-    const at::Tensor found = norm_backward_in_one_pass({.dy = to_gpu(dy),
-                                                        .x = to_gpu(x),
-                                                        .mean = own_mean,
-                                                        .rstd = to_gpu(rstd.to(at::kFloat)),
-                                                        .weight = to_gpu(weight),
-                                                        .residual = to_gpu(residual),
-                                                        .dweight = own_weight,
-                                                        .dbias = own_bias});
+    const at::Tensor found = backward_of({.dy = to_gpu(dy),
+                                          .x = to_gpu(x),
+                                          .mean = own_mean,
+                                          .rstd = to_gpu(rstd.to(at::kFloat)),
+                                          .weight = to_gpu(weight),
+                                          .residual = to_gpu(residual),
+                                          .dweight = own_weight,
+                                          .dbias = own_bias});
     return std::vector<at::Tensor>{found, own_weight, own_bias};
   };
   const auto found = run();
@@ -133,14 +137,14 @@ TEST_F(GpuNorm, LeavesWhatIsNotAlignedToAten) {
                             const at::Tensor& residual) {
     // Gradients may be anywhere.
     const at::Tensor sums = on_gpu(at::ones({16}), 1);
-    return norm_backward_in_one_pass({.dy = dy,
-                                      .x = rows,
-                                      .mean = statistic,
-                                      .rstd = statistic,
-                                      .weight = weight,
-                                      .residual = residual,
-                                      .dweight = sums,
-                                      .dbias = sums})
+    return backward_of({.dy = dy,
+                        .x = rows,
+                        .mean = statistic,
+                        .rstd = statistic,
+                        .weight = weight,
+                        .residual = residual,
+                        .dweight = sums,
+                        .dbias = sums})
         .defined();
   };
   EXPECT_TRUE(backward(x, x, row, x));
@@ -160,14 +164,14 @@ TEST_F(GpuNorm, LeavesOtherShapesAndTypesToAten) {
     const at::Tensor row = at::ones({columns}, options);
     const at::Tensor sums = at::ones({columns}, wide);
     const at::Tensor rstd = at::ones({4, 1}, wide);
-    EXPECT_FALSE(norm_backward_in_one_pass({.dy = rows,
-                                            .x = rows,
-                                            .mean = at::Tensor(),
-                                            .rstd = rstd,
-                                            .weight = row,
-                                            .residual = rows,
-                                            .dweight = sums,
-                                            .dbias = at::Tensor()})
+    EXPECT_FALSE(backward_of({.dy = rows,
+                              .x = rows,
+                              .mean = at::Tensor(),
+                              .rstd = rstd,
+                              .weight = row,
+                              .residual = rows,
+                              .dweight = sums,
+                              .dbias = at::Tensor()})
                      .defined());
   }
 }

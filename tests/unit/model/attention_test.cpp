@@ -63,7 +63,10 @@ LayerCase attention_case(const ModelShape& shape, const BatchSize& size, bool ro
     const RotaryTables tables = make_rotary_tables(shape, t[0].options());
     AttentionSaved saved;
     run(t[0], saved, rotates ? &tables : nullptr);
-    return {attention_backward(shape, rotates ? &tables : nullptr, size.time, saved, dy)};
+    return {with_sums([&](ColumnSums& sums) {
+      return attention_backward(shape, rotates ? &tables : nullptr, size.time, saved, dy,
+                                {{}, sums});
+    })};
   };
   return layer;
 }

@@ -24,6 +24,13 @@ NormViews views_of(const Tensors& t, bool bias) {
 }
 
 // Inputs are x, weight, and bias if there is one.
+at::Tensor backward_of(Architecture architecture, const NormViews& w, const NormSaved& saved,
+                       const at::Tensor& dy, const at::Tensor& residual, const NormViews& g) {
+  return with_sums([&](ColumnSums& sums) {
+    return norm_backward(architecture, w, saved, dy, {residual, g, sums});
+  });
+}
+
 LayerCase norm_case(Architecture architecture, bool bias, int64_t tokens, int64_t width) {
   LayerCase layer;
   layer.what = std::string(architecture == Architecture::kLlama ? "rms" : "layer norm") +
@@ -42,7 +49,7 @@ LayerCase norm_case(Architecture architecture, bool bias, int64_t tokens, int64_
     g.weight = filled_buffer(t[1]);
     if (bias) g.bias = filled_buffer(t[2]);
     Tensors gradients = {
-        norm_backward(architecture, views_of(t, bias), saved, dy, /*residual=*/{}, g)};
+        backward_of(architecture, views_of(t, bias), saved, dy, /*residual=*/{}, g)};
     gradients.push_back(taken_back(g.weight));
     if (bias) gradients.push_back(taken_back(g.bias));
     return gradients;
@@ -80,10 +87,10 @@ TEST(Norm, BackwardAddsTheResidual) {
       const at::Tensor dy = random_tensor("dy", {6, 11}, dtype);
       const at::Tensor residual = random_tensor("r", {6, 11}, dtype);
       const at::Tensor kept = residual.clone();
-      const at::Tensor without = norm_backward(architecture, views, saved, dy, /*residual=*/{}, g);
+      const at::Tensor without = backward_of(architecture, views, saved, dy, /*residual=*/{}, g);
       const at::Tensor zeros = at::zeros_like(residual);
-      EXPECT_TRUE(at::equal(norm_backward(architecture, views, saved, dy, zeros, g), without));
-      const at::Tensor with = norm_backward(architecture, views, saved, dy, residual, g);
+      EXPECT_TRUE(at::equal(backward_of(architecture, views, saved, dy, zeros, g), without));
+      const at::Tensor with = backward_of(architecture, views, saved, dy, residual, g);
       const double tolerance = dtype == at::kBFloat16 ? 1e-2 : 1e-6;
       EXPECT_LE(relative_distance(with, without + residual), tolerance);
       EXPECT_TRUE(at::equal(residual, kept));
@@ -99,7 +106,7 @@ TEST(Norm, ARowOfZerosStaysFinite) {
     NormSaved saved;
     const at::Tensor zeros = at::zeros({2, 5}, at::kFloat);
     EXPECT_TRUE(at::equal(norm_forward(architecture, views, zeros, saved), zeros));
-    const at::Tensor dx = norm_backward(architecture, views, saved, at::ones_like(zeros), zeros, g);
+    const at::Tensor dx = backward_of(architecture, views, saved, at::ones_like(zeros), zeros, g);
     EXPECT_TRUE(at::isfinite(dx).all().item<bool>());
   }
 }
