@@ -38,16 +38,32 @@ double sum_in_parts(const Scalar* values, int64_t count) {
 
 }  // namespace
 
-at::Tensor squared_norm(const at::Tensor& flat) {
-  LEEWAY_CHECK(flat.is_contiguous(), "the buffer is contiguous");
-  if (!flat.is_cpu()) {
-    return at::linalg_vector_norm(flat, 2, at::OptionalIntArrayRef(), false, at::kDouble)
-        .square_()
-        .view({1});
+at::Tensor squared_distance(const at::Tensor& copy, const at::Tensor& weights) {
+  LEEWAY_CHECK(copy.is_contiguous() && weights.is_contiguous(), "the buffers are contiguous");
+  LEEWAY_CHECK(copy.sizes() == weights.sizes(), "a copy is as long as the weights");
+  if (is_on_gpu(weights)) {
+    const bool half = copy.scalar_type() == at::kBFloat16;
+    LEEWAY_CHECK(weights.scalar_type() == at::kFloat && (half || copy.scalar_type() == at::kFloat),
+                 "weights of a GPU are fp32, their copies fp32 or bf16");
+    LEEWAY_CUDA_TWIN({
+      const CudaScope scope(weights);
+      const at::TensorOptions sums = weights.options().dtype(at::kDouble);
+      const at::Tensor parts = at::empty({cuda::distance_parts(weights.numel())}, sums);
+      at::Tensor total = at::empty({1}, sums);
+      cuda::squared_distance({.weights = scope.data<float>(weights),
+                              .copy = scope.data<void>(copy),
+                              .half = half,
+                              .count = weights.numel(),
+                              .parts = scope.data<double>(parts),
+                              .total = scope.data<double>(total)},
+                             scope.stream());
+      return total;
+    });
   }
-  const double sum = flat.scalar_type() == at::kDouble
-                         ? sum_in_parts(flat.const_data_ptr<double>(), flat.numel())
-                         : sum_in_parts(flat.const_data_ptr<float>(), flat.numel());
+  const at::Tensor difference = copy.to(weights.scalar_type()).sub(weights);
+  const double sum = difference.scalar_type() == at::kDouble
+                         ? sum_in_parts(difference.const_data_ptr<double>(), difference.numel())
+                         : sum_in_parts(difference.const_data_ptr<float>(), difference.numel());
   return at::full({1}, sum, at::kDouble);
 }
 

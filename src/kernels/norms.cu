@@ -44,6 +44,25 @@ __global__ void __launch_bounds__(kThreads) parameter_kernel(const NormPointers 
   if (threadIdx.x == 0) p.squares[parameter] = sum;
 }
 
+// Blocks take numbers in turns.
+template <bool kHalf>
+__global__ void __launch_bounds__(kThreads) distance_kernel(const DistancePointers p) {
+  const auto other = [&](int64_t i) {
+    if (!kHalf) return static_cast<const float*>(p.copy)[i];
+    const uint32_t bits = static_cast<const uint16_t*>(p.copy)[i];
+    return __uint_as_float(bits << 16U);
+  };
+  double sum = 0;
+#pragma unroll 8
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < p.count;
+       i += int64_t{gridDim.x} * kThreads) {
+    const double difference = other(i) - p.weights[i];
+    sum += difference * difference;
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) p.parts[blockIdx.x] = sum;
+}
+
 // One thread adds, in order; the others fetch.
 __device__ double ordered_sum(const double* numbers, int64_t count) {
   __shared__ double fetched[kThreads];
@@ -82,6 +101,14 @@ __global__ void __launch_bounds__(kThreads)
 void parameter_norms(const NormPointers& p, cudaStream_t stream) {
   launch(part_kernel, {static_cast<unsigned>(p.part_count), kThreads, stream}, p);
   launch(parameter_kernel, {static_cast<unsigned>(p.parameter_count), kThreads, stream}, p);
+}
+
+int64_t distance_parts(int64_t count) { return blocks_for(count / kThreads + 1); }
+
+void squared_distance(const DistancePointers& p, cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>(distance_parts(p.count));
+  launch(p.half ? distance_kernel<true> : distance_kernel<false>, {blocks, kThreads, stream}, p);
+  sum_in_order(p.parts, blocks, p.total, stream);
 }
 
 void set_gate(const GatePointers& p, cudaStream_t stream) {

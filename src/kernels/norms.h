@@ -1,4 +1,4 @@
-// Norms of flat buffers, for clipping: fp64, on the buffer's device.
+// Norms of flat buffers, for clipping, and distances: fp64, on the buffer's device.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -10,9 +10,9 @@
 
 namespace leeway {
 
-// Sum of squares of a contiguous fp32 or fp64 buffer, [1]. On the CPU the order of the additions
-// depends only on the length: same bits for any number of threads.
-at::Tensor squared_norm(const at::Tensor& flat);
+// Sum of (copy - weights)^2, [1]; the weights are fp32 or on the CPU fp64, the copy has their type
+// or a narrower one. The order of the additions depends only on the length.
+at::Tensor squared_distance(const at::Tensor& copy, const at::Tensor& weights);
 
 // One sum of squares per parameter of a layout. The order of the additions depends only on the
 // parameter's length, not on its offset or neighbours: added up in the model's order, they give the

@@ -47,6 +47,18 @@ struct NormPointers {
 };
 void parameter_norms(const NormPointers& p, cudaStream_t stream);
 
+// total = the sum of (copy - weights)^2.
+struct DistancePointers {
+  const float* weights = nullptr;
+  const void* copy = nullptr;
+  bool half = false;  // whether the copy is bf16, else fp32
+  int64_t count = 0;
+  double* parts = nullptr;  // scratch, [distance_parts(count)]
+  double* total = nullptr;
+};
+int64_t distance_parts(int64_t count);
+void squared_distance(const DistancePointers& p, cudaStream_t stream);
+
 struct GatePointers {
   const double* norms = nullptr;
   int64_t norm_count = 0;

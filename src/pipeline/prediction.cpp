@@ -13,16 +13,13 @@ void PredictionProbe::begin(UpdateId now, int64_t delay, const at::Tensor& weigh
   update_ = {now.value + delay};
   delay_ = delay;
   // Without look-ahead the forward would have used the weights rounded to the same compute type.
-  const auto copy = [&](const at::Tensor& t) {
-    return t.to(weights.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
-  };
-  start_ = copy(weights.to(guess.scalar_type()));
-  guess_ = copy(guess);
+  start_ = weights.to(guess.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+  guess_ = guess.clone();
 }
 
 PredictionSample PredictionProbe::end(const at::Tensor& weights) {
-  const at::Tensor without = squared_norm(start_.sub_(weights));
-  const at::Tensor with = squared_norm(guess_.sub_(weights));
+  const at::Tensor without = squared_distance(start_, weights);
+  const at::Tensor with = squared_distance(guess_, weights);
   start_.reset();
   guess_.reset();
   return {.update = update_, .delay = delay_, .distances = at::cat({without, with})};

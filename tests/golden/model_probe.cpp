@@ -9,7 +9,6 @@
 #include "base/files.h"
 #include "checkpoint/safetensors.h"
 #include "kernels/clip.h"
-#include "kernels/norms.h"
 #include "model/hugging_face.h"
 #include "pipeline/stage.h"
 
@@ -115,7 +114,8 @@ class Pipeline {
 
   void update(double rate_factor, double clip) {
     double squared = 0;
-    for (const auto& stage : stages_) squared += squared_norm(stage->gradients()).item<double>();
+    for (const auto& stage : stages_)
+      squared += stage->gradients().to(at::kDouble).square().sum().item<double>();
     for (const auto& stage : stages_) stage->update(rate_factor, clip_scale(squared, clip));
   }
 

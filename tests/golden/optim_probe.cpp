@@ -17,7 +17,6 @@
 
 #include "base/check.h"
 #include "kernels/clip.h"
-#include "kernels/norms.h"
 #include "optim/optimizer.h"
 
 namespace {
@@ -92,7 +91,8 @@ void run(const std::string& input_path, const std::string& output_path) {
   std::ofstream output(output_path, std::ios::binary);
   for (const double factor : factors) {
     const at::Tensor gradients = words.numbers(count, type);
-    const double scale = leeway::clip_scale(leeway::squared_norm(gradients).item<double>(), clip);
+    const double scale =
+        leeway::clip_scale(gradients.to(at::kDouble).square().sum().item<double>(), clip);
     optimizer.update({.weights = weights,
                       .gradients = gradients,
                       .compute = compute,

@@ -119,6 +119,23 @@ TEST_F(GpuNorms, AreTheCpusUpToTheLastDigits) {
   EXPECT_TRUE(at::equal(again[0], gpu[4]));
 }
 
+TEST_F(GpuNorms, OfDifferencesAreTheCpusUpToTheLastDigits) {
+  for (const int64_t count : {1, 255, 4'099, 5'000'003}) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      SCOPED_TRACE(testing::Message() << count << " of " << type);
+      const at::Tensor weights = at::randn({count});
+      const at::Tensor copy = (weights + 0.1 * at::randn({count})).to(type);
+      const at::Tensor cpu = squared_distance(copy, weights);
+      const at::Tensor expected = (copy.to(at::kFloat) - weights).to(at::kDouble).square().sum();
+      EXPECT_TRUE(at::allclose(cpu[0], expected, 1e-12, 0));
+      // Anywhere, as parts of larger buffers.
+      const at::Tensor gpu = squared_distance(on_gpu(copy, 1), on_gpu(weights, 3));
+      EXPECT_TRUE(at::allclose(cpu, gpu.cpu(), 1e-12, 0));
+      EXPECT_TRUE(same_bits(squared_distance(to_gpu(copy), to_gpu(weights)), gpu));
+    }
+  }
+}
+
 TEST_F(GpuGate, HasTheCpusBits) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const int64_t count : {1, 255, 256, 1000}) {

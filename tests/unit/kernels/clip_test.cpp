@@ -36,29 +36,34 @@ TEST(StageClip, SquaresOfAllStagesAddUpToTheModels) {
   EXPECT_DOUBLE_EQ(first * first + second * second, 1.5 * 1.5);
 }
 
-TEST(SquaredNorm, OfAFewElements) {
-  EXPECT_DOUBLE_EQ(squared_norm(at::tensor({3.0F, 4.0F})).item<double>(), 25.0);
-  EXPECT_DOUBLE_EQ(squared_norm(at::tensor({1.0, 2.0, 2.0}, at::kDouble)).item<double>(), 9.0);
-  EXPECT_DOUBLE_EQ(squared_norm(at::empty({0})).item<double>(), 0.0);
+double squared_norm(const at::Tensor& values) {
+  return squared_distance(values, at::zeros_like(values)).item<double>();
 }
 
-TEST(SquaredNorm, AddsInFp64) {
+TEST(SquaredDistance, OfAFewElements) {
+  EXPECT_DOUBLE_EQ(squared_norm(at::tensor({3.0F, 4.0F})), 25.0);
+  EXPECT_DOUBLE_EQ(squared_norm(at::tensor({1.0, 2.0, 2.0}, at::kDouble)), 9.0);
+  EXPECT_DOUBLE_EQ(squared_norm(at::empty({0})), 0.0);
+  const at::Tensor rounded = at::tensor({1.0, 3.0}).to(at::kBFloat16);
+  EXPECT_DOUBLE_EQ(squared_distance(rounded, at::tensor({1.5F, 1.0F})).item<double>(), 4.25);
+}
+
+TEST(SquaredDistance, AddsInFp64) {
   // A million small values next to a large one: they add up to .0105, all of it lost in fp32.
   const at::Tensor values = at::full({(1 << 20) + 7}, 1e-4F);
   values[3] = 4096.0F;
   const double small = static_cast<double>(1e-4F);
-  EXPECT_NEAR(squared_norm(values).item<double>(),
-              4096.0 * 4096.0 + ((1 << 20) + 6) * small * small, 1e-5);
+  EXPECT_NEAR(squared_norm(values), 4096.0 * 4096.0 + ((1 << 20) + 6) * small * small, 1e-5);
 }
 
-TEST(SquaredNorm, SameBitsForEveryNumberOfThreads) {
+TEST(SquaredDistance, SameBitsForEveryNumberOfThreads) {
   const int threads = at::get_num_threads();
   const at::Tensor values = at::randn({3'000'001});
   at::set_num_threads(1);
-  const double alone = squared_norm(values).item<double>();
+  const double alone = squared_norm(values);
   for (const int count : {2, 3, 5}) {
     at::set_num_threads(count);
-    EXPECT_EQ(squared_norm(values).item<double>(), alone) << count << " threads";
+    EXPECT_EQ(squared_norm(values), alone) << count << " threads";
   }
   at::set_num_threads(threads);
   EXPECT_NEAR(alone, values.to(at::kDouble).square().sum().item<double>(), 1e-6);
