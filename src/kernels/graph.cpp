@@ -8,9 +8,14 @@
 #include "kernels/cuda_glue.h"
 
 #if LEEWAY_CUDA_GRAPHS
+#include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/MemPool.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
+
+#include <map>
+#include <mutex>
+#include <vector>
 #endif
 
 namespace leeway {
@@ -21,18 +26,41 @@ namespace {
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 struct Destroy {
-  void operator()(cudaStream_t stream) const { C10_CUDA_IGNORE_ERROR(cudaStreamDestroy(stream)); }
   void operator()(cudaGraph_t graph) const { C10_CUDA_IGNORE_ERROR(cudaGraphDestroy(graph)); }
   void operator()(cudaGraphExec_t exec) const { C10_CUDA_IGNORE_ERROR(cudaGraphExecDestroy(exec)); }
 };
 template <class Handle>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy>;
 
-Owned<cudaStream_t> new_stream() {
-  cudaStream_t stream = nullptr;
-  C10_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  return Owned<cudaStream_t>(stream);
-}
+// Streams are kept for the graph makers to come: cuBLAS has memory for each that it has ever seen.
+class SpareStreams {
+ public:
+  cudaStream_t take(c10::DeviceIndex device) {
+    const std::lock_guard lock(mutex_);
+    std::vector<cudaStream_t>& spare = streams_[device];
+    if (spare.empty()) {
+      cudaStream_t stream = nullptr;
+      C10_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+      return stream;
+    }
+    const cudaStream_t stream = spare.back();
+    spare.pop_back();
+    return stream;
+  }
+  void give_back(c10::DeviceIndex device, cudaStream_t stream) {
+    const std::lock_guard lock(mutex_);
+    streams_[device].push_back(stream);
+  }
+
+  static SpareStreams& all() {
+    static auto* const streams = new SpareStreams;  // CUDA may be gone before destructors run
+    return *streams;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<c10::DeviceIndex, std::vector<cudaStream_t>> streams_;
+};
 
 // While it lives, what this stream allocates comes from the pool.
 class AllocatesTo {
@@ -56,7 +84,7 @@ class AllocatesTo {
 class Capture {
  public:
   explicit Capture(cudaStream_t stream) : stream_(stream) {
-    // Other threads may do what they like meanwhile; and the work was rehearsed.
+    // Other threads may do anything but wait for the whole device; and the work was rehearsed.
     C10_CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
   }
   ~Capture() {  // only where the work has thrown is there anything left to end
@@ -103,12 +131,18 @@ struct WorkGraph::Made {
 // Graphs are made on a stream of their own, which only rehearsals use. A worker's stream may be
 // another worker's too, if there are more workers than LibTorch has streams.
 struct GraphMaker::Place {
-  at::Device device;
-  Owned<cudaStream_t> stream;
+  explicit Place(const at::Device& on)
+      : device(on), stream(SpareStreams::all().take(device.index())) {}
+  ~Place() { SpareStreams::all().give_back(device.index(), stream); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
 
   c10::cuda::CUDAStream torch_stream() const {
-    return c10::cuda::getStreamFromExternal(stream.get(), device.index());
+    return c10::cuda::getStreamFromExternal(stream, device.index());
   }
+
+  at::Device device;
+  cudaStream_t stream;
 };
 #else
 struct GraphMemory::Pool {};
@@ -148,7 +182,7 @@ GraphMaker::GraphMaker(const at::Device& device) {
   if (device.is_cpu()) return;
 #if LEEWAY_CUDA_GRAPHS
   const c10::cuda::CUDAGuard guard(device);
-  place_ = std::make_unique<Place>(Place{guard.current_device(), new_stream()});
+  place_ = std::make_unique<Place>(guard.current_device());
 #else
   LEEWAY_UNREACHABLE(kNoCuda);
 #endif
@@ -164,9 +198,10 @@ void GraphMaker::rehearse([[maybe_unused]] GraphMemory& memory, const GraphedWor
   // What the work reads may still be on its way.
   c10::cuda::getCurrentCUDAStream(place_->device.index()).synchronize();
   const c10::cuda::CUDAStreamGuard here(place_->torch_stream());
-  const AllocatesTo pool(memory.pool_->memory, place_->stream.get());
+  at::cuda::getCurrentCUDABlasHandle();  // its own memory is not the pool's
+  const AllocatesTo pool(memory.pool_->memory, place_->stream);
   work();
-  C10_CUDA_CHECK(cudaStreamSynchronize(place_->stream.get()));
+  C10_CUDA_CHECK(cudaStreamSynchronize(place_->stream));
 #endif
 }
 
@@ -179,8 +214,8 @@ WorkGraph GraphMaker::make([[maybe_unused]] GraphMemory& memory, GraphedWork wor
   }
 #if LEEWAY_CUDA_GRAPHS
   const c10::cuda::CUDAStreamGuard here(place_->torch_stream());
-  const AllocatesTo pool(memory.pool_->memory, place_->stream.get());
-  Capture capture(place_->stream.get());
+  const AllocatesTo pool(memory.pool_->memory, place_->stream);
+  Capture capture(place_->stream);
   graph.made_->result = borrowed(work());
   const Owned<cudaGraph_t> captured = capture.end();
   cudaGraphExec_t made = nullptr;

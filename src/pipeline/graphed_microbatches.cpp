@@ -99,7 +99,11 @@ at::Tensor GraphedMicrobatches::backward(MicrobatchId m, const Version& version,
 }
 
 void GraphedMicrobatches::restart() {
-  for (Slot& slot : slots_) slot.holds.reset();
+  for (Slot& slot : slots_) {
+    slot.holds.reset();
+    // What a forward has saved for a backward that never came would keep its memory.
+    std::erase_if(slot.passes, [](const auto& pass) { return !pass.second.backward.is_made(); });
+  }
 }
 
 }  // namespace leeway

@@ -1,8 +1,7 @@
 // Microbatches of a stage as graphs (kernels/graph.h): one for the forward and one for the backward
 // of each pair of a slot and a version, made when the pair first comes up. A slot is all that a
 // microbatch keeps from its forward to its backward, always in the same place. There are as many
-// slots as microbatches were ever in flight at once, and a few versions; which meet which repeats
-// after a few updates.
+// slots as microbatches were ever in flight at once.
 #pragma once
 
 #include <ATen/ATen.h>

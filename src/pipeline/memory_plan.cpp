@@ -69,6 +69,13 @@ double slot_bytes(const StageOptions& stage, const MicrobatchSize& size) {
          (microbatch_bytes(stage, size) + passing_bytes(stage.shape, stage.slice, size) + gradient);
 }
 
+// Of a forward that keeps nothing, at most: one block, or the head.
+double evaluating_bytes(const StageOptions& stage, const MicrobatchSize& size) {
+  StageSlice block = stage.slice;
+  block.layers = 1;
+  return saved_bytes(stage.shape, block, size) + loss_bytes(stage.shape, stage.slice, size);
+}
+
 // Of one that is not being worked on.
 double waiting_bytes(const StageOptions& stage, const MicrobatchSize& size) {
   if (stage.graphs) return slot_bytes(stage, size);
@@ -89,8 +96,8 @@ double boundary_bytes(const StageOptions& stage, bool samples, double master, do
   double most = averaging;
   // A guess in another type is summed before it is rounded.
   if (stage.horizon > 0 && stage.compute != stage.master) most = std::max(most, master);
-  // ATen's norm widens its input to fp64 on a GPU (kernels/norms.cpp).
-  if (samples && !stage.device.is_cpu()) most = std::max(most, 2 * master);
+  // The CPU makes the differences that a sample sums up (kernels/norms.cpp).
+  if (samples && stage.device.is_cpu()) most = std::max(most, master);
   return most;
 }
 
@@ -237,13 +244,12 @@ std::vector<StageMemory> plan_memory(const std::vector<StageOptions>& stages,
     const double boundary = boundary_bytes(stage, samples, master, averaging.working);
     const double passing = passing_bytes(stage.shape, stage.slice, size);
     need.working = std::max(passing, boundary - whole) + whole - waiting_bytes(stage, size);
-    // What graphs use is never free for anything else.
-    if (stage.graphs) need.working = boundary;
+    // What graphs use is never free for anything else, such as an evaluation.
+    if (stage.graphs) need.working = std::max(boundary, evaluating_bytes(stage, size));
     const int64_t next =
         index + 1 < shape.stages ? in_flight_max(shape, index + 1, load) : need.in_flight;
     // A prediction sample keeps the weights it started with, and its guess.
-    const double held =
-        (samples ? 2 * master : 0) + queued_bytes(stage, size, need.in_flight - next);
+    const double held = (samples ? 2 * copy : 0) + queued_bytes(stage, size, need.in_flight - next);
     // Nothing is in flight where a run is saved, or evaluated for the last time.
     const double free = rounds + (stage.graphs ? 0 : need.activations) + need.working;
     const double saving = saving_bytes(stage, master, averaging.buffers, any_ahead) - free;

@@ -246,7 +246,7 @@ at::Tensor Stage::writable_copy() {
 
 std::shared_ptr<const Version> Stage::hold_copy(const at::Tensor& flat) {
   const WithoutAutograd guard;
-  auto version = versions_.take_free(updates_done(), /*guess=*/0);
+  auto version = versions_.take_copy(updates_done());
   version->views.flat.copy_(flat);
   return version;
 }

@@ -26,6 +26,12 @@ std::shared_ptr<Version> Versions::take_free(UpdateId update, int64_t guess) {
   return free;
 }
 
+std::shared_ptr<Version> Versions::take_copy(UpdateId update) {
+  auto free = take(copy_buffers_, options_);
+  free->update = update;
+  return free;
+}
+
 std::shared_ptr<const Version> Versions::copy_to_host(const Version& version) {
   auto copy = take(host_buffers_, host_options_);
   copy->update = version.update;

@@ -26,6 +26,9 @@ class Versions {
 
   // A free buffer, to be filled and then published.
   std::shared_ptr<Version> take_free(UpdateId update, int64_t guess);
+  // Of other weights, for as long as it is held. It has buffers of its own, so that those of
+  // training are used in the same order whether or not anything is evaluated.
+  std::shared_ptr<Version> take_copy(UpdateId update);
   // One more version of the newest weights.
   void publish(std::shared_ptr<Version> version) { newest_.push_back(std::move(version)); }
   // Call this when the weights have changed: it releases their old versions. A buffer is then free,
@@ -40,7 +43,9 @@ class Versions {
 
   const std::vector<std::shared_ptr<Version>>& all_newest() const { return newest_; }
   int64_t newest_count() const { return static_cast<int64_t>(newest_.size()); }
-  int64_t allocated_count() const { return static_cast<int64_t>(buffers_.size()); }
+  int64_t allocated_count() const {
+    return static_cast<int64_t>(buffers_.size() + copy_buffers_.size());
+  }
   int64_t allocated_on_host() const { return static_cast<int64_t>(host_buffers_.size()); }
   int64_t version_bytes() const;
 
@@ -52,6 +57,7 @@ class Versions {
   at::TensorOptions options_;
   at::TensorOptions host_options_;
   Buffers buffers_;
+  Buffers copy_buffers_;
   Buffers host_buffers_;
   Buffers newest_;
 };

@@ -9,6 +9,7 @@
 #include "base/human.h"
 #include "base/process.h"
 #include "recipe/planned_memory.h"
+#include "recipe/stage_options.h"
 
 namespace leeway {
 namespace {
@@ -69,6 +70,10 @@ std::string alternatives(std::vector<std::string> ways) {
   return ways.empty() ? last : fmt::format("{} or {}", fmt::join(ways, ", "), last);
 }
 
+bool has_graphs(const Recipe& recipe) {
+  return recipe.run.device.starts_with("cuda") && uses_graphs(recipe.pipeline, at::kCUDA);
+}
+
 }  // namespace
 
 DeviceMemory memory_here(const std::vector<double>& gpus) {
@@ -80,6 +85,7 @@ std::string memory_advice(const Recipe& recipe) {
   std::vector<std::string> ways;
   if (pipeline.extra_per_hop > 0 && recipe.mesh.stages > 1)
     ways.push_back(fmt::format("lower pipeline.extra_per_hop ({})", pipeline.extra_per_hop));
+  if (has_graphs(recipe)) ways.push_back("set pipeline.graphs = false");
   if (!pipeline.recompute) ways.push_back("set pipeline.recompute = true");
   const bool stashes =
       pipeline.stash && recipe.mesh.stages > 1 && pipeline.schedule == PipelineSchedule::kAsync;
@@ -97,6 +103,7 @@ std::string memory_advice(const Recipe& recipe) {
 
 std::string memory_advice_on_resume(const Recipe& recipe) {
   std::vector<std::string> ways;
+  if (has_graphs(recipe)) ways.push_back("set pipeline.graphs = false");
   if (!recipe.pipeline.recompute) ways.push_back("set pipeline.recompute = true");
   if (recipe.mesh.replicas > 1)
     ways.push_back(fmt::format("lower mesh.replicas ({})", recipe.mesh.replicas));

@@ -116,33 +116,29 @@ int64_t microbatch_tokens(const Recipe& recipe) {
   return microbatch_sequences(recipe) * recipe.model.context;
 }
 
-namespace {
-
 // With `recompute`, slots that keep room for all activations would take the memory that it saves.
-bool uses_graphs(const Recipe& recipe) {
-  const PipelineOptions& pipeline = recipe.pipeline;
-  return pipeline.graphs && recipe.run.device.starts_with("cuda") && !pipeline.recompute &&
-         pipeline.stash && pipeline.stash_on == StashPlace::kDevice;
+bool uses_graphs(const PipelineOptions& pipeline, const at::Device& device) {
+  return pipeline.graphs && !device.is_cpu() && !pipeline.recompute && pipeline.stash &&
+         pipeline.stash_on == StashPlace::kDevice;
 }
-
-}  // namespace
 
 std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary, StagesFor use) {
   const ModelShape shape = model_shape(recipe, vocabulary);
+  const at::Device device = recipe.run.device.starts_with("cuda") ? at::kCUDA : at::kCPU;
   std::vector<StageOptions> stages;
   for (const StageSlice& slice : cut_into_stages(shape, recipe.mesh.stages)) {
     stages.push_back(
         {.shape = shape,
          .slice = slice,
          .update = update_options(recipe.optimizer, static_cast<uint64_t>(recipe.run.seed)),
-         .device = recipe.run.device.starts_with("cuda") ? at::kCUDA : at::kCPU,
+         .device = device,
          .master = master_dtype(recipe.run.precision),
          .compute = compute_dtype(recipe.run.precision),
          .seed = static_cast<uint64_t>(recipe.run.seed),
          .recompute = recipe.pipeline.recompute,
          .stash = recipe.pipeline.stash,
          .stash_on = recipe.pipeline.stash_on,
-         .graphs = uses_graphs(recipe)});
+         .graphs = uses_graphs(recipe.pipeline, device)});
     const StageId stage = {static_cast<int64_t>(stages.size()) - 1};
     look_ahead(recipe, Schedule(pipeline_shape(recipe), stage), use, stages.back());
   }

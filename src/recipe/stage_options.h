@@ -22,6 +22,9 @@ int64_t microbatch_tokens(const Recipe& recipe);
 // constants that need as much memory but are not the fitted ones. Fitting them would take minutes.
 enum class StagesFor { kTraining, kPlan };
 
+// Whether microbatches of a worker on that device are graphs.
+bool uses_graphs(const PipelineOptions& pipeline, const at::Device& device);
+
 // One per stage of the mesh, with the look-ahead for its delays. The device is that of the recipe;
 // which GPU a worker gets is up to placement.h.
 std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary,

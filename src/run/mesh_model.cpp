@@ -1,5 +1,7 @@
 #include "run/mesh_model.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -7,6 +9,7 @@
 #include "averaging/merge.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/process.h"
 #include "recipe/lane_options.h"
 #include "recipe/placement.h"
 #include "recipe/stage_options.h"
@@ -15,7 +18,10 @@
 namespace leeway {
 namespace {
 
-constexpr int64_t kPredictionSamples = 50;  // per run: each costs two copies of the weights
+// Prediction samples of a run: each costs two copies of the weights and a look at them, which a
+// short run would notice too if they came more often than this many updates.
+constexpr int64_t kPredictionSamples = 50;
+constexpr int64_t kPredictEvery = 10;
 
 SamplerOptions sampler_of(const Recipe& recipe, const MeshData& data) {
   return {.seed = static_cast<uint64_t>(recipe.run.seed),
@@ -25,6 +31,19 @@ SamplerOptions sampler_of(const Recipe& recipe, const MeshData& data) {
           .own_parts = recipe.data.own_parts,
           .shift = data.shift};
 }
+
+// A worker's numbers of threads is for training, where all workers compute at once. They are made
+// one after the other.
+class AllCores {
+ public:
+  AllCores() { at::set_num_threads(static_cast<int>(core_count())); }
+  ~AllCores() { at::set_num_threads(before_); }
+  AllCores(const AllCores&) = delete;
+  AllCores& operator=(const AllCores&) = delete;
+
+ private:
+  int before_ = at::get_num_threads();
+};
 
 bool looks_ahead(const std::vector<StageOptions>& stages) {
   return std::ranges::any_of(stages, [](const StageOptions& stage) { return stage.horizon > 0; });
@@ -40,6 +59,7 @@ std::unique_ptr<Worker> make_worker(const Recipe& recipe, const MeshData& data, 
   RunOptions run = recipe.run;
   run.device = worker_device(recipe, id, gpu_count());
   stages[s].device = at::Device(device_here(run));
+  stages[s].graphs = uses_graphs(recipe.pipeline, stages[s].device);
   const Schedule schedule(plan.shape, id.stage);
   const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
   const StageComputeOptions options = {
@@ -54,10 +74,11 @@ std::unique_ptr<Worker> make_worker(const Recipe& recipe, const MeshData& data, 
                     .refresh = tentative ? recipe.pipeline.refresh : 0},
       .predict_every = schedule.delay_max() == 0
                            ? 0
-                           : std::max<int64_t>(1, plan.run_updates / kPredictionSamples),
+                           : std::max(kPredictEvery, plan.run_updates / kPredictionSamples),
       .evaluate_windows = recipe.run.evaluate_windows,
       .saves_last_update = looks_ahead(stages),
       .lanes = lane_options(recipe, stages[s], id.stage)};
+  const AllCores for_initial_weights;
   return std::make_unique<Worker>(
       id, plan, std::make_unique<StageCompute>(options, data.train, data.valid), entry);
 }

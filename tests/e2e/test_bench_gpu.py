@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from safetensors.torch import load_file
 FOLDER = REPOSITORY / "bench" / "gpu"
 sys.path.insert(0, str(FOLDER))
 
+import curves  # noqa: E402
 import kernel_classes  # noqa: E402
 import ours  # noqa: E402
 import parts  # noqa: E402
@@ -119,6 +121,35 @@ def test_a_part_has_its_ratios(part, data):
     for ratio in parts.PARTS[part].ratios:
         row = rf"\| {re.escape(ratio.names[0])} \| {re.escape(ratio.names[1])} \| [\d.]+ \|"
         assert re.search(row, text), text
+
+
+def test_a_part_can_be_some_of_its_sides(data):
+    text = run_part("mesh", data, "--only", "sparse")
+    assert "4 x 2, sparse" in text and "lowbit" not in text
+    assert not parts.PARTS["mesh"].only("sparse").ratios
+    assert parts.PARTS["mesh"].only("163M").ratios == parts.PARTS["mesh"].ratios
+    run_part("mesh", data, "--only", "17B", status=1)
+
+
+def test_curves_are_means_of_updates(tmp_path):
+    run_folder, lines = tmp_path / "run", []
+    run_folder.mkdir()
+    for update in range(1, 8):
+        facts = {"update": update, "tokens": 10 * update, "loss": 10.0 - update}
+        lines += [{"event": "update", **facts}, {"event": "contributed", "update": update}]
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    (run_folder / "events.jsonl").write_text(text)
+    losses = curves.losses_of(run_folder)
+    assert curves.curve_of(losses, 3) == [(30, 8.0), (60, 5.0)]  # the seventh has no company
+    picture = tmp_path / "curves.svg"
+    words = [sys.executable, FOLDER / "curves.py", "--out", picture, "--every", "3"]
+    run(*words, f"a < b={run_folder}", f"again={run_folder / 'events.jsonl'}")
+    root = xml.etree.ElementTree.parse(picture).getroot()
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "a < b" in texts and "again" in texts
+    run(*words, f"gone={tmp_path / 'gone'}", status=1)
+    run(*words, "--every", "8", f"short={run_folder}", status=1)
+    run(*words, "nameless", status=1)
 
 
 def test_parts_append_to_a_file_and_name_what_failed(data, tmp_path):

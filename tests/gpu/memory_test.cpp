@@ -91,6 +91,7 @@ TEST_F(MemoryOnDevice, APipelineIsAsPlanned) {
 TEST_F(MemoryOnDevice, GraphsAreAsPlanned) {
   const std::string graphs = "pipeline.graphs=true";
   expect_planned({graphs, "optimizer.name=adamw"});
+  expect_planned({graphs, "optimizer.name=adamw", "run.evaluate_every=5"});
   expect_planned({graphs, "mesh.stages=4", "model.architecture=gpt2"});
   expect_planned({graphs, "mesh.stages=4", "mesh.replicas=2", "averaging.method=lowbit",
                   "averaging.merge=fixed_lag", "averaging.lag=2"});

@@ -15,7 +15,9 @@ c10::impl::VirtualGuardImpl backend(const at::Device& device) {
 
 c10::Stream own_stream(const at::Device& device) {
   backend(device).setDevice(device);
-  backend(device).synchronizeDevice(device.index());
+  // Workers are made on it. Not the whole device: another worker may be making a graph, which such
+  // a wait would break.
+  backend(device).getDefaultStream(device).synchronize();
   return backend(device).getStreamFromGlobalPool(device);
 }
 

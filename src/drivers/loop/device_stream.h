@@ -24,8 +24,8 @@ void bring_to_host(Message& message);
 
 class DeviceStream {
  public:
-  // Makes a new stream the current one of this thread. It begins after everything that the device
-  // has been given so far.
+  // Makes a new stream the current one of this thread. It begins after everything that the device's
+  // default stream has been given so far.
   DeviceStream(const at::Device& device, const Clock& clock);
   // Waits until all is done.
   ~DeviceStream();

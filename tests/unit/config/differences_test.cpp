@@ -29,6 +29,7 @@ TEST(Compare, DrivingDoesNotMatter) {
   EXPECT_TRUE(differences(recipe_of({}), other).empty());
   EXPECT_TRUE(differences(recipe_of({}), recipe_of({"pipeline.recompute=true"})).empty());
   EXPECT_TRUE(differences(recipe_of({}), recipe_of({"pipeline.stash_on=host"})).empty());
+  EXPECT_TRUE(differences(recipe_of({}), recipe_of({"pipeline.graphs=false"})).empty());
 }
 
 TEST(Compare, CheckpointsMatterIfTheyDrainThePipeline) {

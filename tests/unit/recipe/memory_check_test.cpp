@@ -5,6 +5,7 @@
 
 #include "config/load.h"
 #include "recipe/planned_memory.h"
+#include "recipe/stage_options.h"
 
 namespace leeway {
 namespace {
@@ -152,6 +153,32 @@ TEST(CheckMemory, ChecksTheMachineIfAGpuStashesThere) {
               HasSubstr("with pipeline.stash_on = \"host\" this run keeps about "));
   EXPECT_THAT(check({}, {.machine = 0, .gpus = {need.total() / 2}}),
               HasSubstr("set pipeline.stash_on = \"host\""));
+}
+
+// Graphs need the stash where it is made, and would take what recompute saves.
+TEST(CheckMemory, KnowsWhereGraphsAreUsed) {
+  const auto has_graphs = [](const std::vector<std::string>& sets) {
+    return stage_options(recipe_of(sets), 257).front().graphs;
+  };
+  const std::string cuda = "run.device=cuda";
+  EXPECT_TRUE(has_graphs({cuda}));
+  EXPECT_FALSE(has_graphs({}));
+  EXPECT_FALSE(has_graphs({cuda, "pipeline.graphs=false"}));
+  EXPECT_FALSE(has_graphs({cuda, "pipeline.recompute=true"}));
+  EXPECT_FALSE(has_graphs({cuda, "mesh.stages=2", "pipeline.stash_on=host"}));
+
+  const auto planned = [&](const std::string& graphs) {
+    const Recipe recipe = recipe_of({cuda, "mesh.stages=4", graphs});
+    return memory_of_all(recipe, planned_memory(recipe, 257));
+  };
+  EXPECT_GT(planned("pipeline.graphs=true").activations,
+            planned("pipeline.graphs=false").activations);
+  const std::string off = "set pipeline.graphs = false";
+  for (const auto& advice : {memory_advice, memory_advice_on_resume}) {
+    EXPECT_THAT(advice(recipe_of({cuda})), HasSubstr(off));
+    EXPECT_THAT(advice(recipe_of({cuda, "pipeline.graphs=false"})), Not(HasSubstr(off)));
+    EXPECT_THAT(advice(recipe_of({})), Not(HasSubstr(off)));
+  }
 }
 
 TEST(CheckMemory, GoesByTheGpusThatTheRecipeNames) {
