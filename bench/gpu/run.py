@@ -174,6 +174,7 @@ def append(path, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--part", choices=[*PARTS, "kernels"], required=True)
+    parser.add_argument("--only", default="", metavar="TEXT", help="the sides that are called so")
     parser.add_argument("--append", type=pathlib.Path, help="Markdown file to add the part to")
     parser.add_argument("--seconds", type=float, default=400, help="time for the part")
     parser.add_argument("--data", type=pathlib.Path, default=REPOSITORY / "gpu-data")
@@ -192,7 +193,9 @@ def main():
     if arguments.part == "kernels":
         append(arguments.append, "\n".join([title, *kernel_text(runner, peak)]))
         return
-    part, results = PARTS[arguments.part], {}
+    part, results = PARTS[arguments.part].only(arguments.only), {}
+    if not part.sides:
+        sys.exit(f"no side of {arguments.part} has {arguments.only!r} in its name")
     try:
         for side in part.sides:
             results[side.name] = runner.measure(side)
