@@ -1,6 +1,6 @@
 """The training losses of several runs as one SVG, each point the mean of some updates.
 
-    bench/gpu/curves.py --out docs/results/curves.svg NAME=RUN ... [--every 50]
+    python3 bench/gpu/curves.py --out docs/results/curves.svg NAME=RUN ... [--every 50]
 
 RUN is a run folder, or a file with the lines of its events.jsonl that are updates.
 """
@@ -90,7 +90,7 @@ def main():
             sys.exit(f"{run}: say NAME=RUN")
         try:
             curves[name] = curve_of(losses_of(pathlib.Path(path)), arguments.every)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             sys.exit(f"{path}: not a run's events: {error}")
         if not curves[name]:
             sys.exit(f"{path}: has less than {arguments.every} updates; lower --every")

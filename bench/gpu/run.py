@@ -139,7 +139,9 @@ def training_text(part, results, runner, peak):
     heads = ("run", "tokens/s", "windows", "share of matrix peak", "device GB", "first update s",
              "loss, first to last")  # fmt: skip
     lines = table(heads, speed_rows(part, results, runner, peak))
-    lines += ["", *table(("ratio of", "to", "ratio", "at least", "aim"), ratio_rows(part, results))]
+    if part.ratios:
+        heads = ("ratio of", "to", "ratio", "at least", "aim")
+        lines += ["", *table(heads, ratio_rows(part, results))]
     names = [side.name for side in part.sides if "losses" in results.get(side.name, {})]
     lines += ["", "Training loss, mean of the updates since the line before:", ""]
     return lines + table(("update", *names), curve_rows(part, results))
@@ -182,6 +184,8 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tiny", action="store_true", help="a shape for a second on a CPU")
     arguments = parser.parse_args()
+    if arguments.only and arguments.part == "kernels":
+        parser.error("--only is for parts that train")
     arguments.build = arguments.build.resolve()
     if not (arguments.data / "train.tokens").exists():
         sys.exit(f"{arguments.data} has no train.tokens; docs/results/gpu.md says how to make it")

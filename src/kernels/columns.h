@@ -17,7 +17,7 @@ class ColumnSums {
   ColumnSums& operator=(const ColumnSums&) = delete;
 
   // sums += the rows of `rows` [rows, columns], added up in the type of `sums`. Rows must stay as
-  // they are until finish().
+  // they are until finish(), and nothing is added to the same sums twice before it.
   void add_rows(const at::Tensor& rows, const at::Tensor& sums);
   // sums[i] += the sum over the first dimension of parts[:, i]. `parts`: fp32 [count, outputs,
   // columns], of a kernel on the current stream; undefined sums are not wanted.

@@ -60,7 +60,8 @@ at::Tensor squared_distance(const at::Tensor& copy, const at::Tensor& weights) {
       return total;
     });
   }
-  const at::Tensor difference = copy.to(weights.scalar_type()).sub(weights);
+  const at::Tensor difference =
+      copy.to(weights.scalar_type(), /*non_blocking=*/false, /*copy=*/true).sub_(weights);
   const double sum = difference.scalar_type() == at::kDouble
                          ? sum_in_parts(difference.const_data_ptr<double>(), difference.numel())
                          : sum_in_parts(difference.const_data_ptr<float>(), difference.numel());

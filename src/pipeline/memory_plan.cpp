@@ -251,7 +251,7 @@ std::vector<StageMemory> plan_memory(const std::vector<StageOptions>& stages,
     // A prediction sample keeps the weights it started with, and its guess.
     const double held = (samples ? 2 * copy : 0) + queued_bytes(stage, size, need.in_flight - next);
     // Nothing is in flight where a run is saved, or evaluated for the last time.
-    const double free = rounds + (stage.graphs ? 0 : need.activations) + need.working;
+    const double free = rounds + (stage.graphs ? boundary : need.activations + need.working);
     const double saving = saving_bytes(stage, master, averaging.buffers, any_ahead) - free;
     const double most = std::max(held, saving);
     need.passing = library_bytes(stage) + most;

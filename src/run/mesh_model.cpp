@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "averaging/merge.h"
 #include "base/check.h"
@@ -18,10 +19,13 @@
 namespace leeway {
 namespace {
 
-// Prediction samples of a run: each costs two copies of the weights and a look at them, which a
-// short run would notice too if they came more often than this many updates.
-constexpr int64_t kPredictionSamples = 50;
-constexpr int64_t kPredictEvery = 10;
+// Updates between two prediction samples. Each costs two copies of the weights and a look at them,
+// which a short run would notice if they came often; but the shortest has a few as well.
+int64_t predict_every(int64_t run_updates) {
+  constexpr int64_t kSamples = 50;
+  constexpr int64_t kLeast = 10;
+  return std::max(run_updates / kSamples, std::clamp(run_updates / 4, int64_t{1}, kLeast));
+}
 
 SamplerOptions sampler_of(const Recipe& recipe, const MeshData& data) {
   return {.seed = static_cast<uint64_t>(recipe.run.seed),
@@ -32,8 +36,8 @@ SamplerOptions sampler_of(const Recipe& recipe, const MeshData& data) {
           .shift = data.shift};
 }
 
-// A worker's numbers of threads is for training, where all workers compute at once. They are made
-// one after the other.
+// A worker has few threads in training, where all workers compute at once. Here they are made one
+// after the other, and their initial weights take long on one core.
 class AllCores {
  public:
   AllCores() { at::set_num_threads(static_cast<int>(core_count())); }
@@ -72,18 +76,17 @@ std::unique_ptr<Worker> make_worker(const Recipe& recipe, const MeshData& data, 
       .model_parameters = parameter_count(slice_layout(shape, whole_model(shape))),
       .tentative = {.warmup = schedule.delay_max() == 0 ? 0 : schedule.warmup(),
                     .refresh = tentative ? recipe.pipeline.refresh : 0},
-      .predict_every = schedule.delay_max() == 0
-                           ? 0
-                           : std::max(kPredictEvery, plan.run_updates / kPredictionSamples),
+      .predict_every = schedule.delay_max() == 0 ? 0 : predict_every(plan.run_updates),
       .evaluate_windows = recipe.run.evaluate_windows,
       .saves_last_update = looks_ahead(stages),
       .lanes = lane_options(recipe, stages[s], id.stage)};
-  const AllCores for_initial_weights;
   return std::make_unique<Worker>(
       id, plan, std::make_unique<StageCompute>(options, data.train, data.valid), entry);
 }
 
 Workers make_workers(const Recipe& recipe, const MeshData& data, const RunPlan& plan) {
+  std::optional<AllCores> cores;
+  if (recipe.run.threads_per_worker == 0) cores.emplace();  // else it was set
   Workers workers;
   for (size_t at = 0; at < plan.mesh().count(); ++at) {
     workers.push_back(make_worker(recipe, data, plan, plan.mesh().id(at), {}));

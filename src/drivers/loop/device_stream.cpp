@@ -66,13 +66,14 @@ struct DeviceStream::Base {
 
 DeviceStream::DeviceStream(const at::Device& device, const Clock& clock)
     : device_(numbered(device)), stream_(own_stream(device_)) {
-  backend(device_).exchangeStream(stream_);
+  previous_ = backend(device_).exchangeStream(stream_);
   base_ = std::make_shared<Base>(Base{.clock = clock, .event = record(), .time = clock.now()});
 }
 
 DeviceStream::~DeviceStream() {
   try {
     stream_.synchronize();
+    backend(device_).exchangeStream(*previous_);
   } catch (...) {  // a device that has failed has told so before
   }
 }

@@ -27,7 +27,8 @@ class DeviceStream {
   // Makes a new stream the current one of this thread. It begins after everything that the device's
   // default stream has been given so far.
   DeviceStream(const at::Device& device, const Clock& clock);
-  // Waits until all is done.
+  // Waits until all is done, and makes the stream before it the current one again: whoever is made
+  // next by this thread is made on the default stream.
   ~DeviceStream();
   DeviceStream(const DeviceStream&) = delete;
   DeviceStream& operator=(const DeviceStream&) = delete;
@@ -53,6 +54,7 @@ class DeviceStream {
 
   at::Device device_;
   c10::Stream stream_;
+  std::optional<c10::Stream> previous_;
   std::shared_ptr<Base> base_;
   std::deque<DeviceEvent> under_way_;
 };

@@ -17,7 +17,7 @@ class RunMemory : public testing::Test {
 
   void expect_planned(const std::vector<std::string>& more) {
     std::vector<std::string> sets = {
-        "run.driver=sim",          "run.updates=14",       "model.layers=4", "model.width=64",
+        "run.driver=sim",          "run.updates=8",        "model.layers=4", "model.width=64",
         "model.heads=4",           "model.context=32",     "data.batch=32",  "mesh.stages=4",
         "pipeline.update_every=4", "data.valid_share=0.05"};
     sets.insert(sets.end(), more.begin(), more.end());
