@@ -8,40 +8,31 @@
 namespace leeway {
 namespace {
 
-struct Case {
-  double horizon = 0;
-  int64_t guesses = 0;
-  bool recompute = false;
-  at::ScalarType compute = at::kFloat;
+StageOptions options_of(const LateCase& with, bool graphs) {
+  StageOptions all = with.options();
+  all.graphs = graphs;
+  return all;
+}
 
-  StageOptions options(bool graphs) const {
-    StageOptions all = tiny_options();
-    all.horizon = horizon;
-    all.recompute = recompute;
-    all.compute = compute;
-    all.graphs = graphs;
-    return all;
-  }
-};
-constexpr Case kCases[] = {{},
-                           {.horizon = 0.5},
-                           {.guesses = 1},
-                           {.guesses = 3},
-                           {.recompute = true},
-                           {.horizon = 0.5, .compute = at::kBFloat16}};
+constexpr LateCase kCases[] = {{},
+                               {.horizon = 0.5},
+                               {.guesses = 1},
+                               {.guesses = 3},
+                               {.recompute = true},
+                               {.horizon = 0.5, .compute = at::kBFloat16}};
 
-class Graphs : public testing::TestWithParam<Case> {};
+class Graphs : public testing::TestWithParam<LateCase> {};
 INSTANTIATE_TEST_SUITE_P(LookAheads, Graphs, testing::ValuesIn(kCases));
 
 TEST_P(Graphs, GiveTheSameBitsWithASlotForEachInFlight) {
-  const Case& with = GetParam();
+  const LateCase& with = GetParam();
   for (const int64_t depth : {1, 2, 5}) {
     for (const int64_t every : {1, 3, 6, 9}) {
       if (with.guesses > 0 && every <= depth) continue;  // no gradient to guess from
       SCOPED_TRACE(testing::Message() << "W " << depth << ", K " << every);
       const Schedule schedule = schedule_of(depth, every);
-      Late graphs(schedule, with.options(true), with.guesses);
-      Late plain(schedule, with.options(false), with.guesses);
+      Late graphs(schedule, options_of(with, true), with.guesses);
+      Late plain(schedule, options_of(with, false), with.guesses);
       for (Late* late : {&graphs, &plain}) late->run(5 + 2 * schedule.delay_max());
       expect_same(graphs, plain);
       EXPECT_EQ(graphs.stage.versions_peak(), plain.stage.versions_peak());
@@ -52,10 +43,10 @@ TEST_P(Graphs, GiveTheSameBitsWithASlotForEachInFlight) {
 }
 
 TEST_P(Graphs, ARestartFreesTheSlots) {
-  const Case& with = GetParam();
+  const LateCase& with = GetParam();
   const Schedule schedule = schedule_of(/*depth=*/5, /*update_every=*/6);
-  Late graphs(schedule, with.options(true), with.guesses);
-  Late plain(schedule, with.options(false), with.guesses);
+  Late graphs(schedule, options_of(with, true), with.guesses);
+  Late plain(schedule, options_of(with, false), with.guesses);
   for (Late* late : {&graphs, &plain}) {
     late->run(2);
     ASSERT_GT(late->stage.in_flight_count(), 0);

@@ -7,53 +7,38 @@
 namespace leeway {
 namespace {
 
-StageOptions options_of(StashPlace place) {
-  StageOptions options = tiny_options();
-  options.stash_on = place;
-  return options;
+StageOptions options_of(const LateCase& with, StashPlace place) {
+  StageOptions all = with.options();
+  all.stash_on = place;
+  return all;
 }
+constexpr LateCase kCases[] = {{},
+                               {.horizon = 0.5},
+                               {.guesses = 1},
+                               {.guesses = 3},
+                               {.recompute = true},
+                               {.horizon = 0.5, .recompute = true},
+                               {.guesses = 2, .recompute = true},
+                               {.horizon = 0.5, .compute = at::kBFloat16}};
 
-struct Case {
-  double horizon = 0;
-  int64_t guesses = 0;
-  bool recompute = false;
-  at::ScalarType compute = at::kFloat;
-
-  StageOptions options(StashPlace place) const {
-    StageOptions all = options_of(place);
-    all.horizon = horizon;
-    all.recompute = recompute;
-    all.compute = compute;
-    return all;
-  }
-};
-constexpr Case kCases[] = {{},
-                           {.horizon = 0.5},
-                           {.guesses = 1},
-                           {.guesses = 3},
-                           {.recompute = true},
-                           {.horizon = 0.5, .recompute = true},
-                           {.guesses = 2, .recompute = true},
-                           {.horizon = 0.5, .compute = at::kBFloat16}};
-
-class HostStash : public testing::TestWithParam<Case> {};
+class HostStash : public testing::TestWithParam<LateCase> {};
 INSTANTIATE_TEST_SUITE_P(LookAheads, HostStash, testing::ValuesIn(kCases));
 
 TEST_P(HostStash, GivesTheSameBitsWithTwoVersionsOnTheDevice) {
-  const Case& with = GetParam();
+  const LateCase& with = GetParam();
   for (const int64_t depth : {1, 2, 5, 8}) {
     for (const int64_t every : {1, 2, 3, 6, 9}) {
       if (with.guesses > 0 && every <= depth) continue;  // no gradient to guess from
       SCOPED_TRACE(testing::Message() << "W " << depth << ", K " << every);
       const Schedule schedule = schedule_of(depth, every);
-      Late here(schedule, with.options(StashPlace::kHost), with.guesses);
-      Late there(schedule, with.options(StashPlace::kDevice), with.guesses);
+      Late here(schedule, options_of(with, StashPlace::kHost), with.guesses);
+      Late there(schedule, options_of(with, StashPlace::kDevice), with.guesses);
       const int64_t updates = 5 + 2 * schedule.delay_max();
       for (Late* late : {&here, &there}) late->run(updates);
       expect_same(here, there);
 
       const int64_t all =
-          version_count_max(schedule, with.options(StashPlace::kHost), with.guesses);
+          version_count_max(schedule, options_of(with, StashPlace::kHost), with.guesses);
       EXPECT_EQ(here.stage.versions_peak(), all);
       EXPECT_EQ(here.stage.version_count(), std::min<int64_t>(all, 2));
       EXPECT_EQ(here.stage.host_version_count(), std::max<int64_t>(all - 2, 0));
@@ -63,10 +48,10 @@ TEST_P(HostStash, GivesTheSameBitsWithTwoVersionsOnTheDevice) {
 }
 
 TEST_P(HostStash, ARestartFreesWhatWaits) {
-  const Case& with = GetParam();
+  const LateCase& with = GetParam();
   const Schedule schedule = schedule_of(/*depth=*/5, /*update_every=*/6);
-  Late here(schedule, with.options(StashPlace::kHost), with.guesses);
-  Late there(schedule, with.options(StashPlace::kDevice), with.guesses);
+  Late here(schedule, options_of(with, StashPlace::kHost), with.guesses);
+  Late there(schedule, options_of(with, StashPlace::kDevice), with.guesses);
   for (Late* late : {&here, &there}) late->run(6);
   const int64_t waiting = here.stage.host_version_count();
   for (Late* late : {&here, &there}) {
@@ -81,7 +66,7 @@ TEST_P(HostStash, ARestartFreesWhatWaits) {
 
 TEST(HostStashAlone, MovesNothingIfEveryUpdateFlushes) {
   for (const PipelineSchedule order : {PipelineSchedule::k1f1b, PipelineSchedule::kGpipe}) {
-    Late late(schedule_of(3, 4, order), options_of(StashPlace::kHost));
+    Late late(schedule_of(3, 4, order), options_of({}, StashPlace::kHost));
     late.run(4, /*flushes=*/true);
     EXPECT_EQ(late.stage.version_count(), 1);
     EXPECT_EQ(late.stage.host_version_count(), 0);
@@ -89,7 +74,7 @@ TEST(HostStashAlone, MovesNothingIfEveryUpdateFlushes) {
 }
 
 TEST(HostStashAlone, LeavesTheCopiesOfAnEvaluationAlone) {
-  Late late(schedule_of(4, 1), options_of(StashPlace::kHost));
+  Late late(schedule_of(4, 1), options_of({}, StashPlace::kHost));
   late.run(6);
   const at::Tensor weights = late.stage.weights().clone();
   const auto held = late.stage.hold_copy(weights);
@@ -100,8 +85,8 @@ TEST(HostStashAlone, LeavesTheCopiesOfAnEvaluationAlone) {
 
 // A merge may come when forwards have used the newest weights.
 TEST(HostStashAlone, AWrittenCopyIsNotThatOfAForward) {
-  Late here(schedule_of(4, 1), options_of(StashPlace::kHost));
-  Late there(schedule_of(4, 1), options_of(StashPlace::kDevice));
+  Late here(schedule_of(4, 1), options_of({}, StashPlace::kHost));
+  Late there(schedule_of(4, 1), options_of({}, StashPlace::kDevice));
   for (Late* late : {&here, &there}) {
     late->run(6);
     late->stage.forward_to_loss({100}, {}, tokens(100), tokens(101));
@@ -115,7 +100,7 @@ TEST(HostStashAlone, AWrittenCopyIsNotThatOfAForward) {
 }
 
 TEST(HostStashDeath, BackwardsComeInOrder) {
-  Late late(schedule_of(4, 1), options_of(StashPlace::kHost));
+  Late late(schedule_of(4, 1), options_of({}, StashPlace::kHost));
   late.run(6);  // microbatches 6 to 9 are in flight, each with a version of its own
   EXPECT_DEATH(late.stage.backward_from_loss({8}), "backwards come in the order of forwards");
 }

@@ -100,4 +100,20 @@ inline void expect_same(const Late& here, const Late& there) {
   EXPECT_TRUE(at::equal(here.stage.gradients(), there.stage.gradients()));
 }
 
+// What a late stage does with its versions.
+struct LateCase {
+  double horizon = 0;
+  int64_t guesses = 0;
+  bool recompute = false;
+  at::ScalarType compute = at::kFloat;
+
+  StageOptions options() const {
+    StageOptions all = tiny_options();
+    all.horizon = horizon;
+    all.recompute = recompute;
+    all.compute = compute;
+    return all;
+  }
+};
+
 }  // namespace leeway
