@@ -14,17 +14,19 @@ ColumnSums::~ColumnSums() {
   LEEWAY_CHECK(rows_.empty() && parts_.empty(), "sums that were begun are finished");
 }
 
-#if LEEWAY_CUDA
 void ColumnSums::add_rows(const at::Tensor& rows, const at::Tensor& sums) {
-  if (!has_column_form(rows) || sums.scalar_type() != at::kFloat) {
-    sums.add_(at::sum(rows, 0, /*keepdim=*/false, sums.scalar_type()));
+#if LEEWAY_CUDA
+  if (has_column_form(rows) && sums.scalar_type() == at::kFloat) {
+    const bool fits = rows_.empty() || rows_.front().rows.sizes() == rows.sizes();
+    if (!fits || std::ssize(rows_) == cuda::kRowSetsMost) sum_rows();
+    rows_.push_back({rows, sums});
     return;
   }
-  const bool fits = rows_.empty() || rows_.front().rows.sizes() == rows.sizes();
-  if (!fits || std::ssize(rows_) == cuda::kRowSetsMost) sum_rows();
-  rows_.push_back({rows, sums});
+#endif
+  sums.add_(at::sum(rows, 0, /*keepdim=*/false, sums.scalar_type()));
 }
 
+#if LEEWAY_CUDA
 // Only their parts, in one launch.
 void ColumnSums::sum_rows() {
   if (rows_.empty()) return;
@@ -71,9 +73,6 @@ void ColumnSums::finish() {
   }
 }
 #else
-void ColumnSums::add_rows(const at::Tensor& rows, const at::Tensor& sums) {
-  sums.add_(at::sum(rows, 0, /*keepdim=*/false, sums.scalar_type()));
-}
 void ColumnSums::add_parts(const at::Tensor& /*parts*/, const std::vector<at::Tensor>& /*sums*/) {
   LEEWAY_UNREACHABLE(kNoCuda);
 }

@@ -36,12 +36,15 @@ GraphedMicrobatches::Slot& GraphedMicrobatches::add_slot(const Microbatch& first
   return slot;
 }
 
-void GraphedMicrobatches::rehearse(const Version& version, const Microbatch& microbatch) {
-  Slot& slot = add_slot(microbatch);
+Microbatch GraphedMicrobatches::put_into(Slot& slot, const Microbatch& microbatch) {
   write_to(slot.input, microbatch.input);
   write_to(slot.targets, microbatch.targets);
-  Microbatch there = {
-      .input = slot.input, .targets = slot.targets, .loss_options = microbatch.loss_options};
+  return {.input = slot.input, .targets = slot.targets, .loss_options = microbatch.loss_options};
+}
+
+void GraphedMicrobatches::rehearse(const Version& version, const Microbatch& microbatch) {
+  Slot& slot = add_slot(microbatch);
+  Microbatch there = put_into(slot, microbatch);
   maker_.rehearse(slot.memory, [&] {
     const at::Tensor output = passes_.forward(version, there);
     const bool from_loss = slot.targets.defined();
@@ -66,12 +69,10 @@ at::Tensor GraphedMicrobatches::forward(MicrobatchId m, const Version& version,
   LEEWAY_CHECK(is_rehearsed(), "the first microbatch is rehearsed");
   Slot& slot = free_slot(version, microbatch);
   slot.holds = m;
-  write_to(slot.input, microbatch.input);
-  write_to(slot.targets, microbatch.targets);
+  Microbatch there = put_into(slot, microbatch);
   Pass& pass = slot.passes[&version];
   if (!pass.forward.is_made()) {
-    pass.microbatch = {
-        .input = slot.input, .targets = slot.targets, .loss_options = microbatch.loss_options};
+    pass.microbatch = std::move(there);
     pass.forward =
         maker_.make(slot.memory, [&] { return passes_.forward(version, pass.microbatch); });
   }

@@ -68,6 +68,8 @@ class GraphedMicrobatches {
     std::optional<MicrobatchId> holds;  // none: it is free
   };
   Slot& add_slot(const Microbatch& like);
+  // Copies it there; returns it as the slot has it.
+  static Microbatch put_into(Slot& slot, const Microbatch& microbatch);
   Slot& free_slot(const Version& version, const Microbatch& like);
 
   at::Device device_;

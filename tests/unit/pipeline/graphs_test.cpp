@@ -14,15 +14,8 @@ StageOptions options_of(const LateCase& with, bool graphs) {
   return all;
 }
 
-constexpr LateCase kCases[] = {{},
-                               {.horizon = 0.5},
-                               {.guesses = 1},
-                               {.guesses = 3},
-                               {.recompute = true},
-                               {.horizon = 0.5, .compute = at::kBFloat16}};
-
 class Graphs : public testing::TestWithParam<LateCase> {};
-INSTANTIATE_TEST_SUITE_P(LookAheads, Graphs, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(LookAheads, Graphs, testing::ValuesIn(kLateCases));
 
 TEST_P(Graphs, GiveTheSameBitsWithASlotForEachInFlight) {
   const LateCase& with = GetParam();

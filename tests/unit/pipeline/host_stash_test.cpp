@@ -12,17 +12,9 @@ StageOptions options_of(const LateCase& with, StashPlace place) {
   all.stash_on = place;
   return all;
 }
-constexpr LateCase kCases[] = {{},
-                               {.horizon = 0.5},
-                               {.guesses = 1},
-                               {.guesses = 3},
-                               {.recompute = true},
-                               {.horizon = 0.5, .recompute = true},
-                               {.guesses = 2, .recompute = true},
-                               {.horizon = 0.5, .compute = at::kBFloat16}};
 
 class HostStash : public testing::TestWithParam<LateCase> {};
-INSTANTIATE_TEST_SUITE_P(LookAheads, HostStash, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(LookAheads, HostStash, testing::ValuesIn(kLateCases));
 
 TEST_P(HostStash, GivesTheSameBitsWithTwoVersionsOnTheDevice) {
   const LateCase& with = GetParam();

@@ -115,5 +115,13 @@ struct LateCase {
     return all;
   }
 };
+inline constexpr LateCase kLateCases[] = {{},
+                                          {.horizon = 0.5},
+                                          {.guesses = 1},
+                                          {.guesses = 3},
+                                          {.recompute = true},
+                                          {.horizon = 0.5, .recompute = true},
+                                          {.guesses = 2, .recompute = true},
+                                          {.horizon = 0.5, .compute = at::kBFloat16}};
 
 }  // namespace leeway
