@@ -64,7 +64,9 @@ double working_bytes(const LaneOptions& lane, int64_t replicas, at::ScalarType t
 double answer_bytes(const Recipe& recipe, const LaneOptions& lane, at::ScalarType type) {
   if (lane.payload != RoundPayload::kSteps) return 0;
   const int64_t rounds = std::max<int64_t>(1, recipe.run.updates / round_interval(recipe));
-  return static_cast<double>(std::min(ChunkLog::kKept, rounds)) * encoded_round(lane, type);
+  const double answer = encoded_round(lane, type);
+  const double whole = round_numbers(lane) * static_cast<double>(c10::elementSize(type));
+  return static_cast<double>(std::min(ChunkLog::worth_keeping(whole, answer), rounds)) * answer;
 }
 
 // Bytes of the copies for one evaluation of a mean, over all replicas.

@@ -14,12 +14,15 @@ namespace leeway {
 
 class ChunkLog {
  public:
-  // Answers that every member keeps, applied or not, for those that lack them.
+  // Answers that every member keeps for those that lack them, at most.
   static constexpr int64_t kKept = CountedParts::kKept;
+  // Not more than the chunk itself has bytes: whoever lacks more than that takes the chunk.
+  static int64_t worth_keeping(double chunk_bytes, double answer_bytes);
 
   struct Limits {
-    int64_t waiting = 256;      // answers, for a worker that stands still
-    int64_t bytes = INT64_MAX;  // of payloads; whoever lacks more than that gets the chunk
+    int64_t kept = kKept;       // answers that were applied
+    int64_t waiting = 256;      // others, for a worker that stands still
+    int64_t bytes = INT64_MAX;  // of both; whoever lacks more than that gets the chunk
     bool keeps_all = false;     // a replay: it was the run that could not take every message
   };
   // Numbers begin at 1.

@@ -17,10 +17,14 @@ CommonMember::CommonMember(const LanePlan& plan, WorkerId worker, const Start& s
   LEEWAY_CHECK(start.chunks.empty() || std::ssize(start.chunks) == chunks, "a place per chunk");
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     ChunkLog::Limits limits = {.keeps_all = plan.replays};
-    // As many bytes as the answers that are kept usually have: those at the end of a run are exact.
-    // Where members wait for each other, none drops anything, and little can come.
-    const int64_t usual = plan.sizes.empty() ? 0 : plan.bytes(worker.stage, 0, chunk);
-    if (!plan.lag && usual > 0) limits.bytes = ChunkLog::kKept * usual;
+    if (!plan.sizes.empty()) {
+      const int64_t usual = plan.bytes(worker.stage, 0, chunk);
+      limits.kept = ChunkLog::worth_keeping(
+          static_cast<double>(plan.whole_bytes(worker.stage, chunk)), static_cast<double>(usual));
+      // Those at the end of a run are exact, and larger. Where members wait for each other, none
+      // drops anything, and little can come.
+      if (!plan.lag && usual > 0) limits.bytes = ChunkLog::kKept * usual;
+    }
     logs_.emplace_back(
         start.chunks.empty() ? ChunkPosition() : start.chunks[static_cast<size_t>(chunk)], limits);
   }

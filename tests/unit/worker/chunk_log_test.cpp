@@ -33,6 +33,19 @@ TEST(ChunkLog, KeepsTheLast64AndIsBounded) {
   EXPECT_NE(log.find(37), nullptr);
 }
 
+TEST(ChunkLog, KeepsWhatIsLessToSendThanTheChunk) {
+  EXPECT_EQ(ChunkLog::worth_keeping(4000, 209), 19);
+  EXPECT_EQ(ChunkLog::worth_keeping(4000, 4000), 4) << "a few at least";
+  EXPECT_EQ(ChunkLog::worth_keeping(4e9, 1), ChunkLog::kKept);
+  EXPECT_EQ(ChunkLog::worth_keeping(0, 0), ChunkLog::kKept) << "nothing is sent";
+  ChunkLog log({}, {.kept = 5});
+  for (int64_t number = 1; number <= 9; ++number) log.deliver(answer(number, {}));
+  EXPECT_EQ(log.received(), 9) << "those that wait are not meant";
+  while (log.next() != nullptr) log.apply(*log.next());
+  EXPECT_EQ(log.find(4), nullptr);
+  EXPECT_NE(log.find(5), nullptr);
+}
+
 TEST(ChunkLog, IsBoundedInBytes) {
   const auto of_bytes = [](int64_t number, int64_t bytes) {
     Message message = answer(number, {});
