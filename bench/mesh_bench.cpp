@@ -92,8 +92,8 @@ void plain_loop(const Job& job, Stage& stage) {
     for (MicrobatchId m = {update * count}; m.value < (update + 1) * count; ++m.value) {
       const Batch batch = read_microbatch(job.data.train, context, sampler, m, {0}, at::kCPU);
       const double scale = 1.0 / static_cast<double>(count);
-      loss += stage.forward_to_loss(m, {}, batch.inputs, batch.targets, scale).item<double>();
-      stage.backward_from_loss(m);
+      stage.forward_to_head(m, {}, batch.inputs, batch.targets, scale);
+      loss += stage.backward_from_loss(m).loss.item<double>();
     }
     const double norm = sum_in_order({norms.squares(stage.gradients())}).item<double>();
     LEEWAY_CHECK(std::isfinite(loss) && std::isfinite(norm), "the recipe does not diverge");

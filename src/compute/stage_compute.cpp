@@ -62,8 +62,8 @@ at::Tensor StageCompute::forward(MicrobatchId m, int64_t delay, const at::Tensor
   const at::Tensor& input = is_first() ? batch.inputs : activation;
   const Ahead ahead = look_ahead(delay);
   if (!is_last()) return stage_.forward(m, ahead, input);
-  losses_.push_back(stage_.forward_to_loss(m, ahead, input, batch.targets,
-                                           1.0 / static_cast<double>(options_.update_every)));
+  stage_.forward_to_head(m, ahead, input, batch.targets,
+                         1.0 / static_cast<double>(options_.update_every));
   return {};
 }
 
@@ -71,7 +71,9 @@ at::Tensor StageCompute::backward(MicrobatchId m, const at::Tensor& gradient) {
   norms_.reset();
   ++accumulated_;
   if (!is_last()) return stage_.backward(m, gradient);
-  return stage_.backward_from_loss(m);
+  MicrobatchGradient made = stage_.backward_from_loss(m);
+  losses_.push_back(std::move(made.loss));
+  return made.dx;
 }
 
 at::Tensor StageCompute::gradient_norms() {
@@ -183,10 +185,9 @@ at::Tensor StageCompute::evaluate(int64_t update, int64_t index, const at::Tenso
     batch = read_windows(*valid_, options.context, windows, options.device);
     held.windows += static_cast<int64_t>(windows.size());
   }
-  at::Tensor output = stage_.evaluate(*held.version, is_first() ? batch.inputs : activation);
-  if (!is_last()) return output;
-  const at::Tensor mean = loss_forward(output, batch.targets.view(-1), nullptr,
-                                       {.vocabulary = stage_.model().shape().vocabulary});
+  const at::Tensor& input = is_first() ? batch.inputs : activation;
+  if (!is_last()) return stage_.evaluate(*held.version, input);
+  const at::Tensor mean = stage_.evaluate_loss(*held.version, input, batch.targets);
   const at::Tensor sum = mean.to(at::kDouble).mul_(static_cast<double>(batch.targets.numel()));
   held.loss_sum = held.loss_sum.defined() ? held.loss_sum.add_(sum) : sum;
   held.tokens += batch.targets.numel();

@@ -21,7 +21,7 @@ std::optional<Evaluation> evaluate(const Logits& logits, const TokenFile& tokens
   for (int64_t index = 0; index < evaluation_batches(tokens, options); ++index) {
     const std::vector<uint64_t> windows = evaluation_batch(tokens, options, index);
     const Batch batch = read_windows(tokens, options.context, windows, options.device);
-    const at::Tensor mean = loss_forward(logits(batch.inputs), batch.targets.view(-1), nullptr);
+    const at::Tensor mean = row_losses(logits(batch.inputs), batch.targets.view(-1)).mean();
     sum += mean.item<double>() * static_cast<double>(batch.targets.numel());
     result.tokens += batch.targets.numel();
     result.windows += static_cast<int64_t>(windows.size());

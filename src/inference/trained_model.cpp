@@ -44,8 +44,6 @@ Result<TrainedModel> TrainedModel::load(const Path& run, const at::Device& devic
   return trained;
 }
 
-at::Tensor TrainedModel::logits(const at::Tensor& ids) const {
-  return model_->forward(views_, ids, nullptr);
-}
+at::Tensor TrainedModel::logits(const at::Tensor& ids) const { return model_->logits(views_, ids); }
 
 }  // namespace leeway

@@ -1,5 +1,7 @@
 #include "kernels/loss.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -12,54 +14,75 @@
 namespace leeway {
 namespace {
 
-int64_t vocabulary_of(const at::Tensor& logits, const LossOptions& options) {
-  return options.vocabulary == 0 ? logits.size(1) : options.vocabulary;
+int64_t vocabulary_of(const at::Tensor& logits, int64_t vocabulary) {
+  return vocabulary == 0 ? logits.size(1) : vocabulary;
+}
+
+bool has_own_kernel(const at::Tensor& logits) {
+  return is_on_gpu(logits) && logits.scalar_type() != at::kDouble;
 }
 
 #if LEEWAY_CUDA
-at::Tensor forward_on_gpu(const at::Tensor& logits, const at::Tensor& targets, LossSaved* saved,
-                          const LossOptions& options) {
+// Without a share the logits stay as they are.
+at::Tensor losses_on_gpu(const at::Tensor& logits, const at::Tensor& targets, int64_t vocabulary,
+                         std::optional<double> share) {
   LEEWAY_CHECK(logits.is_contiguous() && targets.is_contiguous(), "rows are contiguous");
-  const at::Tensor losses =
-      at::empty({logits.size(0)}, logits.options().dtype(at::ScalarType::Float));
-  cuda::cross_entropy(
-      {.logits = logits.mutable_data_ptr(),
-       .half = logits.scalar_type() == at::kBFloat16,
-       .targets = targets.const_data_ptr<int64_t>(),
-       .rows = logits.size(0),
-       .columns = logits.size(1),
-       .vocabulary = vocabulary_of(logits, options),
-       .losses = losses.mutable_data_ptr<float>(),
-       .gradient = saved != nullptr,
-       .share = static_cast<float>(options.scale / static_cast<double>(targets.size(0)))},
-      CudaScope(logits).stream());
-  if (saved != nullptr) saved->dlogits = logits;
-  return losses.mean();
+  at::Tensor losses = at::empty({logits.size(0)}, logits.options().dtype(at::ScalarType::Float));
+  cuda::cross_entropy({.logits = logits.mutable_data_ptr(),
+                       .half = logits.scalar_type() == at::kBFloat16,
+                       .targets = targets.const_data_ptr<int64_t>(),
+                       .rows = logits.size(0),
+                       .columns = logits.size(1),
+                       .vocabulary = vocabulary_of(logits, vocabulary),
+                       .losses = losses.mutable_data_ptr<float>(),
+                       .gradient = share.has_value(),
+                       .share = static_cast<float>(share.value_or(0))},
+                      CudaScope(logits).stream());
+  return losses;
 }
 #endif
 
-}  // namespace
-
-at::Tensor loss_forward(const at::Tensor& logits, const at::Tensor& targets, LossSaved* saved,
-                        const LossOptions& options) {
-  if (saved != nullptr) saved->options = options;
-  if (is_on_gpu(logits) && logits.scalar_type() != at::kDouble) {
-    LEEWAY_CUDA_TWIN(return forward_on_gpu(logits, targets, saved, options));
-  }
+at::Tensor log_probabilities_of(const at::Tensor& logits, int64_t vocabulary) {
   const at::ScalarType wide =
       logits.scalar_type() == at::kDouble ? at::ScalarType::Double : at::ScalarType::Float;
-  const at::Tensor counted = logits.narrow(1, 0, vocabulary_of(logits, options));
-  const at::Tensor log_probabilities = at::log_softmax(counted, 1, wide);
-  if (saved != nullptr) saved->log_probabilities = log_probabilities;
-  return at::gather(log_probabilities, 1, targets.unsqueeze(1)).mean().neg_();
+  return at::log_softmax(logits.narrow(1, 0, vocabulary_of(logits, vocabulary)), 1, wide);
 }
 
-at::Tensor loss_backward(LossSaved saved, const at::Tensor& targets, at::ScalarType dtype) {
-  if (saved.dlogits.defined()) return std::move(saved.dlogits);
-  at::Tensor dlogits = std::move(saved.log_probabilities);
-  const double share = saved.options.scale / static_cast<double>(targets.size(0));
-  kernels::cross_entropy_backward(dlogits, targets, share);
-  return dlogits.to(dtype);
+at::Tensor chosen_losses(const at::Tensor& log_probabilities, const at::Tensor& targets) {
+  return at::gather(log_probabilities, 1, targets.unsqueeze(1)).squeeze(1).neg_();
+}
+
+}  // namespace
+
+int64_t loss_rows_most(int64_t columns, int64_t number_bytes, const at::Device& device) {
+  // Each part adds to the gradient of the head's weights: on a GPU a tenth of a millisecond.
+  const int64_t bytes_most = int64_t{1} << (device.is_cpu() ? 27 : 31);
+  constexpr int64_t kWhole = 128;  // rows that a product works on together
+  const int64_t rows = bytes_most / (columns * number_bytes);
+  return std::max(rows / kWhole, int64_t{1}) * kWhole;
+}
+
+at::Tensor row_losses(const at::Tensor& logits, const at::Tensor& targets, int64_t vocabulary) {
+  if (has_own_kernel(logits)) {
+    LEEWAY_CUDA_TWIN(return losses_on_gpu(logits, targets, vocabulary, /*share=*/{}));
+  }
+  return chosen_losses(log_probabilities_of(logits, vocabulary), targets);
+}
+
+RowGradients row_gradients(at::Tensor logits, const at::Tensor& targets,
+                           const RowGradientOptions& options) {
+  if (has_own_kernel(logits)) {
+    LEEWAY_CUDA_TWIN({
+      at::Tensor losses = losses_on_gpu(logits, targets, options.vocabulary, options.share);
+      return {.losses = std::move(losses), .dlogits = std::move(logits)};
+    });
+  }
+  const at::ScalarType type = logits.scalar_type();
+  const at::Tensor probabilities = log_probabilities_of(logits, options.vocabulary);
+  logits.reset();
+  at::Tensor losses = chosen_losses(probabilities, targets);
+  kernels::cross_entropy_backward(probabilities, targets, options.share);
+  return {.losses = std::move(losses), .dlogits = probabilities.to(type)};
 }
 
 }  // namespace leeway

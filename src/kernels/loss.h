@@ -1,4 +1,5 @@
-// Cross-entropy in fp32 (fp64 for fp64 models), mean over the tokens.
+// Cross-entropy in fp32 (fp64 for fp64 models), row by row: what is made of a row does not depend
+// on how many come at a time.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -7,22 +8,22 @@
 
 namespace leeway {
 
-struct LossOptions {
-  double scale = 1;        // the gradient is that of scale * loss
-  int64_t vocabulary = 0;  // columns of the logits that count; 0: all. Others are padding
-};
+// Of how many rows at most the logits should be there at once: enough for a product to be fast.
+int64_t loss_rows_most(int64_t columns, int64_t number_bytes, const at::Device& device);
 
-struct LossSaved {
-  at::Tensor log_probabilities = {};
-  // On a GPU: the gradient, which the forward sweep leaves in place of the logits.
-  at::Tensor dlogits = {};
-  LossOptions options = {};
-};
+// The loss of each row. `vocabulary`: columns of the logits that count; 0: all. Others are padding.
+at::Tensor row_losses(const at::Tensor& logits, const at::Tensor& targets, int64_t vocabulary = 0);
 
-// `saved` null: evaluation. Else consumes the logits.
-at::Tensor loss_forward(const at::Tensor& logits, const at::Tensor& targets, LossSaved* saved,
-                        const LossOptions& options = {});
-// d(scale * loss) / d(logits), 0 for padding; consumes `saved`.
-at::Tensor loss_backward(LossSaved saved, const at::Tensor& targets, at::ScalarType dtype);
+struct RowGradients {
+  at::Tensor losses;
+  at::Tensor dlogits;
+};
+struct RowGradientOptions {
+  double share = 1;  // the gradient is that of share * loss, 0 for padding
+  int64_t vocabulary = 0;
+};
+// Consumes the logits: on a GPU the gradient takes their place.
+RowGradients row_gradients(at::Tensor logits, const at::Tensor& targets,
+                           const RowGradientOptions& options);
 
 }  // namespace leeway

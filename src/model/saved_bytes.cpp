@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/loss.h"
 #include "model/views.h"
 
 namespace leeway {
@@ -106,11 +107,6 @@ double embedding_backward_bytes(const ModelShape& shape, const MicrobatchSize& s
          4 * width * (static_cast<double>(shape.vocabulary) + std::min(partial, tokens_of(size)));
 }
 
-double logits_bytes(const ModelShape& shape, const MicrobatchSize& size) {
-  return tokens_of(size) * number_bytes(size) *
-         static_cast<double>(padded_vocabulary(shape, size.device));
-}
-
 }  // namespace
 
 double input_bytes(const ModelShape& shape, const StageSlice& slice, const MicrobatchSize& size) {
@@ -121,24 +117,35 @@ double input_bytes(const ModelShape& shape, const StageSlice& slice, const Micro
 double saved_bytes(const ModelShape& shape, const StageSlice& slice, const MicrobatchSize& size) {
   double bytes = static_cast<double>(slice.layers) * block_bytes(shape, size);
   if (slice.embeds) bytes += tokens_of(size) * kIdBytes;  // elsewhere it is the first block's input
-  if (slice.heads) {
-    const double numbers = 2 * static_cast<double>(shape.width) * number_bytes(size);
+  if (slice.heads) {                                      // the last norm
+    const double numbers = static_cast<double>(shape.width) * number_bytes(size);
     bytes += tokens_of(size) * (numbers + norm_numbers(shape) * wide_bytes(size));
   }
   return bytes;
 }
 
+double head_bytes(const ModelShape& shape, const StageSlice& slice, const MicrobatchSize& size) {
+  if (!slice.heads) return 0;
+  const double taken = static_cast<double>(shape.width) * number_bytes(size);
+  return tokens_of(size) * (taken + kIdBytes);
+}
+
 double loss_bytes(const ModelShape& shape, const StageSlice& slice, const MicrobatchSize& size) {
   if (!slice.heads) return 0;
-  const double targets = tokens_of(size) * kIdBytes;
-  // The gradient takes the place of the logits (kernels/loss.h).
-  if (on_gpu(size)) return targets + logits_bytes(shape, size);
-  return targets + tokens_of(size) * static_cast<double>(shape.vocabulary) * wide_bytes(size);
+  const int64_t columns = padded_vocabulary(shape, size.device);
+  const int64_t rows =
+      std::min(size.tokens, loss_rows_most(columns, size.number_bytes, size.device));
+  const auto numbers = static_cast<double>(rows) * static_cast<double>(columns);
+  // On a GPU the gradient takes the place of the logits; the CPU makes probabilities of them first.
+  return numbers * (on_gpu(size) ? number_bytes(size) : number_bytes(size) + wide_bytes(size));
 }
 
 double passing_bytes(const ModelShape& shape, const StageSlice& slice, const MicrobatchSize& size) {
   double most = block_backward_bytes(shape, size);
-  if (slice.heads && !on_gpu(size)) most = std::max(most, logits_bytes(shape, size));
+  if (slice.heads) {  // the gradient of what the head takes grows meanwhile
+    const double taken = tokens_of(size) * static_cast<double>(shape.width) * number_bytes(size);
+    most = std::max(most, loss_bytes(shape, slice, size) + taken);
+  }
   if (slice.embeds) {
     const double freed = static_cast<double>(slice.layers) * block_bytes(shape, size);
     most = std::max(most, embedding_backward_bytes(shape, size) - freed);

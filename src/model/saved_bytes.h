@@ -24,7 +24,10 @@ double input_bytes(const ModelShape& shape, const StageSlice& slice, const Micro
 // of a GPU's attention kernels.
 double saved_bytes(const ModelShape& shape, const StageSlice& slice, const MicrobatchSize& size);
 
-// LossSaved and the targets; 0 if the stage has no head.
+// The targets, and what the head takes; 0 if the stage has none.
+double head_bytes(const ModelShape& shape, const StageSlice& slice, const MicrobatchSize& size);
+
+// What the head and the loss take while they are made: logits of some rows at a time; 0 likewise.
 double loss_bytes(const ModelShape& shape, const StageSlice& slice, const MicrobatchSize& size);
 
 // The most that a forward or a backward holds in addition: gradients inside one block, logits, the

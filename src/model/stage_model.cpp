@@ -79,14 +79,9 @@ at::Tensor StageModel::forward(const StageViews& w, const at::Tensor& input,
     x = block_forward(w.blocks[i], x, time, saved != nullptr ? saved->blocks[i] : unused);
   }
   if (!slice_.heads) return x.view({batch, time, shape_.width});
-  NormSaved norm;
-  at::Tensor head_in = norm_forward(shape_.architecture, w.final_norm, x, norm);
-  at::Tensor logits = linear_forward(w.head, head_in);
-  if (saved != nullptr) {
-    saved->final_norm = std::move(norm);
-    saved->head_in = std::move(head_in);
-  }
-  return logits;
+  NormSaved unused;
+  return norm_forward(shape_.architecture, w.final_norm, x,
+                      saved != nullptr ? saved->final_norm : unused);
 }
 
 at::Tensor StageModel::backward(const StageViews& w, StageSaved saved, const at::Tensor& dy,
@@ -94,9 +89,8 @@ at::Tensor StageModel::backward(const StageViews& w, StageSaved saved, const at:
   const int64_t time = saved.time;
   at::Tensor dx;
   if (slice_.heads) {
-    const at::Tensor dhead = linear_backward(w.head, saved.head_in, dy, g.head);
     dx = with_sums([&](ColumnSums& sums) {
-      return norm_backward(shape_.architecture, w.final_norm, saved.final_norm, dhead,
+      return norm_backward(shape_.architecture, w.final_norm, saved.final_norm, dy,
                            {.residual = {}, .g = g.final_norm, .sums = sums});
     });
   } else {

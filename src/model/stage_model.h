@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "kernels/loss.h"
+#include "model/head.h"
 #include "model/layers.h"
 #include "model/shape.h"
 #include "model/views.h"
@@ -30,7 +30,6 @@ struct StageSaved {
   int64_t time = 0;
   std::vector<BlockSaved> blocks;
   NormSaved final_norm;  // last stage
-  at::Tensor head_in;
 };
 
 class StageModel {
@@ -49,9 +48,14 @@ class StageModel {
   StageViews view_flat(const at::Tensor& flat) const { return view_padded(flat, shape_, slice_); }
 
   // First stage: input is ids [batch, time]. Others: activations [batch, time, width]. Returns
-  // activations [batch, time, width]; the last stage logits [batch * time, rows of the head].
-  // `saved` null: evaluation, nothing is kept.
+  // activations [batch, time, width]; the last stage what its head takes (model/head.h), [batch *
+  // time, width]. `saved` null: evaluation, nothing is kept.
   at::Tensor forward(const StageViews& w, const at::Tensor& input, StageSaved* saved) const;
+
+  // Last stage, as an evaluation: [batch * time, rows of the head].
+  at::Tensor logits(const StageViews& w, const at::Tensor& input) const {
+    return linear_forward(w.head, forward(w, input, nullptr));
+  }
 
   // dy has the shape of the output. Adds to g; returns the gradient of the input (undefined for
   // the first stage).

@@ -81,8 +81,8 @@ at::Tensor GraphedMicrobatches::forward(MicrobatchId m, const Version& version,
   return kept(pass.forward.run());
 }
 
-at::Tensor GraphedMicrobatches::backward(MicrobatchId m, const Version& version,
-                                         const at::Tensor& dy) {
+MicrobatchGradient GraphedMicrobatches::backward(MicrobatchId m, const Version& version,
+                                                 const at::Tensor& dy) {
   const auto found =
       std::ranges::find_if(slots_, [&](const Slot& slot) { return slot.holds == m; });
   LEEWAY_CHECK(found != slots_.end(), "backward without its forward");
@@ -96,7 +96,7 @@ at::Tensor GraphedMicrobatches::backward(MicrobatchId m, const Version& version,
   }
   at::Tensor dx = kept(pass.backward.run());
   slot.holds.reset();
-  return dx;
+  return {.dx = std::move(dx), .loss = kept(pass.microbatch.loss)};
 }
 
 void GraphedMicrobatches::restart() {

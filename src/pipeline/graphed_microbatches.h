@@ -24,13 +24,19 @@ struct Microbatch {
   at::Tensor targets = {};  // last stage
   LossOptions loss_options = {};
   StageSaved saved = {};
-  LossSaved loss = {};
+  at::Tensor head_in = {};  // last stage: what the head takes
+  at::Tensor loss = {};     // of the backward, not kept for it
+};
+
+struct MicrobatchGradient {
+  at::Tensor dx;    // of the input; undefined for the first stage
+  at::Tensor loss;  // last stage: a scalar on the device
 };
 
 struct MicrobatchPasses {
-  // From the input to the output; at the last stage to the loss.
+  // From the input to the output, which is undefined at the last stage.
   std::function<at::Tensor(const Version&, Microbatch&)> forward;
-  // Consumes what the forward has saved. `dy` is undefined at the last stage.
+  // Consumes what the forward has saved. `dy` is undefined at the last stage; it makes the loss.
   std::function<at::Tensor(const Version&, Microbatch&, const at::Tensor& dy)> backward;
 };
 
@@ -45,7 +51,7 @@ class GraphedMicrobatches {
 
   // All microbatches have the same sizes and loss options.
   at::Tensor forward(MicrobatchId m, const Version& version, const Microbatch& microbatch);
-  at::Tensor backward(MicrobatchId m, const Version& version, const at::Tensor& dy);
+  MicrobatchGradient backward(MicrobatchId m, const Version& version, const at::Tensor& dy);
   // Drops what is in flight.
   void restart();
 

@@ -50,7 +50,7 @@ double optimizer_bytes(const StageOptions& stage, const ParameterLayout& layout,
 
 // Of one microbatch between its forward and its backward, as it is before the backward.
 double microbatch_bytes(const StageOptions& stage, const MicrobatchSize& size) {
-  return saved_bytes(stage.shape, stage.slice, size) + loss_bytes(stage.shape, stage.slice, size);
+  return saved_bytes(stage.shape, stage.slice, size) + head_bytes(stage.shape, stage.slice, size);
 }
 
 // Activations that the next stage has yet to take, and gradients that this one has: what is in
@@ -80,7 +80,7 @@ double evaluating_bytes(const StageOptions& stage, const MicrobatchSize& size) {
 double waiting_bytes(const StageOptions& stage, const MicrobatchSize& size) {
   if (stage.graphs) return slot_bytes(stage, size);
   if (!stage.recompute) return microbatch_bytes(stage, size);
-  // The targets are kept with the inputs, because the loss is recomputed too.
+  // The targets wait with the inputs.
   const double targets = stage.slice.heads ? 8.0 * static_cast<double>(size.tokens) : 0;
   return input_bytes(stage.shape, stage.slice, size) + targets;
 }

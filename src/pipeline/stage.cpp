@@ -131,17 +131,17 @@ at::Tensor Stage::forward(MicrobatchId m, const Ahead& ahead, const at::Tensor& 
   return go_forward(m, ahead, {.input = input});
 }
 
-at::Tensor Stage::forward_to_loss(MicrobatchId m, const Ahead& ahead, const at::Tensor& input,
-                                  const at::Tensor& targets, double scale) {
-  return go_forward(m, ahead,
-                    {.input = input,
-                     .targets = targets.view(-1),
-                     .loss_options = {.scale = scale, .vocabulary = options_.shape.vocabulary}});
+void Stage::forward_to_head(MicrobatchId m, const Ahead& ahead, const at::Tensor& input,
+                            const at::Tensor& targets, double scale) {
+  go_forward(m, ahead,
+             {.input = input,
+              .targets = targets.view(-1),
+              .loss_options = {.scale = scale, .vocabulary = options_.shape.vocabulary}});
 }
 
-at::Tensor Stage::backward(MicrobatchId m, const at::Tensor& dy) { return go_backward(m, dy); }
+at::Tensor Stage::backward(MicrobatchId m, const at::Tensor& dy) { return go_backward(m, dy).dx; }
 
-at::Tensor Stage::backward_from_loss(MicrobatchId m) { return go_backward(m, {}); }
+MicrobatchGradient Stage::backward_from_loss(MicrobatchId m) { return go_backward(m, {}); }
 
 at::Tensor Stage::go_forward(MicrobatchId m, const Ahead& ahead, Microbatch microbatch) {
   const WithoutAutograd guard;
@@ -173,21 +173,25 @@ at::Tensor Stage::forward_pass(const Version& version, Microbatch& microbatch, b
   at::Tensor output =
       model_.forward(version.views, microbatch.input, keeps ? &microbatch.saved : nullptr);
   if (!microbatch.targets.defined()) return output;
-  return loss_forward(output, microbatch.targets, keeps ? &microbatch.loss : nullptr,
-                      microbatch.loss_options);
+  if (keeps) microbatch.head_in = std::move(output);
+  return {};
 }
 
 at::Tensor Stage::backward_pass(const Version& version, Microbatch& microbatch,
                                 const at::Tensor& dy) {
   if (options_.recompute) forward_pass(version, microbatch, /*keeps=*/true);
-  const at::Tensor dlast =
-      microbatch.targets.defined()
-          ? loss_backward(std::move(microbatch.loss), microbatch.targets, options_.compute)
-          : dy;
+  at::Tensor dlast = dy;
+  if (microbatch.targets.defined()) {
+    HeadGradient head =
+        head_gradient(version.views.head, std::exchange(microbatch.head_in, {}), microbatch.targets,
+                      microbatch.loss_options, gradient_views_.head);
+    microbatch.loss = std::move(head.loss);
+    dlast = std::move(head.dx);
+  }
   return model_.backward(version.views, std::move(microbatch.saved), dlast, gradient_views_);
 }
 
-at::Tensor Stage::go_backward(MicrobatchId m, const at::Tensor& dy) {
+MicrobatchGradient Stage::go_backward(MicrobatchId m, const at::Tensor& dy) {
   const WithoutAutograd guard;
   auto node = in_flight_.extract(m);
   LEEWAY_CHECK(!node.empty(), "backward without its forward");
@@ -195,11 +199,16 @@ at::Tensor Stage::go_backward(MicrobatchId m, const at::Tensor& dy) {
   // A gradient always meets the newest weights: without a stash it is also computed on them.
   if (!options_.stash) flight.version = newest(/*guess=*/0);
   LEEWAY_CHECK(!flight.version->on_host, "backwards come in the order of forwards");
-  at::Tensor dx = graphs_ ? graphs_->backward(m, *flight.version, dy)
-                          : backward_pass(*flight.version, flight.microbatch, dy);
+  MicrobatchGradient gradient;
+  if (graphs_) {
+    gradient = graphs_->backward(m, *flight.version, dy);
+  } else {
+    gradient.dx = backward_pass(*flight.version, flight.microbatch, dy);
+    gradient.loss = flight.microbatch.loss;
+  }
   flight.version.reset();  // its buffer may be for the next one
   bring_back();
-  return dx;
+  return gradient;
 }
 
 void Stage::update(double rate_factor, double gradient_scale, const at::Tensor& gate) {
@@ -253,7 +262,15 @@ std::shared_ptr<const Version> Stage::hold_copy(const at::Tensor& flat) {
 
 at::Tensor Stage::evaluate(const Version& version, const at::Tensor& input) const {
   const WithoutAutograd guard;
+  if (options_.slice.heads) return model_.logits(version.views, input);
   return model_.forward(version.views, input, nullptr);
+}
+
+at::Tensor Stage::evaluate_loss(const Version& version, const at::Tensor& input,
+                                const at::Tensor& targets) const {
+  const WithoutAutograd guard;
+  return head_loss(version.views.head, model_.forward(version.views, input, nullptr),
+                   targets.view(-1), options_.shape.vocabulary);
 }
 
 std::optional<PredictionSample> Stage::take_prediction() {

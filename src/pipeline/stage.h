@@ -50,10 +50,10 @@ class Stage {
 
   // Uses the newest weights, or a guess from them, and holds that version until the backward.
   at::Tensor forward(MicrobatchId m, const Ahead& ahead, const at::Tensor& input);
-  // Last stage: continues to the mean loss over `targets` [batch, time], a scalar on the device.
-  // The backward will be that of scale * loss; 1 / update_every makes the update's gradient a mean.
-  at::Tensor forward_to_loss(MicrobatchId m, const Ahead& ahead, const at::Tensor& input,
-                             const at::Tensor& targets, double scale = 1);
+  // Last stage: the backward will make the mean loss over `targets` [batch, time], and the gradient
+  // of scale * loss; 1 / update_every makes the update's gradient a mean.
+  void forward_to_head(MicrobatchId m, const Ahead& ahead, const at::Tensor& input,
+                       const at::Tensor& targets, double scale = 1);
 
   // Guess number `guess` (from 1) at the coming weights: what an update with the gradients so far
   // would produce. Valid until the next update.
@@ -63,8 +63,8 @@ class Stage {
 
   // Adds to the gradients; returns the input's gradient (undefined for the first stage).
   at::Tensor backward(MicrobatchId m, const at::Tensor& dy);
-  // Last stage: starts from the loss.
-  at::Tensor backward_from_loss(MicrobatchId m);
+  // Last stage: the head, the loss, and back.
+  MicrobatchGradient backward_from_loss(MicrobatchId m);
 
   // Takes one optimizer step, publishes the next version, clears the gradients. `gate`
   // (kernels/gate.h) also scales the gradients, and may keep the weights as they are.
@@ -76,8 +76,10 @@ class Stage {
 
   // A version of weights other than the stage's own, for evaluate().
   std::shared_ptr<const Version> hold_copy(const at::Tensor& flat);
-  // A forward that saves nothing.
+  // A forward that saves nothing; at the last stage up to the logits, or to the mean loss.
   at::Tensor evaluate(const Version& version, const at::Tensor& input) const;
+  at::Tensor evaluate_loss(const Version& version, const at::Tensor& input,
+                           const at::Tensor& targets) const;
 
   // Samples the next late forward: how far off its weights turn out to be.
   void watch_prediction() { watch_wanted_ = true; }
@@ -113,7 +115,7 @@ class Stage {
   };
   // The targets are undefined but at the last stage.
   at::Tensor go_forward(MicrobatchId m, const Ahead& ahead, Microbatch microbatch);
-  at::Tensor go_backward(MicrobatchId m, const at::Tensor& dy);
+  MicrobatchGradient go_backward(MicrobatchId m, const at::Tensor& dy);
   at::Tensor forward_pass(const Version& version, Microbatch& microbatch, bool keeps) const;
   at::Tensor backward_pass(const Version& version, Microbatch& microbatch, const at::Tensor& dy);
   std::shared_ptr<const Version> newest(int64_t guess);

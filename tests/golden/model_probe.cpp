@@ -106,8 +106,9 @@ class Pipeline {
   double run(MicrobatchId m, const at::Tensor& ids, const at::Tensor& targets, double scale) {
     at::Tensor x = ids;
     for (size_t s = 0; s + 1 < stages_.size(); ++s) x = stages_[s]->forward(m, {}, x);
-    const at::Tensor loss = stages_.back()->forward_to_loss(m, {}, x, targets, scale);
-    at::Tensor dx = stages_.back()->backward_from_loss(m);
+    stages_.back()->forward_to_head(m, {}, x, targets, scale);
+    const auto [top, loss] = stages_.back()->backward_from_loss(m);
+    at::Tensor dx = top;
     for (size_t s = stages_.size() - 1; s-- > 0;) dx = stages_[s]->backward(m, dx);
     return loss.item<double>();
   }

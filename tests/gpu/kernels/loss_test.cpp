@@ -4,8 +4,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <utility>
-
 #include "gpu.h"
 
 namespace leeway {
@@ -28,20 +26,20 @@ TEST_F(GpuLoss, EqualsTheCpus) {
       SCOPED_TRACE(testing::Message() << size.rows << " x " << size.columns << " " << type);
       const at::Tensor logits = (at::randn({size.rows, size.columns}) * 4).to(type);
       const at::Tensor targets = at::randint(size.vocabulary, {size.rows}, at::kLong);
-      const LossOptions options = {.scale = 0.25, .vocabulary = size.vocabulary};
-      LossSaved saved;
-      const at::Tensor expected = loss_forward(logits, targets, &saved, options);
-      const at::Tensor gradient = loss_backward(std::move(saved), targets, at::kFloat);
+      const RowGradientOptions options = {.share = 0.25 / static_cast<double>(size.rows),
+                                          .vocabulary = size.vocabulary};
+      const RowGradients expected =
+          row_gradients(logits.to(at::kFloat, false, true), targets, options);
 
       const at::Tensor there = to_gpu(logits);
-      const at::Tensor evaluated = loss_forward(there, to_gpu(targets), nullptr, options);
+      const at::Tensor evaluated = row_losses(there, to_gpu(targets), size.vocabulary);
       EXPECT_TRUE(at::equal(there.cpu(), logits)) << "an evaluation leaves the logits alone";
-      LossSaved kept;
-      const at::Tensor loss = loss_forward(there, to_gpu(targets), &kept, options);
-      const at::Tensor found = loss_backward(std::move(kept), to_gpu(targets), type).cpu();
-      EXPECT_TRUE(at::equal(loss, evaluated));
-      EXPECT_NEAR(loss.item<double>(), expected.item<double>(),
-                  2e-5 * (1 + expected.item<double>()));
+      const RowGradients made = row_gradients(there, to_gpu(targets), options);
+      const at::Tensor found = made.dlogits.cpu();
+      EXPECT_TRUE(at::equal(made.losses, evaluated));
+      EXPECT_EQ(made.dlogits.data_ptr(), there.data_ptr()) << "it takes the place of the logits";
+      const at::Tensor gradient = expected.dlogits;
+      EXPECT_TRUE(at::allclose(made.losses.cpu(), expected.losses, 2e-5, 2e-5));
       const at::Tensor counted = found.narrow(1, 0, size.vocabulary).to(at::kFloat);
       const double tolerance = type == at::kFloat ? 1e-5 : 5e-3;
       const double error = (counted - gradient).norm().item<double>();
@@ -56,7 +54,7 @@ TEST_F(GpuLoss, IsFiniteForLogitsThatWouldOverflowAnExponential) {
   const at::Tensor logits = at::zeros({1, 5});
   logits[0][2] = 1000;
   const at::Tensor target = to_gpu(at::full({1}, 1, at::kLong));
-  EXPECT_NEAR(loss_forward(to_gpu(logits), target, nullptr).item<double>(), 1000, 1e-3);
+  EXPECT_NEAR(row_losses(to_gpu(logits), target).item<double>(), 1000, 1e-3);
 }
 
 }  // namespace

@@ -34,11 +34,10 @@ LayerCase loss_case(int64_t tokens, int64_t vocabulary, double scale) {
     const at::Tensor chosen = t[0].gather(1, targets.unsqueeze(1)).squeeze(1);
     return (at::logsumexp(t[0], 1) - chosen).mean() * scale;
   };
-  layer.forward = [=](const Tensors& t) { return loss_forward(t[0], targets, nullptr) * scale; };
+  layer.forward = [=](const Tensors& t) { return row_losses(t[0], targets).mean() * scale; };
   layer.backward = [=](const Tensors& t, const at::Tensor& dy) -> Tensors {
-    LossSaved saved;
-    loss_forward(t[0], targets, &saved, {.scale = scale * dy.item<double>()});
-    return {loss_backward(std::move(saved), targets, t[0].scalar_type())};
+    const double share = scale * dy.item<double>() / static_cast<double>(tokens);
+    return {row_gradients(t[0].clone(), targets, {.share = share}).dlogits};
   };
   return layer;
 }
@@ -66,25 +65,23 @@ TEST(Loss, EqualsItsFormula) {
 }
 
 TEST(Loss, OfUniformLogitsIsTheLogarithmOfTheVocabulary) {
-  LossSaved saved;
   const at::Tensor targets = random_ids("targets", {9}, 31);
-  const at::Tensor loss = loss_forward(at::full({9, 31}, 2.5, at::kFloat), targets, &saved);
-  EXPECT_NEAR(loss.item<double>(), std::log(31.0), 1e-6);
+  const at::Tensor losses = row_losses(at::full({9, 31}, 2.5, at::kFloat), targets);
+  ASSERT_EQ(losses.sizes(), at::IntArrayRef({9}));
+  EXPECT_LE((losses - std::log(31.0)).abs().max().item<double>(), 1e-6);
 }
 
 TEST(Loss, IsFp32ForBf16Logits) {
-  LossSaved saved;
   const at::Tensor logits = random_tensor("logits", {9, 31}, at::kBFloat16);
-  const at::Tensor loss = loss_forward(logits, random_ids("targets", {9}, 31), &saved);
-  EXPECT_EQ(loss.scalar_type(), at::kFloat);
-  EXPECT_EQ(saved.log_probabilities.scalar_type(), at::kFloat);
+  const RowGradients made = row_gradients(logits, random_ids("targets", {9}, 31), {});
+  EXPECT_EQ(made.losses.scalar_type(), at::kFloat);
+  EXPECT_EQ(made.dlogits.scalar_type(), at::kBFloat16);
 }
 
 TEST(Loss, IsFiniteForLogitsThatWouldOverflowAnExponential) {
-  LossSaved saved;
   const at::Tensor logits = at::zeros({1, 5}, at::kFloat);
   logits[0][2] = 1000;
-  const at::Tensor loss = loss_forward(logits, at::full({1}, 1, at::kLong), &saved);
+  const at::Tensor loss = row_losses(logits, at::full({1}, 1, at::kLong));
   EXPECT_NEAR(loss.item<double>(), 1000, 1e-3);
 }
 

@@ -42,7 +42,6 @@ class Storages {
       add(block.hidden);
     }
     add(saved.final_norm);
-    add(saved.head_in);
   }
   double total() const {
     double sum = 0;
@@ -84,16 +83,32 @@ TEST_P(SavedBytes, MatchTheTensors) {
           << dtype << ", layers " << slice.layers << ", embeds " << slice.embeds << ", heads "
           << slice.heads << (shape.bias ? ", gpt2" : ", llama");
       if (!slice.heads) {
+        EXPECT_EQ(head_bytes(shape, slice, size), 0);
         EXPECT_EQ(loss_bytes(shape, slice, size), 0);
         continue;
       }
-      LossSaved loss;
       const at::Tensor targets = random_ids("targets", {size.tokens}, shape.vocabulary);
-      loss_forward(output, targets, &loss);
-      EXPECT_EQ(loss_bytes(shape, slice, size),
-                static_cast<double>(loss.log_probabilities.nbytes() + targets.nbytes()));
+      EXPECT_EQ(head_bytes(shape, slice, size),
+                static_cast<double>(output.nbytes() + targets.nbytes()));
     }
   }
+}
+
+TEST(LossBytes, AreThoseOfSomeRowsAtATime) {
+  ModelShape shape = small_llama();
+  shape.vocabulary = 50'257;
+  const auto of = [&](int64_t tokens, const at::Device& device) {
+    return loss_bytes(shape, whole_model(shape),
+                      {.tokens = tokens, .number_bytes = 2, .device = device});
+  };
+  // A GPU pads the vocabulary, and the gradient takes the place of the logits.
+  EXPECT_EQ(of(1000, at::kCUDA), 1000 * 50'304 * 2);
+  // The CPU has fp32 probabilities beside them.
+  EXPECT_EQ(of(1000, at::kCPU), 1000 * 50'257 * (2 + 4));
+  EXPECT_EQ(of(1'000'000, at::kCUDA), of(2'000'000, at::kCUDA));
+  EXPECT_LE(of(1'000'000, at::kCUDA), 2.2e9);
+  EXPECT_GT(of(1'000'000, at::kCUDA), 2e9) << "in large parts all the same";
+  EXPECT_LE(of(1'000'000, at::kCPU), 6e8);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, SavedBytes,

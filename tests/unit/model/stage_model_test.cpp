@@ -11,7 +11,7 @@ namespace leeway {
 namespace {
 
 struct Outcome {
-  at::Tensor logits;
+  at::Tensor head_in;
   double loss = 0;
   std::map<std::string, at::Tensor> gradients;
 };
@@ -49,11 +49,11 @@ Outcome run(const ModelShape& shape, int64_t stages, const Tokens& tokens,
   at::Tensor x = tokens.ids;
   for (size_t s = 0; s < slices.size(); ++s) x = models[s].forward(weights[s], x, &saved[s]);
   Outcome outcome;
-  outcome.logits = x;
-  LossSaved loss_saved;
-  const at::Tensor targets = tokens.targets.view(-1);
-  outcome.loss = loss_forward(x, targets, &loss_saved).item<double>();
-  at::Tensor dx = loss_backward(std::move(loss_saved), targets, dtype);
+  outcome.head_in = x;
+  const HeadGradient head =
+      head_gradient(weights.back().head, x, tokens.targets.view(-1), {}, gradients.back().head);
+  outcome.loss = head.loss.item<double>();
+  at::Tensor dx = head.dx;
   for (size_t s = slices.size(); s-- > 0;) {
     dx = models[s].backward(weights[s], std::move(saved[s]), dx, gradients[s]);
   }
@@ -72,7 +72,7 @@ TEST(StageModel, SlicesEqualTheWholeBitForBit) {
     const Outcome whole = run(shape, 1, tokens);
     for (const int64_t stages : {2, 3, 4}) {
       const Outcome cut = run(shape, stages, tokens);
-      EXPECT_TRUE(at::equal(cut.logits, whole.logits)) << stages;
+      EXPECT_TRUE(at::equal(cut.head_in, whole.head_in)) << stages;
       EXPECT_EQ(cut.loss, whole.loss) << stages;
       ASSERT_EQ(cut.gradients.size(), whole.gradients.size());
       for (const auto& [name, gradient] : whole.gradients) {
@@ -91,8 +91,9 @@ TEST(StageModel, GradientIsTheSlopeOfTheLoss) {
     const StageModel model(shape, whole_model(shape), at::TensorOptions(at::kDouble));
     const at::Tensor flat = weights_for(shape, model.layout(), at::kDouble);
     const auto loss_at = [&](const at::Tensor& weights) {
-      const at::Tensor logits = model.forward(model.view(weights), tokens.ids, nullptr);
-      return loss_forward(logits, tokens.targets.view(-1), nullptr).item<double>();
+      const StageViews views = model.view(weights);
+      const at::Tensor x = model.forward(views, tokens.ids, nullptr);
+      return head_loss(views.head, x, tokens.targets.view(-1), 0).item<double>();
     };
     const Outcome outcome = run(shape, 1, tokens, at::kDouble);
     constexpr double kStep = 1e-5;
@@ -116,7 +117,7 @@ TEST(StageModel, BackwardAddsToTheGradients) {
   const StageModel model(shape, whole_model(shape), at::TensorOptions(at::kDouble));
   const StageViews w = model.view(weights_for(shape, model.layout(), at::kDouble));
   const StageViews g = model.view(at::zeros_like(w.flat));
-  const at::Tensor dy = random_tensor("dy", {14, shape.vocabulary});
+  const at::Tensor dy = random_tensor("dy", {14, shape.width});
   const auto once = [&] {
     StageSaved saved;
     model.forward(w, tokens.ids, &saved);

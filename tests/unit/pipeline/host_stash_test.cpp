@@ -81,7 +81,7 @@ TEST(HostStashAlone, AWrittenCopyIsNotThatOfAForward) {
   Late there(schedule_of(4, 1), options_of({}, StashPlace::kDevice));
   for (Late* late : {&here, &there}) {
     late->run(6);
-    late->stage.forward_to_loss({100}, {}, tokens(100), tokens(101));
+    late->stage.forward_to_head({100}, {}, tokens(100), tokens(101));
     const at::Tensor copy = late->stage.writable_copy();
     copy.mul_(0.5);
     late->stage.weights().mul_(0.5);

@@ -60,10 +60,9 @@ class Late {
       } else if (schedule_.wants_forward(at_, {flushes ? at_.updates + 1 : 1'000'000})) {
         const MicrobatchId m = {at_.forwards++};
         const Ahead ahead = look_ahead(schedule_.delay(m, {at_.updates}));
-        losses.push_back(
-            stage.forward_to_loss(m, ahead, tokens(m.value), tokens(m.value + 1)).item<double>());
+        stage.forward_to_head(m, ahead, tokens(m.value), tokens(m.value + 1));
       } else {
-        stage.backward_from_loss({at_.backwards++});
+        losses.push_back(stage.backward_from_loss({at_.backwards++}).loss.item<double>());
       }
     }
   }

@@ -38,7 +38,7 @@ StageOptions options() {
 }
 
 void forward(Stage& stage, int64_t m, int64_t delay, int64_t guess) {
-  stage.forward_to_loss({m}, {.delay = delay, .guess = guess}, tokens(m), tokens(m + 50));
+  stage.forward_to_head({m}, {.delay = delay, .guess = guess}, tokens(m), tokens(m + 50));
 }
 // Ahead by the horizon, if there is one.
 void forward(Stage& stage, int64_t m, int64_t delay) {
@@ -121,7 +121,7 @@ TEST(TentativeGuess, IsWhatAnUpdateWithTheGradientsSoFarWouldProduce) {
     tentative.update.decay = 0.1;
     Stage stage(tentative);
     begin(stage);
-    stage.forward_to_loss({2}, {}, tokens(2), tokens(52), 0.5);  // one of two microbatches
+    stage.forward_to_head({2}, {}, tokens(2), tokens(52), 0.5);  // one of two microbatches
     stage.backward_from_loss({2});
     const at::Tensor before = stage.weights().clone();
     stage.make_guess(1, 0.7, 2.0);

@@ -37,14 +37,18 @@ void run(const Schedule& schedule, bool flushes, const StageOptions& options, St
       const Ahead ahead = {.delay = delay, .guess = options.horizon > 0 ? delay : 0};
       const at::Tensor input = options.slice.embeds ? ids.clone() : activation.clone();
       if (options.slice.heads) {
-        stage.forward_to_loss(m, ahead, input, ids.clone());
+        stage.forward_to_head(m, ahead, input, ids.clone());
       } else {
         stage.forward(m, ahead, input);
       }
       ++at.forwards;
     } else {
       const MicrobatchId m = {at.backwards};
-      options.slice.heads ? stage.backward_from_loss(m) : stage.backward(m, activation.clone());
+      if (options.slice.heads) {
+        stage.backward_from_loss(m);
+      } else {
+        stage.backward(m, activation.clone());
+      }
       ++at.backwards;
     }
   }
