@@ -158,12 +158,19 @@ inline std::vector<Row> lowbit_rows() {
   MergedSteps coded = merged;
   coded.answer = four[0];
   coded.own = four[1];
+  const UnsentSteps counted = {
+      .weights = weights, .common = common, .pending = {}, .flight = flight, .under_way = {}};
+  UnsentSteps few = counted;
+  few.flight = at::Tensor();
+  few.under_way = two;
+  MergedSteps uncounted = coded;
+  uncounted.flight = at::Tensor();
   return {{"lowbit, contribution", 16 * kCount + code_bytes,
-           [=] {
-             contribute_in_one_pass(
-                 WireFormat::kTernary, all,
-                 {.weights = weights, .common = common, .pending = {}, .flight = flight});
-           }},
+           [=] { contribute_in_one_pass(WireFormat::kTernary, all, counted); }},
+          {"lowbit, contribution beyond two", 8 * kCount + 3 * code_bytes,
+           [=] { contribute_in_one_pass(WireFormat::kTernary, all, few); }},
+          {"lowbit, merge of what is not counted", 18 * kCount + 2 * code_bytes,
+           [=] { merge_coded_steps(WireFormat::kTernary, {}, uncounted); }},
           {"lowbit, owner of two", 8 * kCount + 3 * code_bytes,
            [=] {
              reduce_in_one_pass(WireFormat::kTernary, all,

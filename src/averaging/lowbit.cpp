@@ -42,22 +42,39 @@ at::Tensor own_steps(const LowbitOptions& options, const Subset& subset, const a
 }
 
 at::Tensor contribute_steps(const LowbitOptions& options, const Subset& subset,
-                            const RandomKey& key, const at::Tensor& weights, LowbitBuffers& buffers,
-                            bool alone) {
-  const UnsentSteps kept = {.weights = weights,
-                            .common = buffers.common,
-                            .pending = buffers.pending,
-                            .smoothing = options.smoothing,
-                            .flight = alone ? at::Tensor() : buffers.flight};
-  if (at::Tensor encoded = contribute_in_one_pass(options.wire, subset, kept); encoded.defined()) {
-    return encoded;
-  }
-  at::Tensor unsent = own_steps(options, subset, weights, buffers);
-  if (!alone) unsent.sub_(gather(subset, buffers.flight));
-  at::Tensor encoded = encode(options.wire, unsent, key);
-  if (alone) return encoded;
-  count_steps(subset, decode(options.wire, encoded, unsent.numel(), unsent.scalar_type()), buffers);
+                            const RandomKey& key, const at::Tensor& weights,
+                            LowbitBuffers& buffers) {
+  const UnsentSteps steps = {.weights = weights,
+                             .common = buffers.common,
+                             .pending = buffers.pending,
+                             .smoothing = options.smoothing,
+                             .flight = buffers.flight,
+                             .under_way = {}};
+  at::Tensor encoded = contribute_in_one_pass(options.wire, subset, steps);
+  if (encoded.defined()) return encoded;
+  const at::Tensor own = own_steps(options, subset, weights, buffers);
+  encoded = encode(options.wire, own - gather(subset, buffers.flight), key);
+  count_steps(subset, decode(options.wire, encoded, own.numel(), own.scalar_type()), buffers);
   return encoded;
+}
+
+at::Tensor contribute_uncounted(const LowbitOptions& options, const Subset& subset,
+                                const RandomKey& key, const at::Tensor& weights,
+                                const LowbitBuffers& buffers,
+                                const std::vector<at::Tensor>& under_way) {
+  const UnsentSteps steps = {.weights = weights,
+                             .common = buffers.common,
+                             .pending = buffers.pending,
+                             .smoothing = options.smoothing,
+                             .flight = {},
+                             .under_way = under_way};
+  at::Tensor encoded = contribute_in_one_pass(options.wire, subset, steps);
+  if (encoded.defined()) return encoded;
+  at::Tensor unsent = own_steps(options, subset, weights, buffers);
+  for (const at::Tensor& sent : under_way) {
+    unsent.sub_(decode_steps(options.wire, sent, unsent.numel(), unsent.scalar_type()));
+  }
+  return encode(options.wire, unsent, key);
 }
 
 void count_steps(const Subset& subset, const at::Tensor& sent, LowbitBuffers& buffers) {

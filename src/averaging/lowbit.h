@@ -8,7 +8,7 @@
 // a lossy wire format drops stays in p, or with the owner in res (error feedback).
 //
 //   contribute  a = p - f; q = C(a); f += q                 f: own contributions under way
-//               (one alone need not be counted: f stays zero until it is, or until it is answered)
+//               (a few need not be counted: f stays zero, and a = p - q1 - q2 in their order)
 //   reduce      b = sum of q / members + res; Q = C(b); res = b - Q
 //   merge       ub = y ub + (1 - y) Q; X += Q + gain ub
 //               p -= q; s = l s + Q - q; f -= q             q: own contributions that Q has in it
@@ -52,12 +52,17 @@ at::Tensor decode_steps(WireFormat wire, const at::Tensor& encoded, int64_t coun
 // p on a chunk.
 at::Tensor own_steps(const LowbitOptions& options, const Subset& subset, const at::Tensor& weights,
                      const LowbitBuffers& buffers);
-// `subset` is always one chunk. Returns the encoded contribution and counts it as under way, unless
-// it is `alone`: then f is neither read nor written.
+// `subset` is always one chunk. Returns the encoded contribution and counts it as under way.
 at::Tensor contribute_steps(const LowbitOptions& options, const Subset& subset,
-                            const RandomKey& key, const at::Tensor& weights, LowbitBuffers& buffers,
-                            bool alone = false);
-// Of one that was alone: f += q.
+                            const RandomKey& key, const at::Tensor& weights,
+                            LowbitBuffers& buffers);
+// While few are under way, which saves reading and writing f: `under_way` has all of them, as they
+// were sent, and none is counted, the new one neither.
+at::Tensor contribute_uncounted(const LowbitOptions& options, const Subset& subset,
+                                const RandomKey& key, const at::Tensor& weights,
+                                const LowbitBuffers& buffers,
+                                const std::vector<at::Tensor>& under_way);
+// Of one that was not counted: f += q.
 void count_steps(const Subset& subset, const at::Tensor& sent, LowbitBuffers& buffers);
 struct ReducedSteps {
   at::Tensor answer;  // encoded

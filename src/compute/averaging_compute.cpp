@@ -150,7 +150,7 @@ void AveragingCompute::restart() {
   for (LaneState& lane : lanes_) {
     lane.flights.clear();
     lane.steps.clear();
-    lane.alone.clear();
+    lane.uncounted.clear();
   }
   const WeightsAndBuffers now = {.weights = stage_.weights(), .buffers = buffers()};
   const WeightsAndBuffers fresh = newcomer_from(now, NewcomerStarts::kAsFollower);

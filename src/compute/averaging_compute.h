@@ -118,16 +118,17 @@ class AveragingCompute {
     LowbitBuffers lowbit;
     std::map<int64_t, Flight> flights = {};                       // by round
     std::map<int64_t, std::map<int64_t, at::Tensor>> steps = {};  // by number and chunk, as sent
-    // Chunks whose one contribution under way is not in lowbit.flight.
-    std::set<int64_t> alone = {};
+    // Chunks whose contributions under way are not in lowbit.flight.
+    std::set<int64_t> uncounted = {};
   };
   LaneState& at(Lane lane);
   const LaneState& at(Lane lane) const;
   Subset chunk_of(const LaneState& lane, int64_t round, int64_t chunk) const;
   at::Tensor decode_steps(const LaneState& lane, const at::Tensor& encoded, int64_t count) const;
-  static bool is_under_way(const LaneState& lane, int64_t chunk);
+  static std::vector<at::Tensor> under_way(const LaneState& lane, int64_t chunk);
+  at::Tensor contribute_chunk(LaneState& lane, int64_t chunk, const LowbitOptions& options,
+                              const RandomKey& key);
   void forget_rounding(LaneState& lane, int64_t chunk);
-  void count_alone(LaneState& lane, int64_t chunk);
   struct TakenSteps {
     at::Tensor sent;
     bool counted = true;

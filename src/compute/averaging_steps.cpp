@@ -14,9 +14,14 @@ at::Tensor AveragingCompute::decode_steps(const LaneState& lane, const at::Tenso
                               stage_.weights().scalar_type());
 }
 
-bool AveragingCompute::is_under_way(const LaneState& lane, int64_t chunk) {
-  return std::ranges::any_of(lane.steps,
-                             [&](const auto& sent) { return sent.second.contains(chunk); });
+// Own contributions to a chunk, as they were sent, in the order of their numbers.
+std::vector<at::Tensor> AveragingCompute::under_way(const LaneState& lane, int64_t chunk) {
+  std::vector<at::Tensor> parts;
+  for (const auto& [number, chunks] : lane.steps) {
+    const auto part = chunks.find(chunk);
+    if (part != chunks.end()) parts.push_back(part->second);
+  }
+  return parts;
 }
 
 // An own contribution that is no longer under way, as it was sent.
@@ -27,23 +32,32 @@ AveragingCompute::TakenSteps AveragingCompute::take_steps(LaneState& lane, int64
   const auto part = sent->second.extract(chunk);
   LEEWAY_CHECK(!part.empty(), "each chunk of a contribution is answered once");
   if (sent->second.empty()) lane.steps.erase(sent);
-  return {.sent = part.mapped(), .counted = lane.alone.erase(chunk) == 0};
+  return {.sent = part.mapped(), .counted = !lane.uncounted.contains(chunk)};
 }
 
 // What sums and differences have left of contributions that are all settled.
 void AveragingCompute::forget_rounding(LaneState& lane, int64_t chunk) {
-  if (!is_under_way(lane, chunk)) clear(chunk_of(lane, 0, chunk), lane.lowbit.flight);
+  if (under_way(lane, chunk).empty()) clear(chunk_of(lane, 0, chunk), lane.lowbit.flight);
 }
 
-// Before another one is sent.
-void AveragingCompute::count_alone(LaneState& lane, int64_t chunk) {
-  if (lane.alone.erase(chunk) == 0) return;
+// To count what is under way takes a buffer that is read and written. A few are cheaper to decode.
+at::Tensor AveragingCompute::contribute_chunk(LaneState& lane, int64_t chunk,
+                                              const LowbitOptions& options, const RandomKey& key) {
+  constexpr size_t kFew = 3;  // a GPU's kernel takes as many
   const Subset subset = chunk_of(lane, 0, chunk);
-  for (const auto& [number, chunks] : lane.steps) {
-    const auto sent = chunks.find(chunk);
-    if (sent == chunks.end()) continue;
-    count_steps(subset, decode_steps(lane, sent->second, subset.count()), lane.lowbit);
+  const at::Tensor& weights = stage_.weights();
+  std::vector<at::Tensor> sent = under_way(lane, chunk);
+  if (sent.empty()) lane.uncounted.insert(chunk);
+  if (lane.uncounted.contains(chunk)) {
+    const bool few = sent.size() <= kFew;
+    if (!few || options.wire != lane.options.lowbit.wire) {
+      for (at::Tensor& part : sent) part = decode_steps(lane, part, subset.count());
+    }
+    if (few) return contribute_uncounted(options, subset, key, weights, lane.lowbit, sent);
+    for (const at::Tensor& part : sent) count_steps(subset, part, lane.lowbit);
+    lane.uncounted.erase(chunk);
   }
+  return leeway::contribute_steps(options, subset, key, weights, lane.lowbit);
 }
 
 std::vector<at::Tensor> AveragingCompute::contribute_steps(Lane which, int64_t number,
@@ -57,11 +71,7 @@ std::vector<at::Tensor> AveragingCompute::contribute_steps(Lane which, int64_t n
     const auto at = static_cast<size_t>(chunk);
     if (!sends[at]) continue;
     const RandomKey key = rounding_key(lane, number, chunk, /*answer=*/false);
-    const bool alone = !is_under_way(lane, chunk);
-    count_alone(lane, chunk);
-    encoded[at] = leeway::contribute_steps(options, chunk_of(lane, 0, chunk), key, stage_.weights(),
-                                           lane.lowbit, alone);
-    if (alone) lane.alone.insert(chunk);
+    encoded[at] = contribute_chunk(lane, chunk, options, key);
     lane.steps[number][chunk] = encoded[at];
   }
   return encoded;

@@ -110,6 +110,17 @@ at::Tensor new_code(WireFormat format, const Subset& subset, const at::Tensor& f
   return at::empty({blocks_bytes(format, subset.count())}, flat.options().dtype(at::kByte));
 }
 
+// Into a kernel's list of codes of a subset's values. False: they are too many, or not codes.
+template <size_t kListed>
+bool list_codes(const CudaScope& scope, const std::vector<at::Tensor>& codes, int64_t count,
+                const uint8_t* (&listed)[kListed]) {
+  const bool are_codes = std::ranges::all_of(
+      codes, [&](const at::Tensor& code) { return is_code(WireFormat::kTernary, code, count); });
+  if (!are_codes || codes.size() > kListed) return false;
+  for (size_t i = 0; i < codes.size(); ++i) listed[i] = scope.data<const uint8_t>(codes[i]);
+  return true;
+}
+
 int64_t begin_of(const Subset& subset) { return subset.runs == 0 ? 0 : subset.begin(0); }
 #else
 void encode_on_device(WireFormat, const at::Tensor&, const RandomKey&, uint8_t*) {
@@ -189,35 +200,32 @@ at::Tensor contribute_in_one_pass(WireFormat format, const Subset& subset,
                                   const UnsentSteps& unsent) {
   if (!is_coded_in_one_pass(format, subset, unsent.weights)) return {};
   const CudaScope scope(unsent.weights);
-  const at::Tensor encoded = new_code(format, subset, unsent.weights);
   const int64_t begin = begin_of(subset);
   const auto start = [&](const at::Tensor& flat) {
     return flat.defined() ? scope.data<float>(flat) + begin : nullptr;
   };
-  contribute_ternary_cuda({.count = subset.count(),
-                           .weights = start(unsent.weights),
-                           .common = start(unsent.common),
-                           .pending = start(unsent.pending),
-                           .smoothing = static_cast<float>(unsent.smoothing),
-                           .flight = start(unsent.flight)},
-                          encoded.mutable_data_ptr<uint8_t>(), scope.stream());
+  StepsToSend steps = {.count = subset.count(),
+                       .weights = start(unsent.weights),
+                       .common = start(unsent.common),
+                       .pending = start(unsent.pending),
+                       .smoothing = static_cast<float>(unsent.smoothing),
+                       .flight = start(unsent.flight),
+                       .codes = std::ssize(unsent.under_way)};
+  if (!list_codes(scope, unsent.under_way, steps.count, steps.listed)) return {};
+  const at::Tensor encoded = new_code(format, subset, unsent.weights);
+  contribute_ternary_cuda(steps, encoded.mutable_data_ptr<uint8_t>(), scope.stream());
   return encoded;
 }
 
 CodedAnswer reduce_in_one_pass(WireFormat format, const Subset& subset, const OwedSteps& owed) {
   LEEWAY_CHECK(!owed.parts.empty(), "an average needs a contributor");
   if (!is_coded_in_one_pass(format, subset, owed.residual)) return {};
-  const bool are_codes = std::ranges::all_of(
-      owed.parts, [&](const at::Tensor& part) { return is_code(format, part, subset.count()); });
-  if (!are_codes || std::ssize(owed.parts) > StepsToAnswer::kListed) return {};
   const CudaScope scope(owed.residual);
   StepsToAnswer steps = {.count = subset.count(),
                          .parts = std::ssize(owed.parts),
                          .share = static_cast<float>(owed.share),
                          .residual = scope.data<float>(owed.residual) + begin_of(subset)};
-  for (size_t i = 0; i < owed.parts.size(); ++i) {
-    steps.listed[i] = scope.data<const uint8_t>(owed.parts[i]);
-  }
+  if (!list_codes(scope, owed.parts, steps.count, steps.listed)) return {};
   const auto sums_options = owed.residual.options().dtype(at::kDouble);
   const CodedAnswer answer = {
       .code = new_code(format, subset, owed.residual),

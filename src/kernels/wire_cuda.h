@@ -17,12 +17,16 @@ void decode_int8_cuda(const uint8_t* encoded, int64_t count, float* values, cuda
 
 // All pointers are to the first of `count` consecutive coordinates.
 struct StepsToSend {
+  static constexpr int64_t kListed = 3;
+
   int64_t count = 0;
   const float* weights = nullptr;
   const float* common = nullptr;
   const float* pending = nullptr;  // null: there is no smoothing
   float smoothing = 0;
-  float* flight = nullptr;  // null: zeros, which stay
+  float* flight = nullptr;  // null: what is under way is listed
+  int64_t codes = 0;
+  const uint8_t* listed[kListed] = {};  // encoded
 };
 void contribute_ternary_cuda(const StepsToSend& steps, uint8_t* encoded, cudaStream_t stream);
 

@@ -19,8 +19,9 @@ constexpr int kEncoders = 128;           // threads
 constexpr int kSlots = kEncoders / kLanes;
 
 // What is encoded, number by number. load() also returns what store() will want to know of it, and
-// store() gets what the code says.
+// store() gets what the code says. `codes` are taken off before.
 struct PlainNumbers {
+  static constexpr bool kCodes = false;
   const float* values;
 
   __device__ float load(int64_t i, float* /*kept*/) const { return values[i]; }
@@ -29,6 +30,7 @@ struct PlainNumbers {
 
 template <bool kFlight>
 struct NumbersToSend {
+  static constexpr bool kCodes = !kFlight;
   StepsToSend steps;
 
   __device__ float load(int64_t i, float* kept) const {
@@ -157,6 +159,24 @@ __device__ void for_own_blocks(int64_t count, const Whole& whole, const Rest& re
   }
 }
 
+// What is under way, one after the other.
+template <bool kWhole>
+__device__ void take_off(const StepsToSend& steps, const OwnBlock<kWhole>& own, Digits& digits,
+                         float (&values)[kOwn]) {
+#pragma unroll 1
+  for (int64_t code = 0; code < steps.codes; ++code) {
+    const cuda::ReadBlock<kLanes, kWhole> block(steps.listed[code] + own.block * kBlockBytes,
+                                                own.numbers);
+    block.write(digits);
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < kOwn; ++k) {
+      if (own.has(k)) values[k] -= cuda::ternary_value(digits.at[own.index(k)], block.scale);
+    }
+    __syncwarp();  // before the next digits
+  }
+}
+
 template <bool kWhole, class Numbers>
 __device__ void encode_block(const Numbers& source, const OwnBlock<kWhole>& own, Digits& digits,
                              uint8_t* encoded) {
@@ -167,13 +187,14 @@ __device__ void encode_block(const Numbers& source, const OwnBlock<kWhole>& own,
     kept[k] = 0;
     values[k] = own.has(k) ? source.load(own.position(k), &kept[k]) : 0.0F;
   }
+  if constexpr (Numbers::kCodes) take_off(source.steps, own, digits, values);
   write_block(own, values, digits, encoded,
               [&](int k, float said) { source.store(own.position(k), kept[k], said); });
 }
 
 template <class Numbers>
 __global__ void __launch_bounds__(kEncoders, 4)
-    encode(Numbers source, int64_t count, uint8_t* __restrict__ encoded) {
+    encode(const __grid_constant__ Numbers source, int64_t count, uint8_t* __restrict__ encoded) {
   __shared__ Digits digits[kSlots];
   Digits& own_digits = digits[threadIdx.x / kLanes];
   for_own_blocks(

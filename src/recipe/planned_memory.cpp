@@ -11,10 +11,12 @@ namespace leeway {
 namespace {
 
 // How many workers of a device can be inside a piece of work. Those of a GPU hand it over and then
-// wait, most of the time between two pieces.
+// wait, most of the time between two pieces; three quarters of the work are backwards where those
+// make everything again.
 int64_t computing_max(const Recipe& recipe, bool gpu, int64_t workers) {
   if (recipe.run.driver == DriverName::kSim) return 1;
-  return gpu ? (workers + 1) / 2 : workers;
+  if (!gpu) return workers;
+  return recipe.pipeline.recompute ? (3 * workers + 3) / 4 : (workers + 1) / 2;
 }
 
 }  // namespace

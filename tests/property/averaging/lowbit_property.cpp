@@ -130,6 +130,8 @@ RC_GTEST_PROP(Lowbit, NothingIsLostAndNothingCountsTwice, ()) {
     buffers[r] = make_lowbit_buffers(options, start);
   }
   std::vector<std::vector<at::Tensor>> flights(members);
+  std::vector<bool> counts(members);
+  for (size_t r = 0; r < members; ++r) counts[r] = *rc::gen::arbitrary<bool>();
   const auto decoded = [&](const at::Tensor& encoded) {
     return decode(options.wire, encoded, kParameters, at::kDouble);
   };
@@ -140,8 +142,11 @@ RC_GTEST_PROP(Lowbit, NothingIsLostAndNothingCountsTwice, ()) {
         const at::Tensor step = any_steps();
         weights[r] += step;
         all_steps += step;
-        flights[r].push_back(
-            decoded(contribute_steps(options, everything, any_key(), weights[r], buffers[r])));
+        const at::Tensor sent =
+            counts[r] ? contribute_steps(options, everything, any_key(), weights[r], buffers[r])
+                      : contribute_uncounted(options, everything, any_key(), weights[r], buffers[r],
+                                             flights[r]);
+        flights[r].push_back(decoded(sent));
       }
     }
     std::vector<at::Tensor> came;
@@ -154,7 +159,7 @@ RC_GTEST_PROP(Lowbit, NothingIsLostAndNothingCountsTwice, ()) {
             in[r] = in[r].defined() ? in[r] + flight : flight;
             break;
           case 1:  // it was lost, and is sent again
-            take_back_steps(everything, flight, buffers[r]);
+            if (counts[r]) take_back_steps(everything, flight, buffers[r]);
             break;
           default:  // it is late
             flights[r].push_back(flight);
@@ -168,7 +173,11 @@ RC_GTEST_PROP(Lowbit, NothingIsLostAndNothingCountsTwice, ()) {
                     .answer);
     for (size_t r = 0; r < members; ++r) {
       merge_steps(options,
-                  {.subset = everything, .answer = answer, .own = in[r], .weights = weights[r]},
+                  {.subset = everything,
+                   .answer = answer,
+                   .own = in[r],
+                   .counted = counts[r],
+                   .weights = weights[r]},
                   buffers[r]);
       RC_ASSERT(at::equal(buffers[r].common, buffers[0].common));
     }
