@@ -115,6 +115,21 @@ RC_GTEST_PROP(Lowbit, WithAnExactWireIsTheAverageOfTheSteps, ()) {
   }
 }
 
+// Which of a replica's contributions the next answer has in it. Others stay under way, or are lost
+// and will be sent again.
+std::vector<at::Tensor> any_answered(std::vector<at::Tensor>& under_way, bool counts,
+                                     LowbitBuffers& buffers) {
+  const Subset everything = Cut({.seed = 0, .parameters = kParameters}).subset(0);
+  std::vector<at::Tensor> answered;
+  for (const at::Tensor& sent : std::exchange(under_way, {})) {
+    const int fate = *rc::gen::inRange(0, 3);
+    if (fate == 0) answered.push_back(sent);
+    if (fate == 1 && counts) take_back_steps(everything, sent, buffers);
+    if (fate == 2) under_way.push_back(sent);
+  }
+  return answered;
+}
+
 // Replicas that take turns, are late, or whose contributions are lost: X is x0 plus the mean of all
 // steps, but for what p and the residual hold.
 RC_GTEST_PROP(Lowbit, NothingIsLostAndNothingCountsTwice, ()) {
@@ -152,18 +167,9 @@ RC_GTEST_PROP(Lowbit, NothingIsLostAndNothingCountsTwice, ()) {
     std::vector<at::Tensor> came;
     std::vector<at::Tensor> in(members);
     for (size_t r = 0; r < members; ++r) {
-      for (const at::Tensor& flight : std::exchange(flights[r], {})) {
-        switch (*rc::gen::inRange(0, 3)) {
-          case 0:  // it counts
-            came.push_back(flight);
-            in[r] = in[r].defined() ? in[r] + flight : flight;
-            break;
-          case 1:  // it was lost, and is sent again
-            if (counts[r]) take_back_steps(everything, flight, buffers[r]);
-            break;
-          default:  // it is late
-            flights[r].push_back(flight);
-        }
+      for (const at::Tensor& sent : any_answered(flights[r], counts[r], buffers[r])) {
+        came.push_back(sent);
+        in[r] = in[r].defined() ? in[r] + sent : sent;
       }
     }
     if (came.empty()) continue;
