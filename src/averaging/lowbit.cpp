@@ -70,11 +70,17 @@ at::Tensor contribute_uncounted(const LowbitOptions& options, const Subset& subs
                              .under_way = under_way};
   at::Tensor encoded = contribute_in_one_pass(options.wire, subset, steps);
   if (encoded.defined()) return encoded;
+  return encode(options.wire, unsent_steps(options, subset, weights, buffers, under_way), key);
+}
+
+at::Tensor unsent_steps(const LowbitOptions& options, const Subset& subset,
+                        const at::Tensor& weights, const LowbitBuffers& buffers,
+                        const std::vector<at::Tensor>& under_way) {
   at::Tensor unsent = own_steps(options, subset, weights, buffers);
   for (const at::Tensor& sent : under_way) {
     unsent.sub_(decode_steps(options.wire, sent, unsent.numel(), unsent.scalar_type()));
   }
-  return encode(options.wire, unsent, key);
+  return unsent;
 }
 
 void count_steps(const Subset& subset, const at::Tensor& sent, LowbitBuffers& buffers) {

@@ -57,11 +57,15 @@ at::Tensor contribute_steps(const LowbitOptions& options, const Subset& subset,
                             const RandomKey& key, const at::Tensor& weights,
                             LowbitBuffers& buffers);
 // While few are under way, which saves reading and writing f: `under_way` has all of them, as they
-// were sent, and none is counted, the new one neither.
+// were sent. Neither they nor the new one are counted in f.
 at::Tensor contribute_uncounted(const LowbitOptions& options, const Subset& subset,
                                 const RandomKey& key, const at::Tensor& weights,
                                 const LowbitBuffers& buffers,
                                 const std::vector<at::Tensor>& under_way);
+// The same without a code, for a contribution that is exact.
+at::Tensor unsent_steps(const LowbitOptions& options, const Subset& subset,
+                        const at::Tensor& weights, const LowbitBuffers& buffers,
+                        const std::vector<at::Tensor>& under_way);
 // Of one that was not counted: f += q.
 void count_steps(const Subset& subset, const at::Tensor& sent, LowbitBuffers& buffers);
 struct ReducedSteps {

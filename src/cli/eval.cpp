@@ -89,7 +89,7 @@ Status run(const EvalArguments& arguments) {
                                   .device = device};
   Progress progress(clock, "evaluating", evaluation_windows(tokens, options));
   const auto evaluation =
-      evaluate([&](const at::Tensor& ids) { return model.logits(ids); }, tokens, options,
+      evaluate([&](const Batch& batch) { return model.loss(batch); }, tokens, options,
                [&](int64_t done, int64_t) {
                  progress.show(static_cast<uint64_t>(done), "");
                  return !interrupted();

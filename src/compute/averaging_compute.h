@@ -126,8 +126,7 @@ class AveragingCompute {
   Subset chunk_of(const LaneState& lane, int64_t round, int64_t chunk) const;
   at::Tensor decode_steps(const LaneState& lane, const at::Tensor& encoded, int64_t count) const;
   static std::vector<at::Tensor> under_way(const LaneState& lane, int64_t chunk);
-  at::Tensor contribute_chunk(LaneState& lane, int64_t chunk, const LowbitOptions& options,
-                              const RandomKey& key);
+  at::Tensor contribute_chunk(LaneState& lane, int64_t chunk, const RandomKey& key, bool exact);
   void forget_rounding(LaneState& lane, int64_t chunk);
   struct TakenSteps {
     at::Tensor sent;

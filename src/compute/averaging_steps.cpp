@@ -41,22 +41,24 @@ void AveragingCompute::forget_rounding(LaneState& lane, int64_t chunk) {
 }
 
 // To count what is under way takes a buffer that is read and written. A few are cheaper to decode.
-at::Tensor AveragingCompute::contribute_chunk(LaneState& lane, int64_t chunk,
-                                              const LowbitOptions& options, const RandomKey& key) {
-  constexpr size_t kFew = 3;  // a GPU's kernel takes as many
+at::Tensor AveragingCompute::contribute_chunk(LaneState& lane, int64_t chunk, const RandomKey& key,
+                                              bool exact) {
+  LowbitOptions options = lane.options.lowbit;
   const Subset subset = chunk_of(lane, 0, chunk);
   const at::Tensor& weights = stage_.weights();
-  std::vector<at::Tensor> sent = under_way(lane, chunk);
+  const std::vector<at::Tensor> sent = under_way(lane, chunk);
   if (sent.empty()) lane.uncounted.insert(chunk);
   if (lane.uncounted.contains(chunk)) {
-    const bool few = sent.size() <= kFew;
-    if (!few || options.wire != lane.options.lowbit.wire) {
-      for (at::Tensor& part : sent) part = decode_steps(lane, part, subset.count());
+    if (sent.size() <= kCodesInOnePass) {
+      return exact ? unsent_steps(options, subset, weights, lane.lowbit, sent)
+                   : contribute_uncounted(options, subset, key, weights, lane.lowbit, sent);
     }
-    if (few) return contribute_uncounted(options, subset, key, weights, lane.lowbit, sent);
-    for (const at::Tensor& part : sent) count_steps(subset, part, lane.lowbit);
+    for (const at::Tensor& part : sent) {
+      count_steps(subset, decode_steps(lane, part, subset.count()), lane.lowbit);
+    }
     lane.uncounted.erase(chunk);
   }
+  if (exact) options.wire = WireFormat::kF32;
   return leeway::contribute_steps(options, subset, key, weights, lane.lowbit);
 }
 
@@ -64,14 +66,12 @@ std::vector<at::Tensor> AveragingCompute::contribute_steps(Lane which, int64_t n
                                                            const std::vector<bool>& sends,
                                                            bool exact) {
   LaneState& lane = at(which);
-  LowbitOptions options = lane.options.lowbit;
-  if (exact) options.wire = WireFormat::kF32;
   std::vector<at::Tensor> encoded(sends.size());
   for (int64_t chunk = 0; chunk < lane.options.chunks; ++chunk) {
     const auto at = static_cast<size_t>(chunk);
     if (!sends[at]) continue;
     const RandomKey key = rounding_key(lane, number, chunk, /*answer=*/false);
-    encoded[at] = contribute_chunk(lane, chunk, options, key);
+    encoded[at] = contribute_chunk(lane, chunk, key, exact);
     lane.steps[number][chunk] = encoded[at];
   }
   return encoded;

@@ -276,8 +276,8 @@ const Key kKeys[] = {
      "last update would lead.",
      "predict: 1; matched: fitted to the stage's delays"},
     {"pipeline.recompute", toggle<kPipeline, &PipelineOptions::recompute>(),
-     "Keep only the inputs of a stage and repeat its forward before the backward: less memory, a "
-     "third more time."},
+     "Keep only the inputs of a stage and repeat its forward in the backward: less memory, for up "
+     "to a third more time."},
     {"pipeline.stash", toggle<kPipeline, &PipelineOptions::stash>(),
      "Keep the weights that a forward used until its backward; false: with `pipeline.recompute` "
      "the forward is repeated on the newest weights."},

@@ -5,13 +5,11 @@
 #include <vector>
 
 #include "base/check.h"
-#include "compute/batches.h"
 #include "data/sampler.h"
-#include "kernels/loss.h"
 
 namespace leeway {
 
-std::optional<Evaluation> evaluate(const Logits& logits, const TokenFile& tokens,
+std::optional<Evaluation> evaluate(const BatchLoss& loss, const TokenFile& tokens,
                                    const EvaluationOptions& options,
                                    const EvaluationProgress& progress) {
   const auto count = static_cast<int64_t>(evaluation_windows(tokens, options));
@@ -21,8 +19,7 @@ std::optional<Evaluation> evaluate(const Logits& logits, const TokenFile& tokens
   for (int64_t index = 0; index < evaluation_batches(tokens, options); ++index) {
     const std::vector<uint64_t> windows = evaluation_batch(tokens, options, index);
     const Batch batch = read_windows(tokens, options.context, windows, options.device);
-    const at::Tensor mean = row_losses(logits(batch.inputs), batch.targets.view(-1)).mean();
-    sum += mean.item<double>() * static_cast<double>(batch.targets.numel());
+    sum += loss(batch).item<double>() * static_cast<double>(batch.targets.numel());
     result.tokens += batch.targets.numel();
     result.windows += static_cast<int64_t>(windows.size());
     const bool last = result.windows == count;

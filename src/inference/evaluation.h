@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "compute/batches.h"
 #include "compute/evaluation_batches.h"
 #include "data/token_file.h"
 
@@ -17,14 +18,14 @@ struct Evaluation {
   int64_t windows = 0;
 };
 
-// ids [batch, time] -> logits [batch * time, vocabulary]
-using Logits = std::function<at::Tensor(const at::Tensor& ids)>;
+// The mean over its tokens.
+using BatchLoss = std::function<at::Tensor(const Batch& batch)>;
 // Called after every batch with windows done and windows in total; returns whether to continue. May
 // be empty.
 using EvaluationProgress = std::function<bool(int64_t done, int64_t total)>;
 
 // nullopt: `progress` said to stop.
-std::optional<Evaluation> evaluate(const Logits& logits, const TokenFile& tokens,
+std::optional<Evaluation> evaluate(const BatchLoss& loss, const TokenFile& tokens,
                                    const EvaluationOptions& options,
                                    const EvaluationProgress& progress = {});
 

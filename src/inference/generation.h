@@ -7,10 +7,12 @@
 #include <optional>
 #include <vector>
 
-#include "inference/evaluation.h"
 #include "tokenizers/tokenizer.h"
 
 namespace leeway {
+
+// ids [batch, time] -> logits [batch * time, vocabulary]
+using Logits = std::function<at::Tensor(const at::Tensor& ids)>;
 
 struct GenerationOptions {
   int64_t tokens = 200;

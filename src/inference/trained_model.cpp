@@ -44,6 +44,10 @@ Result<TrainedModel> TrainedModel::load(const Path& run, const at::Device& devic
   return trained;
 }
 
+at::Tensor TrainedModel::loss(const Batch& batch) const {
+  return model_->loss(views_, batch.inputs, batch.targets);
+}
+
 at::Tensor TrainedModel::logits(const at::Tensor& ids) const { return model_->logits(views_, ids); }
 
 }  // namespace leeway

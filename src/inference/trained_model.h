@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/result.h"
 #include "checkpoint/saved_run.h"
+#include "compute/batches.h"
 #include "model/stage_model.h"
 #include "tokenizers/tokenizer.h"
 
@@ -16,6 +17,7 @@ class TrainedModel {
   // `run`: a run folder (its latest checkpoint is used), or one of its checkpoints.
   static Result<TrainedModel> load(const Path& run, const at::Device& device);
 
+  at::Tensor loss(const Batch& batch) const;  // the mean
   // ids [batch, time] -> logits [batch * time, vocabulary]
   at::Tensor logits(const at::Tensor& ids) const;
 

@@ -54,12 +54,15 @@ at::Tensor chosen_losses(const at::Tensor& log_probabilities, const at::Tensor& 
 
 }  // namespace
 
-int64_t loss_rows_most(int64_t columns, int64_t number_bytes, const at::Device& device) {
+int64_t loss_rows_at_once(int64_t rows, int64_t columns, int64_t number_bytes,
+                          const at::Device& device) {
   // Each part adds to the gradient of the head's weights: on a GPU a tenth of a millisecond.
   const int64_t bytes_most = int64_t{1} << (device.is_cpu() ? 27 : 31);
   constexpr int64_t kWhole = 128;  // rows that a product works on together
-  const int64_t rows = bytes_most / (columns * number_bytes);
-  return std::max(rows / kWhole, int64_t{1}) * kWhole;
+  const auto in_wholes = [](int64_t some) { return (some + kWhole - 1) / kWhole; };
+  const int64_t most = std::max(bytes_most / (columns * number_bytes) / kWhole, int64_t{1});
+  const int64_t parts = (in_wholes(rows) + most - 1) / most;
+  return std::min(rows, (in_wholes(rows) + parts - 1) / parts * kWhole);
 }
 
 at::Tensor row_losses(const at::Tensor& logits, const at::Tensor& targets, int64_t vocabulary) {
@@ -79,10 +82,13 @@ RowGradients row_gradients(at::Tensor logits, const at::Tensor& targets,
   }
   const at::ScalarType type = logits.scalar_type();
   const at::Tensor probabilities = log_probabilities_of(logits, options.vocabulary);
+  const int64_t padding = logits.size(1) - probabilities.size(1);
   logits.reset();
   at::Tensor losses = chosen_losses(probabilities, targets);
   kernels::cross_entropy_backward(probabilities, targets, options.share);
-  return {.losses = std::move(losses), .dlogits = probabilities.to(type)};
+  at::Tensor dlogits = probabilities.to(type);
+  if (padding > 0) dlogits = at::constant_pad_nd(dlogits, {0, padding}, 0);
+  return {.losses = std::move(losses), .dlogits = std::move(dlogits)};
 }
 
 }  // namespace leeway

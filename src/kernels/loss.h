@@ -8,8 +8,10 @@
 
 namespace leeway {
 
-// Of how many rows at most the logits should be there at once: enough for a product to be fast.
-int64_t loss_rows_most(int64_t columns, int64_t number_bytes, const at::Device& device);
+// How many rows of logits should be there at once, of `rows`: enough for a product to be fast. The
+// last part may have fewer.
+int64_t loss_rows_at_once(int64_t rows, int64_t columns, int64_t number_bytes,
+                          const at::Device& device);
 
 // The loss of each row. `vocabulary`: columns of the logits that count; 0: all. Others are padding.
 at::Tensor row_losses(const at::Tensor& logits, const at::Tensor& targets, int64_t vocabulary = 0);

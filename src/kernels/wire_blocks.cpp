@@ -204,6 +204,7 @@ at::Tensor contribute_in_one_pass(WireFormat format, const Subset& subset,
   const auto start = [&](const at::Tensor& flat) {
     return flat.defined() ? scope.data<float>(flat) + begin : nullptr;
   };
+  static_assert(StepsToSend::kListed == kCodesInOnePass);
   StepsToSend steps = {.count = subset.count(),
                        .weights = start(unsent.weights),
                        .common = start(unsent.common),

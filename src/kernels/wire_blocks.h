@@ -44,9 +44,10 @@ struct UnsentSteps {
   at::Tensor flight;                  // undefined: what is under way is listed, or there is nothing
   std::vector<at::Tensor> under_way;  // codes of the subset's values
 };
+inline constexpr size_t kCodesInOnePass = 3;
 // a = w - X + l s - f; returns C(a) and adds what it says to f, in one pass over memory; without f,
 // a = w - X + l s - q1 - q2... Undefined, and nothing has changed, where there is no such pass, or
-// where many are under way, or some are not codes.
+// where more are under way than kCodesInOnePass, or some are not codes.
 at::Tensor contribute_in_one_pass(WireFormat format, const Subset& subset,
                                   const UnsentSteps& unsent);
 

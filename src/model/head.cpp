@@ -10,14 +10,13 @@
 namespace leeway {
 namespace {
 
-// Calls each(rows of x, their targets) for parts of about the same size.
+// Calls each(rows of x, their targets) for one part after the other.
 void for_parts(const LinearViews& w, const at::Tensor& x, const at::Tensor& targets,
                const std::function<void(const at::Tensor&, const at::Tensor&)>& each) {
-  const int64_t most = loss_rows_most(w.weight.size(0), x.element_size(), x.device());
-  const int64_t parts = std::max<int64_t>(1, (x.size(0) + most - 1) / most);
-  for (int64_t part = 0; part < parts; ++part) {
-    const int64_t begin = x.size(0) * part / parts;
-    const int64_t rows = x.size(0) * (part + 1) / parts - begin;
+  const int64_t at_once =
+      loss_rows_at_once(x.size(0), w.weight.size(0), x.element_size(), x.device());
+  for (int64_t begin = 0; begin < x.size(0); begin += at_once) {
+    const int64_t rows = std::min(at_once, x.size(0) - begin);
     each(x.narrow(0, begin, rows), targets.narrow(0, begin, rows));
   }
 }

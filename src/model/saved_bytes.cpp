@@ -133,11 +133,13 @@ double head_bytes(const ModelShape& shape, const StageSlice& slice, const Microb
 double loss_bytes(const ModelShape& shape, const StageSlice& slice, const MicrobatchSize& size) {
   if (!slice.heads) return 0;
   const int64_t columns = padded_vocabulary(shape, size.device);
-  const int64_t rows =
-      std::min(size.tokens, loss_rows_most(columns, size.number_bytes, size.device));
+  const int64_t rows = loss_rows_at_once(size.tokens, columns, size.number_bytes, size.device);
   const auto numbers = static_cast<double>(rows) * static_cast<double>(columns);
-  // On a GPU the gradient takes the place of the logits; the CPU makes probabilities of them first.
-  return numbers * (on_gpu(size) ? number_bytes(size) : number_bytes(size) + wide_bytes(size));
+  // On a GPU the gradient takes the place of the logits. The CPU makes probabilities beside them,
+  // and widens narrow ones before.
+  if (on_gpu(size)) return numbers * number_bytes(size);
+  const double widened = number_bytes(size) < wide_bytes(size) ? wide_bytes(size) : 0;
+  return numbers * (number_bytes(size) + widened + wide_bytes(size));
 }
 
 double passing_bytes(const ModelShape& shape, const StageSlice& slice, const MicrobatchSize& size) {

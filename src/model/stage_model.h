@@ -52,9 +52,12 @@ class StageModel {
   // time, width]. `saved` null: evaluation, nothing is kept.
   at::Tensor forward(const StageViews& w, const at::Tensor& input, StageSaved* saved) const;
 
-  // Last stage, as an evaluation: [batch * time, rows of the head].
+  // Last stage, as an evaluation: [batch * time, rows of the head], and the mean over the targets.
   at::Tensor logits(const StageViews& w, const at::Tensor& input) const {
     return linear_forward(w.head, forward(w, input, nullptr));
+  }
+  at::Tensor loss(const StageViews& w, const at::Tensor& input, const at::Tensor& targets) const {
+    return head_loss(w.head, forward(w, input, nullptr), targets.view(-1), shape_.vocabulary);
   }
 
   // dy has the shape of the output. Adds to g; returns the gradient of the input (undefined for

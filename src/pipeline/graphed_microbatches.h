@@ -25,7 +25,7 @@ struct Microbatch {
   LossOptions loss_options = {};
   StageSaved saved = {};
   at::Tensor head_in = {};  // last stage: what the head takes
-  at::Tensor loss = {};     // of the backward, not kept for it
+  at::Tensor loss = {};     // last stage: which the backward makes
 };
 
 struct MicrobatchGradient {

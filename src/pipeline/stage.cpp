@@ -160,7 +160,9 @@ at::Tensor Stage::go_forward(MicrobatchId m, const Ahead& ahead, Microbatch micr
     }
     output = graphs_->forward(m, *version, microbatch);
   } else {
-    output = forward_pass(*version, microbatch, !options_.recompute);
+    // At the last stage the backward makes all of it.
+    const bool only_later = options_.recompute && options_.slice.heads;
+    if (!only_later) output = forward_pass(*version, microbatch, !options_.recompute);
     if (!options_.recompute) microbatch.input.reset();  // what of it is needed is saved
     place->second.microbatch = std::move(microbatch);
   }
@@ -262,15 +264,13 @@ std::shared_ptr<const Version> Stage::hold_copy(const at::Tensor& flat) {
 
 at::Tensor Stage::evaluate(const Version& version, const at::Tensor& input) const {
   const WithoutAutograd guard;
-  if (options_.slice.heads) return model_.logits(version.views, input);
   return model_.forward(version.views, input, nullptr);
 }
 
 at::Tensor Stage::evaluate_loss(const Version& version, const at::Tensor& input,
                                 const at::Tensor& targets) const {
   const WithoutAutograd guard;
-  return head_loss(version.views.head, model_.forward(version.views, input, nullptr),
-                   targets.view(-1), options_.shape.vocabulary);
+  return model_.loss(version.views, input, targets);
 }
 
 std::optional<PredictionSample> Stage::take_prediction() {

@@ -76,7 +76,7 @@ class Stage {
 
   // A version of weights other than the stage's own, for evaluate().
   std::shared_ptr<const Version> hold_copy(const at::Tensor& flat);
-  // A forward that saves nothing; at the last stage up to the logits, or to the mean loss.
+  // A forward that saves nothing; the last stage goes on to the mean loss.
   at::Tensor evaluate(const Version& version, const at::Tensor& input) const;
   at::Tensor evaluate_loss(const Version& version, const at::Tensor& input,
                            const at::Tensor& targets) const;

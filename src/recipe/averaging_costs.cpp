@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "recipe/lane_options.h"
 #include "recipe/stage_options.h"
@@ -63,10 +64,12 @@ double working_bytes(const LaneOptions& lane, int64_t replicas, at::ScalarType t
 // Every member of a common model keeps answers in case another one lacks them.
 double answer_bytes(const Recipe& recipe, const LaneOptions& lane, at::ScalarType type) {
   if (lane.payload != RoundPayload::kSteps) return 0;
-  const int64_t rounds = std::max<int64_t>(1, recipe.run.updates / round_interval(recipe));
-  const double answer = encoded_round(lane, type);
   const double whole = round_numbers(lane) * static_cast<double>(c10::elementSize(type));
-  return static_cast<double>(std::min(ChunkLog::worth_keeping(whole, answer), rounds)) * answer;
+  std::optional<int64_t> lag;
+  if (recipe.averaging.merge == MergePolicy::kFixedLag) lag = recipe.averaging.lag;
+  const double answer = encoded_round(lane, type);
+  const auto rounds = static_cast<double>(recipe.run.updates / round_interval(recipe) + 1);
+  return std::min(ChunkLog::worth_keeping(whole, answer, lag), rounds * answer);
 }
 
 // Bytes of the copies for one evaluation of a mean, over all replicas.

@@ -10,9 +10,9 @@
 namespace leeway {
 namespace {
 
-// How many workers of a device can be inside a piece of work. Those of a GPU hand it over and then
-// wait, most of the time between two pieces; three quarters of the work are backwards where those
-// make everything again.
+// How many workers of a device are inside a piece of work when memory peaks. Those of a GPU hand it
+// over and then wait, most of the time between two pieces. The shares are from measurements
+// (tests/gpu/memory_test.cpp); with recompute a piece is longer, and so more of them overlap.
 int64_t computing_max(const Recipe& recipe, bool gpu, int64_t workers) {
   if (recipe.run.driver == DriverName::kSim) return 1;
   if (!gpu) return workers;

@@ -1,7 +1,6 @@
 #include "worker/chunk_log.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -73,17 +72,21 @@ bool ChunkLog::has_room() const {
   return received_ < applied() + limits_.waiting && waiting_bytes_ < limits_.bytes;
 }
 
-int64_t ChunkLog::worth_keeping(double chunk_bytes, double answer_bytes) {
-  constexpr double kLeast = 4;  // one that was lost is asked for a few answers later
-  if (answer_bytes <= 0) return kKept;
-  const double worth = std::max(kLeast, std::floor(chunk_bytes / answer_bytes));
-  return std::min(kKept, static_cast<int64_t>(worth));
+double ChunkLog::worth_keeping(double chunk_bytes, double answer_bytes,
+                               std::optional<int64_t> lag) {
+  constexpr int64_t kLeast = 4;
+  const int64_t least = lag ? std::max(kLeast, 2 * *lag + 2) : kLeast;
+  return std::min(std::max(chunk_bytes, static_cast<double>(least) * answer_bytes),
+                  static_cast<double>(kKept) * answer_bytes);
 }
 
 void ChunkLog::forget_old() {
   while (!answers_.empty() && answers_.begin()->first <= applied()) {
-    const bool old = answers_.begin()->first <= applied() - limits_.kept;
-    if (!old && kept_bytes_ + waiting_bytes_ <= limits_.bytes) return;
+    const bool old = answers_.begin()->first <= applied() - kKept;
+    if (!old && kept_bytes_ <= limits_.kept_bytes &&
+        kept_bytes_ + waiting_bytes_ <= limits_.bytes) {
+      return;
+    }
     kept_bytes_ -= answers_.begin()->second.payload_bytes;
     answers_.erase(answers_.begin());
   }

@@ -16,14 +16,16 @@ class ChunkLog {
  public:
   // Answers that every member keeps for those that lack them, at most.
   static constexpr int64_t kKept = CountedParts::kKept;
-  // Not more than the chunk itself has bytes: whoever lacks more than that takes the chunk.
-  static int64_t worth_keeping(double chunk_bytes, double answer_bytes);
+  // Their bytes, at most: those of the chunk, which is less to send to whoever lacks more. But at
+  // least a few answers' (one that was lost is asked for a few later); with a fixed lag, all that
+  // one can lack which is on time, since the chunk is merged when it comes.
+  static double worth_keeping(double chunk_bytes, double answer_bytes, std::optional<int64_t> lag);
 
   struct Limits {
-    int64_t kept = kKept;       // answers that were applied
-    int64_t waiting = 256;      // others, for a worker that stands still
-    int64_t bytes = INT64_MAX;  // of both; whoever lacks more than that gets the chunk
-    bool keeps_all = false;     // a replay: it was the run that could not take every message
+    int64_t kept_bytes = INT64_MAX;  // of answers that were applied
+    int64_t waiting = 256;           // others, for a worker that stands still
+    int64_t bytes = INT64_MAX;       // of both; whoever lacks more than that gets the chunk
+    bool keeps_all = false;          // a replay: it was the run that could not take every message
   };
   // Numbers begin at 1.
   ChunkLog() : ChunkLog(ChunkPosition(), Limits()) {}

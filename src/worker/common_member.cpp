@@ -19,8 +19,9 @@ CommonMember::CommonMember(const LanePlan& plan, WorkerId worker, const Start& s
     ChunkLog::Limits limits = {.keeps_all = plan.replays};
     if (!plan.sizes.empty()) {
       const int64_t usual = plan.bytes(worker.stage, 0, chunk);
-      limits.kept = ChunkLog::worth_keeping(
-          static_cast<double>(plan.whole_bytes(worker.stage, chunk)), static_cast<double>(usual));
+      const auto whole = static_cast<double>(plan.whole_bytes(worker.stage, chunk));
+      limits.kept_bytes = static_cast<int64_t>(
+          ChunkLog::worth_keeping(whole, static_cast<double>(usual), plan.lag));
       // Those at the end of a run are exact, and larger. Where members wait for each other, none
       // drops anything, and little can come.
       if (!plan.lag && usual > 0) limits.bytes = ChunkLog::kKept * usual;

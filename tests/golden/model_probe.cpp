@@ -98,8 +98,12 @@ class Pipeline {
 
   at::Tensor logits(const at::Tensor& ids) const {
     at::Tensor x = ids;
-    for (const auto& stage : stages_) x = stage->evaluate(*stage->hold_copy(stage->weights()), x);
-    return x;
+    for (const auto& stage : stages_) {
+      const auto version = stage->hold_copy(stage->weights());
+      if (stage == stages_.back()) return stage->model().logits(version->views, x);
+      x = stage->evaluate(*version, x);
+    }
+    LEEWAY_UNREACHABLE("there is a last stage");
   }
 
   // Forward and backward of one microbatch; returns its loss.

@@ -99,8 +99,9 @@ std::vector<StageCosts> model_costs(const ModelShape& shape, int64_t stages,
     const double forward = token_flops * static_cast<double>(options.microbatch_tokens);
     const double parameters = static_cast<double>(parameter_count(slice_layout(shape, slice)));
     const double saved_bytes = parameters * kBytesPerParameter;
+    const bool only_later = options.recompute && slice.heads;  // its backward makes all of it
     StageCosts costs = {
-        .forward = time_of(forward),
+        .forward = time_of(only_later ? 0 : forward),
         .backward = time_of((options.recompute ? 3 : 2) * forward),
         .update = time_of(parameters * kUpdateFlopsPerParameter),
         .save = {0},

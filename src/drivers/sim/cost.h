@@ -44,8 +44,8 @@ struct CostOptions {
   double flops_per_second = 1e12;   // a worker of speed 1
   std::vector<double> speeds = {};  // factors by stage; empty: all 1
   int64_t microbatch_tokens = 0;
-  int64_t evaluation_tokens = 0;     // in one batch of validation data
-  bool recompute = false;            // a backward repeats its forward
+  int64_t evaluation_tokens = 0;  // in one batch of validation data
+  bool recompute = false;         // a backward repeats its forward; that of the last stage makes it
   double save_bytes_per_second = 0;  // 0: saving takes the worker no time
 };
 

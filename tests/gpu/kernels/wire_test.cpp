@@ -136,6 +136,10 @@ TEST_F(WireKernels, ContributionsWithSmoothingAreThoseOfPlainArithmetic) {
     EXPECT_TRUE(same_bits(expected, code));
     const at::Tensor said = decode(options.wire, expected, parameters, at::kFloat);
     EXPECT_TRUE(same_bits(ours.buffers.flight + said, theirs.buffers.flight));
+    const at::Tensor next =
+        contribute_uncounted(options, whole(parameters), kKey, theirs.arguments.weights,
+                             theirs.buffers, {on_gpu(expected), on_gpu(expected)});
+    EXPECT_TRUE(same_bits(encode(options.wire, sum - said - said, kKey), next));
   }
 }
 

@@ -1,4 +1,4 @@
-// The books of a common model: which own contributions are under way.
+// Which own contributions to a common model are under way.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -93,6 +93,47 @@ TEST(OwnContributions, WhatIsUnderWayIsNotSentAgainAndWhatIsLostIs) {
   }
   EXPECT_GE(most, 6);
 }
+
+// For each number of contributions under way: none, some, and so many that they are counted.
+class OwnContributionsUnderWay : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override {
+    for (int64_t number = 1; number <= GetParam(); ++number) {
+      model.stage.weights().add_(static_cast<double>(number));
+      sent += static_cast<double>(number);
+      model.contribute(number);
+    }
+  }
+  Model model{WireFormat::kF32};
+  double sent = 0;
+};
+
+TEST_P(OwnContributionsUnderWay, AreThoseThatACheckpointSaves) {
+  const std::vector<SentSteps> saved = model.compute->sent();
+  ASSERT_EQ(std::ssize(saved), GetParam());
+  for (const SentSteps& one : saved) {
+    EXPECT_TRUE(at::equal(one.payload, model.flat(static_cast<double>(one.number))));
+  }
+}
+
+TEST_P(OwnContributionsUnderWay, AreForgottenByOneThatComesAnew) {
+  model.compute->restart();
+  EXPECT_TRUE(model.all_weights_are(0)) << "the common model";
+  model.stage.weights().add_(5);
+  EXPECT_TRUE(at::equal(model.contribute(1), model.flat(5)));
+  model.stage.weights().add_(2);
+  EXPECT_TRUE(at::equal(model.contribute(2), model.flat(2)));
+}
+
+// The first one is in the chunk that another replica sends, the second was lost.
+TEST_P(OwnContributionsUnderWay, StayWithAWholeChunk) {
+  if (GetParam() < 2) return;
+  model.compute->replace_common(kLane, 0, model.flat(100), {1}, {2});
+  EXPECT_TRUE(model.all_weights_are(100 + sent - 1));
+  EXPECT_TRUE(at::equal(model.contribute(99), model.flat(2))) << "what was lost";
+}
+
+INSTANTIATE_TEST_SUITE_P(Numbers, OwnContributionsUnderWay, testing::Values(0, 1, 2, 3, 4, 6));
 
 // The last one of a run leaves nothing unsent, also beside codes that are under way.
 TEST(OwnContributions, TheLastIsExact) {

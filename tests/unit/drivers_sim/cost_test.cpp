@@ -33,9 +33,14 @@ TEST(Cost, FollowsTheMultiplyAddsOfTheSlice) {
 }
 
 TEST(Cost, RecomputeAddsAForwardToEveryBackward) {
-  const auto costs =
-      model_costs(kShape, 1, {.flops_per_second = 1e9, .microbatch_tokens = 64, .recompute = true});
+  const CostOptions plain = {.flops_per_second = 1e9, .microbatch_tokens = 64};
+  CostOptions again = plain;
+  again.recompute = true;
+  const auto costs = model_costs(kShape, 2, again);
   EXPECT_EQ(costs[0].backward.count, 3 * costs[0].forward.count);
+  EXPECT_EQ(costs[1].forward.count, 1) << "the last stage's backward makes it";
+  const auto before = model_costs(kShape, 2, plain);
+  EXPECT_EQ(costs[1].backward.count, before[1].forward.count + before[1].backward.count);
 }
 
 TEST(Cost, SpeedsAreFactorsByStage) {

@@ -1,10 +1,14 @@
 #include "model/head.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include "../../support/counted_memory.h"
+#include "../../support/model_shapes.h"
 #include "kernels/loss.h"
 #include "layer_check.h"
 #include "model/layers.h"
+#include "model/saved_bytes.h"
 
 namespace leeway {
 namespace {
@@ -41,9 +45,9 @@ TEST(Head, IsAProductAndALoss) {
 // A vocabulary so large that the logits are made in three parts.
 TEST(Head, PartsMakeNoDifference) {
   constexpr int64_t kRows = 301, kVocabulary = 260'000;
-  const int64_t most = loss_rows_most(kVocabulary, 4, at::kCPU);
-  ASSERT_GT(kRows, 2 * most);
-  ASSERT_LE(most * kVocabulary * 4, 1 << 27) << "that is what a part may take";
+  const int64_t at_once = loss_rows_at_once(kRows, kVocabulary, 4, at::kCPU);
+  ASSERT_GT(kRows, 2 * at_once);
+  ASSERT_LE(at_once * kVocabulary * 4, 1 << 27) << "that is what a part may take";
   const Case own = case_of(kRows, 3, kVocabulary);
   const HeadGradient made = head_gradient(own.w, own.x, own.targets, {.scale = 0.25}, own.g);
   const RowGradients whole =
@@ -54,6 +58,52 @@ TEST(Head, PartsMakeNoDifference) {
   EXPECT_LE(relative_distance(made.dx, dx), 1e-5);
   EXPECT_LE(relative_distance(own.g.weight, g.weight), 1e-5);
   EXPECT_TRUE(at::equal(head_loss(own.w, own.x, own.targets, 0), made.loss));
+}
+
+TEST(LossRows, AreAllOrPartsOfAboutTheSameSize) {
+  const auto on_gpu = [](int64_t rows) { return loss_rows_at_once(rows, 50'304, 2, at::kCUDA); };
+  EXPECT_EQ(on_gpu(1), 1);
+  EXPECT_EQ(on_gpu(21'248), 21'248) << "just under 2 GiB";
+  EXPECT_EQ(on_gpu(21'249), 10'752);
+  EXPECT_EQ(on_gpu(32'768), 16'384);
+  EXPECT_EQ(on_gpu(65'536), 16'384);
+  EXPECT_EQ(loss_rows_at_once(1000, 1'000'000'000, 4, at::kCPU), 128) << "some at least";
+}
+
+TEST(Head, RowsOfPaddingDoNotCount) {
+  Case padded = case_of(14, 5, 40);
+  padded.targets = padded.targets.remainder(31);
+  const auto counted = [](const LinearViews& all) {
+    return LinearViews{.weight = all.weight.narrow(0, 0, 31).clone(), .bias = {}};
+  };
+  const LinearViews w = counted(padded.w), g = counted(padded.g);
+  const HeadGradient made =
+      head_gradient(padded.w, padded.x, padded.targets, {.vocabulary = 31}, padded.g);
+  const HeadGradient expected = head_gradient(w, padded.x, padded.targets, {}, g);
+  EXPECT_NEAR(made.loss.item<double>(), expected.loss.item<double>(), 1e-6);
+  EXPECT_LE(relative_distance(made.dx, expected.dx), 1e-6);
+  EXPECT_LE(relative_distance(padded.g.weight.narrow(0, 0, 31), g.weight), 1e-6);
+  EXPECT_EQ(padded.g.weight.narrow(0, 31, 9).count_nonzero().item<int64_t>(), 0);
+  EXPECT_EQ(head_loss(padded.w, padded.x, padded.targets, 31).item<double>(),
+            made.loss.item<double>());
+}
+
+TEST(Head, TakesThePlannedMemory) {
+  at::set_num_threads(1);  // what other threads allocate is not counted
+  constexpr int64_t kRows = 1000, kVocabulary = 50'257;
+  ModelShape shape = small_llama();
+  shape.vocabulary = kVocabulary;
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    Case own = case_of(kRows, shape.width, kVocabulary, type);
+    own.g.weight = own.g.weight.to(at::kFloat);
+    const double planned = loss_bytes(shape, whole_model(shape),
+                                      {.tokens = kRows,
+                                       .number_bytes = static_cast<int64_t>(c10::elementSize(type)),
+                                       .device = at::kCPU});
+    const CountedMemory counted;
+    head_gradient(own.w, own.x, own.targets, {}, own.g);
+    EXPECT_NEAR(planned / counted.peak(), 1, 0.1) << type;
+  }
 }
 
 }  // namespace

@@ -80,6 +80,19 @@ void expect_planned(const PipelineShape& pipeline, const StageOptions& like) {
   }
 }
 
+TEST(MemoryPeak, OfALastStageThatRecomputesIsInItsBackward) {
+  at::set_num_threads(1);
+  const ModelShape shape = sized(small_llama());
+  Stage stage({.shape = shape, .slice = whole_model(shape), .update = {}, .recompute = true});
+  const at::Tensor ids = at::zeros({kBatch, shape.context}, at::kLong);
+  stage.forward_to_head({0}, {}, ids, ids);
+  const CountedMemory counted;
+  stage.forward_to_head({1}, {}, ids, ids);
+  EXPECT_EQ(counted.peak(), 0) << "its forward makes nothing that the backward does not make again";
+  stage.backward_from_loss({0});
+  EXPECT_GT(counted.peak(), 0);
+}
+
 TEST(MemoryPeak, IsAsPlanned) {
   at::set_num_threads(1);  // what other threads allocate is not counted
   for (const ModelShape& shape : {sized(small_llama()), sized(small_gpt2())}) {

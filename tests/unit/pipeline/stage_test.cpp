@@ -69,7 +69,7 @@ class WholeStage : public testing::Test {
     stage.forward_to_head({m}, {}, tokens(batch), tokens(batch + 100), scale);
   }
   at::Tensor evaluate(uint64_t batch) {
-    return stage.evaluate(*stage.hold_copy(stage.weights()), tokens(batch));
+    return stage.evaluate_loss(*stage.hold_copy(stage.weights()), tokens(batch), tokens(100));
   }
   Stage stage{options_of(whole_model(tiny()))};
 };
@@ -163,7 +163,8 @@ TEST_F(WholeStage, EvaluatesTheNewestWeights) {
   EXPECT_FALSE(at::equal(before, after));
   Stage fresh(options_of(whole_model(tiny())));
   fresh.load_weights(stage.weights());
-  EXPECT_TRUE(at::equal(after, fresh.evaluate(*fresh.hold_copy(fresh.weights()), tokens(1))));
+  EXPECT_TRUE(at::equal(
+      after, fresh.evaluate_loss(*fresh.hold_copy(fresh.weights()), tokens(1), tokens(100))));
 }
 
 TEST_F(WholeStage, MisuseIsOurBug) {

@@ -82,12 +82,16 @@ TEST(AveragingMemory, IsZeroWithoutAveraging) {
 }
 
 TEST(AveragingMemory, EveryMemberOfACommonModelKeepsAnswers) {
-  const Recipe recipe = recipe_of({"mesh.replicas=2", "averaging.method=lowbit"});
-  const StageOptions stage = stage_options(recipe, kVocabulary)[0];
-  const auto parameters =
-      static_cast<double>(parameter_count(slice_layout(stage.shape, stage.slice)));
-  // The stage at 1.67 bits per value, as often as that is less than its 32 bits.
-  EXPECT_NEAR(averaging_memory(recipe, stage, {0}).answers, 19 * parameters * 107 / 512, 19 * 107);
+  const auto answers_per_weight = [](const char* lag) {
+    const Recipe recipe =
+        recipe_of({"mesh.replicas=2", "averaging.method=lowbit", "averaging.merge=fixed_lag", lag});
+    const StageOptions stage = stage_options(recipe, kVocabulary)[0];
+    const auto parameters =
+        static_cast<double>(parameter_count(slice_layout(stage.shape, stage.slice)));
+    return averaging_memory(recipe, stage, {0}).answers / parameters;
+  };
+  EXPECT_NEAR(answers_per_weight("averaging.lag=1"), 4, 1e-9) << "the bytes of the chunk";
+  EXPECT_NEAR(answers_per_weight("averaging.lag=10"), 22 * 107.0 / 512, 0.01);
 }
 
 TEST(RoundsInFlight, FollowTheLag) {

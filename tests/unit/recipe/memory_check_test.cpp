@@ -1,7 +1,11 @@
 #include "recipe/memory_check.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
 
 #include "config/load.h"
 #include "recipe/planned_memory.h"
@@ -153,6 +157,33 @@ TEST(CheckMemory, ChecksTheMachineIfAGpuStashesThere) {
               HasSubstr("with pipeline.stash_on = \"host\" this run keeps about "));
   EXPECT_THAT(check({}, {.machine = 0, .gpus = {need.total() / 2}}),
               HasSubstr("set pipeline.stash_on = \"host\""));
+}
+
+TEST(CheckMemory, CountsTheWorkersOfAGpuThatAreInsideAPieceOfWork) {
+  struct Case {
+    int64_t stages;
+    bool recompute;
+    size_t inside;
+  };
+  for (const Case& of : {Case{1, false, 1},
+                         {1, true, 1},
+                         {2, false, 1},
+                         {2, true, 2},
+                         {4, false, 2},
+                         {4, true, 3},
+                         {8, false, 4},
+                         {8, true, 6}}) {
+    const Recipe recipe = recipe_of({"run.device=cuda", "model.layers=8", "pipeline.graphs=false",
+                                     fmt::format("mesh.stages={}", of.stages),
+                                     fmt::format("pipeline.recompute={}", of.recompute)});
+    const std::vector<StageMemory> plan = planned_memory(recipe, 257);
+    std::vector<double> working;
+    for (const StageMemory& stage : plan) working.push_back(stage.working);
+    std::ranges::sort(working, std::ranges::greater());
+    double most = 0;
+    for (size_t i = 0; i < of.inside; ++i) most += working[i];
+    EXPECT_NEAR(memory_of_all(recipe, plan).working / most, 1, 1e-12) << of.stages;
+  }
 }
 
 // Graphs need the stash where it is made, and would take what recompute saves.

@@ -154,8 +154,10 @@ TEST_F(MeshTest, EvaluationsSeeOneVersionOfAllStages) {
         make_workers(mesh_recipe(1, 4), data(), make_plan(mesh_recipe(1, 4), data()));
     const StageModel& model = one[0]->compute()->stage().model();
     const StageViews views = model.view(join(saved, /*stages=*/4).weights);
-    const auto direct = evaluate([&](const at::Tensor& ids) { return model.logits(views, ids); },
-                                 tokens_.file(), {.context = 8, .windows = 5, .batch = 1});
+    const auto loss = [&](const Batch& batch) {
+      return model.loss(views, batch.inputs, batch.targets);
+    };
+    const auto direct = evaluate(loss, tokens_.file(), {.context = 8, .windows = 5, .batch = 1});
     EXPECT_EQ(evaluation.loss, direct->loss);
     EXPECT_EQ(evaluation.windows, 5);
   }

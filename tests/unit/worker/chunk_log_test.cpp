@@ -10,6 +10,12 @@ namespace {
 
 using testing::IsEmpty;
 
+Message of_bytes(int64_t number, int64_t bytes) {
+  Message message = answer(number, {});
+  message.payload_bytes = bytes;
+  return message;
+}
+
 TEST(ChunkLog, AppliesInOrderAndKnowsAGap) {
   ChunkLog log;
   log.deliver(answer(2, {}));
@@ -34,24 +40,24 @@ TEST(ChunkLog, KeepsTheLast64AndIsBounded) {
 }
 
 TEST(ChunkLog, KeepsWhatIsLessToSendThanTheChunk) {
-  EXPECT_EQ(ChunkLog::worth_keeping(4000, 209), 19);
-  EXPECT_EQ(ChunkLog::worth_keeping(4000, 4000), 4) << "a few at least";
-  EXPECT_EQ(ChunkLog::worth_keeping(4e9, 1), ChunkLog::kKept);
-  EXPECT_EQ(ChunkLog::worth_keeping(0, 0), ChunkLog::kKept) << "nothing is sent";
-  ChunkLog log({}, {.kept = 5});
-  for (int64_t number = 1; number <= 9; ++number) log.deliver(answer(number, {}));
+  EXPECT_EQ(ChunkLog::worth_keeping(4000, 209, {}), 4000);
+  EXPECT_EQ(ChunkLog::worth_keeping(4000, 4000, {}), 4 * 4000) << "a few at least";
+  EXPECT_EQ(ChunkLog::worth_keeping(4000, 209, 1), 4000);
+  EXPECT_EQ(ChunkLog::worth_keeping(4000, 209, 10), 22 * 209);
+  EXPECT_EQ(ChunkLog::worth_keeping(4e9, 1, 500), ChunkLog::kKept);
+  ChunkLog log({}, {.kept_bytes = 100});
+  for (int64_t number = 1; number <= 9; ++number) log.deliver(of_bytes(number, 20));
   EXPECT_EQ(log.received(), 9) << "those that wait are not meant";
   while (log.next() != nullptr) log.apply(*log.next());
   EXPECT_EQ(log.find(4), nullptr);
   EXPECT_NE(log.find(5), nullptr);
+  log.deliver(of_bytes(10, 100));  // exact ones come at the end of a run
+  log.apply(*log.next());
+  EXPECT_EQ(log.find(9), nullptr);
+  EXPECT_NE(log.find(10), nullptr);
 }
 
 TEST(ChunkLog, IsBoundedInBytes) {
-  const auto of_bytes = [](int64_t number, int64_t bytes) {
-    Message message = answer(number, {});
-    message.payload_bytes = bytes;
-    return message;
-  };
   ChunkLog log({}, {.bytes = 100});
   for (int64_t number = 1; number <= 9; ++number) {
     if (number != 4) log.deliver(of_bytes(number, 20));
