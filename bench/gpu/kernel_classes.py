@@ -13,7 +13,7 @@ CLASSES = [
     ("attention", r"flash|fmha|sdpa|attention|\bmha"),
     ("norm", r"norm(forward|backward)pointers"),
     ("elementwise", r"activationpointers|headpointers"),
-    ("reductions", r"columnsumpointers|partpointers"),
+    ("reductions", r"partsets|rowsets"),
     ("optimizer", r"leeway.*(passpointers|normpointers|gate_kernel|sum_kernel)"),
     ("optimizer", r"adam|multi_tensor_apply|lp_?norm|foreach|newton|muon|(^|\W)update_|clip"),
     ("averaging", r"leeway.*(gather|scatter|encode|decode|ternary|int8|subset|merge)"),

@@ -111,7 +111,7 @@ def speed_rows(part, results, runner, peak):
         speed, losses = result["tokens_per_second"], result["losses"]
         windows_speed = result["window_tokens_per_second"]
         share = speed * flops_per_token(recipe, windows.vocabulary) / (peak * 1e12)
-        spread = f"{min(windows_speed):,.0f} to {max(windows_speed):,.0f}"
+        spread = " ".join(f"{speed / 1000:.0f}" for speed in windows_speed)
         memory = f"{result['device_bytes'] / 1e9:.1f}" if result["device_bytes"] else "-"
         yield (side.name, f"{speed:,.0f}", spread, f"{share:.1%}", memory,
                f"{result['first_update_seconds']:.1f}", f"{losses[0]:.3f} to {losses[-1]:.3f}")
@@ -136,7 +136,7 @@ def curve_rows(part, results):
 
 
 def training_text(part, results, runner, peak):
-    heads = ("run", "tokens/s", "windows", "share of matrix peak", "device GB", "first update s",
+    heads = ("run", "tokens/s", "windows, 1000/s", "share of matrix peak", "device GB", "first update s",
              "loss, first to last")  # fmt: skip
     lines = table(heads, speed_rows(part, results, runner, peak))
     if part.ratios:

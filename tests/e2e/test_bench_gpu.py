@@ -191,6 +191,9 @@ def test_kernels_are_recorded_on_both_sides(data):
         ("void at::native::reduce_kernel<512, 1, ReduceOp<float>>", "reductions"),
         ("Memcpy DtoD (Device -> Device)", "copies, casts"),
         ("leeway::(anonymous namespace)::encode_ternary(float const*)", "averaging"),
+        ("leeway::cuda::(anonymous namespace)::parts_kernel(leeway::cuda::PartSets)", "reductions"),
+        ("leeway::cuda::(anonymous namespace)::column_sums_kernel(leeway::cuda::RowSets)",
+         "reductions"),
         ("something new", "other"),
     ],
 )  # fmt: skip
