@@ -159,21 +159,31 @@ __device__ void for_own_blocks(int64_t count, const Whole& whole, const Rest& re
   }
 }
 
+// Calls each(k, digit of the k-th number, scale) for a code of the block's numbers; returns the
+// scale.
+template <bool kWhole, class Each>
+__device__ float read_code(const OwnBlock<kWhole>& own, const uint8_t* encoded, Digits& digits,
+                           const Each& each) {
+  const cuda::ReadBlock<kLanes, kWhole> block(encoded + own.block * kBlockBytes, own.numbers);
+  block.write(digits);
+  __syncwarp();
+#pragma unroll
+  for (int k = 0; k < kOwn; ++k) {
+    if (own.has(k)) each(k, digits.at[own.index(k)], block.scale);
+  }
+  __syncwarp();  // before the next digits
+  return block.scale;
+}
+
 // What is under way, one after the other.
 template <bool kWhole>
 __device__ void take_off(const StepsToSend& steps, const OwnBlock<kWhole>& own, Digits& digits,
                          float (&values)[kOwn]) {
 #pragma unroll 1
   for (int64_t code = 0; code < steps.codes; ++code) {
-    const cuda::ReadBlock<kLanes, kWhole> block(steps.listed[code] + own.block * kBlockBytes,
-                                                own.numbers);
-    block.write(digits);
-    __syncwarp();
-#pragma unroll
-    for (int k = 0; k < kOwn; ++k) {
-      if (own.has(k)) values[k] -= cuda::ternary_value(digits.at[own.index(k)], block.scale);
-    }
-    __syncwarp();  // before the next digits
+    read_code(own, steps.listed[code], digits, [&](int k, uint32_t digit, float scale) {
+      values[k] -= cuda::ternary_value(digit, scale);
+    });
   }
 }
 
@@ -252,17 +262,10 @@ __device__ void answer_block(const StepsToAnswer& steps, const OwnBlock<kWhole>&
 #pragma unroll
   for (int part = 0; part < StepsToAnswer::kListed; ++part) {
     if (part >= parts) break;
-    const cuda::ReadBlock<kLanes, kWhole> block(steps.listed[part] + own.block * kBlockBytes,
-                                                own.numbers);
-    block.write(digits);
-    __syncwarp();
-#pragma unroll
-    for (int k = 0; k < kOwn; ++k) {
-      if (own.has(k)) words[k / 4] += word_count * digits.at[own.index(k)] << (k % 4 * 8);
-    }
-    scales[part] = block.scale;
+    scales[part] = read_code(own, steps.listed[part], digits, [&](int k, uint32_t digit, float) {
+      words[k / 4] += word_count * digit << (k % 4 * 8);
+    });
     word_count *= 3;
-    __syncwarp();  // before the next digits
   }
   for (int word = own.lane; word < static_cast<int>(word_count); word += kLanes) {
     means[word] = mean_of(word, scales, parts);

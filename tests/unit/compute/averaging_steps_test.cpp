@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "../../support/model_shapes.h"
 #include "base/rng.h"
 #include "compute/averaging_compute.h"
 
@@ -14,22 +15,6 @@ namespace leeway {
 namespace {
 
 constexpr Lane kLane = Lane::kMain;
-
-StageOptions small_stage() {
-  StageOptions options;
-  options.shape = {.architecture = Architecture::kLlama,
-                   .activation = Activation::kSwiglu,
-                   .bias = false,
-                   .layers = 1,
-                   .width = 8,
-                   .heads = 2,
-                   .kv_heads = 1,
-                   .hidden = 8,
-                   .context = 4,
-                   .vocabulary = 23};
-  options.slice = whole_model(options.shape);
-  return options;
-}
 
 struct Model {
   explicit Model(WireFormat wire) {
@@ -49,7 +34,7 @@ struct Model {
   at::Tensor flat(double value) const { return at::full_like(stage.weights(), value); }
   bool all_weights_are(double value) const { return at::equal(stage.weights(), flat(value)); }
 
-  Stage stage{small_stage()};
+  Stage stage{{.shape = small_llama(), .slice = whole_model(small_llama()), .update = {}}};
   LaneOptions lane;
   std::unique_ptr<AveragingCompute> compute;
 };
