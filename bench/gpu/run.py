@@ -136,8 +136,8 @@ def curve_rows(part, results):
 
 
 def training_text(part, results, runner, peak):
-    heads = ("run", "tokens/s", "windows, 1000/s", "share of matrix peak", "device GB", "first update s",
-             "loss, first to last")  # fmt: skip
+    heads = ("run", "tokens/s", "windows, 1000/s", "share of matrix peak", "device GB",
+             "first update s", "loss, first to last")  # fmt: skip
     lines = table(heads, speed_rows(part, results, runner, peak))
     if part.ratios:
         heads = ("ratio of", "to", "ratio", "at least", "aim")
