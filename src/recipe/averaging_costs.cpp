@@ -68,8 +68,9 @@ double answer_bytes(const Recipe& recipe, const LaneOptions& lane, at::ScalarTyp
   std::optional<int64_t> lag;
   if (recipe.averaging.merge == MergePolicy::kFixedLag) lag = recipe.averaging.lag;
   const double answer = encoded_round(lane, type);
-  const auto rounds = static_cast<double>(recipe.run.updates / round_interval(recipe) + 1);
-  return std::min(ChunkLog::worth_keeping(whole, answer, lag), rounds * answer);
+  const int64_t rounds = recipe.run.updates / round_interval(recipe) + 1;
+  return std::min(ChunkLog::worth_keeping(whole, answer, lag),
+                  static_cast<double>(rounds) * answer);
 }
 
 // Bytes of the copies for one evaluation of a mean, over all replicas.
