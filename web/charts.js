@@ -162,7 +162,7 @@ const histogramChart = (groups, xTitle, unit) => {
   const values = [...new Set(groups.flatMap(({counts}) => [...counts.keys()]))];
   values.sort((a, b) => a - b);
   return barChart({
-    names: values.map((value) => value === 256 ? '256 or more' : String(value)),
+    names: values.map((value) => value === 256 ? '256 or more' : String(+value.toFixed(3))),
     xTitle,
     unit,
     sayValue: say.percent,

@@ -126,8 +126,8 @@ std::string averaging_lines(const nlohmann::json& json) {
       100 * static_cast<double>(sent) / static_cast<double>(usual));
   lines += counted(json["rounds"].get<uint64_t>(), "round");
   if (!json["lag_mean"].is_null()) {
-    lines += fmt::format(", merged {:.1f} updates after sending (at most {})",
-                         json["lag_mean"].get<double>(), json["lag_max"].get<int64_t>());
+    lines += fmt::format(", merged {:.2f} updates after sending (at most {:.3g})",
+                         json["lag_mean"].get<double>(), json["lag_max"].get<double>());
   }
   if (!json["consensus"].is_null()) {
     lines +=

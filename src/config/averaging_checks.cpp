@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "config/averaging_rules.h"
 #include "config/keys.h"
 #include "config/named.h"
@@ -46,7 +48,7 @@ Status check_length(const LoadedRecipe& loaded) {
                     "interval",
                     named(loaded, "averaging.interval"), named_length(loaded)));
   const bool fixed = averaging.merge == MergePolicy::kFixedLag;
-  if (fixed && averaging.lag >= recipe.run.updates)
+  if (fixed && averaging.lag >= static_cast<double>(recipe.run.updates))
     return usage_error(
         fmt::format("{} is not less than {}, so no round would be merged: shorten "
                     "the lag",
@@ -54,10 +56,30 @@ Status check_length(const LoadedRecipe& loaded) {
   return {};
 }
 
+// What could be meant by a lag that is not a whole number of microbatches.
+std::string lags_near(double lag, int64_t update_every) {
+  const auto every = static_cast<double>(update_every);
+  const double below = std::floor(lag * every);
+  const auto shown = [&](double backwards) { return fmt::format("{:.3g}", backwards / every); };
+  return below == 0 ? shown(1) : fmt::format("{} or {}", shown(below), shown(below + 1));
+}
+
+Status check_lag(const LoadedRecipe& loaded) {
+  const Recipe& recipe = loaded.recipe;
+  const bool fixed = recipe.averaging.merge == MergePolicy::kFixedLag;
+  if (!fixed || recipe.mesh.replicas == 1 || lag_backwards(recipe)) return {};
+  return usage_error(fmt::format(
+      "{} is not a whole number of the microbatches of an update: choose {}, or another "
+      "pipeline.update_every ({})",
+      named(loaded, "averaging.lag"), lags_near(recipe.averaging.lag, recipe.pipeline.update_every),
+      recipe.pipeline.update_every));
+}
+
 Status check_overlap(const LoadedRecipe& loaded) {
   const AveragingOptions& averaging = loaded.recipe.averaging;
   const bool fixed = averaging.merge == MergePolicy::kFixedLag;
-  if (averaging.method == AveragingMethod::kDiloco && fixed && averaging.interval <= averaging.lag)
+  if (averaging.method == AveragingMethod::kDiloco && fixed &&
+      static_cast<double>(averaging.interval) <= averaging.lag)
     return usage_error(
         fmt::format("{} is not more than {}, so rounds of diloco would overlap: lengthen the "
                     "interval, or shorten the lag",
@@ -73,6 +95,7 @@ Status check_averaging(const LoadedRecipe& loaded) {
   if (loaded.recipe.averaging.method == AveragingMethod::kNone) return {};
   LEEWAY_TRY(check_used(loaded));
   LEEWAY_TRY(check_wire(loaded));
+  LEEWAY_TRY(check_lag(loaded));
   LEEWAY_TRY(check_overlap(loaded));
   LEEWAY_TRY(check_length(loaded));
   return {};

@@ -1,5 +1,7 @@
 #include "config/averaging_rules.h"
 
+#include <cmath>
+
 #include "config/value.h"
 #include "config/words.h"
 
@@ -97,6 +99,15 @@ AveragingOptions averaging_defaults(AveragingMethod method) {
     usual.outer_momentum = 0.9;
   }
   return usual;
+}
+
+std::optional<int64_t> lag_backwards(const Recipe& recipe) {
+  constexpr double kRounding = 0.001;  // of an update
+  const auto every = static_cast<double>(recipe.pipeline.update_every);
+  const double nearest = std::round(recipe.averaging.lag * every);
+  if (std::abs(nearest / every - recipe.averaging.lag) >= kRounding) return std::nullopt;
+  if (nearest == 0 && recipe.averaging.lag > 0) return std::nullopt;
+  return static_cast<int64_t>(nearest);
 }
 
 std::optional<Idle> idle_averaging(std::string_view path, const AveragingOptions& averaging) {

@@ -2,6 +2,7 @@
 // them it ignores. resolve(), the checks and printing use this.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,10 @@ namespace leeway {
 // The whole table for a recipe that only gives the method. Keys that the method ignores get a
 // neutral value if there is one.
 AveragingOptions averaging_defaults(AveragingMethod method);
+
+// averaging.lag in backwards: a merge comes after a whole number of them. None: it is no such
+// number (thirds may be written with three digits).
+std::optional<int64_t> lag_backwards(const Recipe& recipe);
 
 // Parts of the sentence "KEY does not go with DECIDED_BY, REASON: leave KEY out, or choose
 // INSTEAD".

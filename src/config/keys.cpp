@@ -318,13 +318,14 @@ const Key kKeys[] = {
      number<kAveraging, &AveragingOptions::outer_momentum>(0.0, 1.0, Ends::kMinOnly),
      "Nesterov momentum of the outer optimizer.", "sparse: 0.5; diloco: 0.9; the others: 0"},
     {"averaging.merge", word<kAveraging, &AveragingOptions::merge>(),
-     "on_arrival: a round's result is merged at the first update after it arrives; fixed_lag: "
+     "on_arrival: a round's result is merged after the microbatch in which it arrives; fixed_lag: "
      "exactly `averaging.lag` updates after the worker sent its part, which waits for all replicas "
      "and makes a run repeatable to the bit.",
      "sparse, lowbit: on_arrival; the others: fixed_lag"},
-    {"averaging.lag", whole<kAveraging, &AveragingOptions::lag>(0, kMillion),
-     "Updates that a worker makes between sending and merging, for fixed_lag; 0: it waits for the "
-     "result right away.",
+    {"averaging.lag", number<kAveraging, &AveragingOptions::lag>(0.0, 1e6, Ends::kBoth),
+     "Updates that a worker makes between sending and merging, for fixed_lag; 0.5: in the middle "
+     "of "
+     "the next update, after half of its microbatches; 0: it waits for the result right away.",
      "sparse, lowbit: 1; the others: 0"},
     {"averaging.deadline_ms",
      number<kAveraging, &AveragingOptions::deadline_ms>(0.0, 1e7, Ends::kMaxOnly),

@@ -103,7 +103,7 @@ struct AveragingOptions {
   double outer_rate = 1;
   double outer_momentum = 0.5;
   MergePolicy merge = MergePolicy::kOnArrival;
-  int64_t lag = 1;           // for fixed_lag, in updates
+  double lag = 1;            // for fixed_lag, in updates
   double deadline_ms = -1;   // for on_arrival: how long an owner waits after the first arrival;
                              // negative: follows the time between updates
   int64_t granularity = 64;  // neighbouring coordinates that travel together

@@ -92,7 +92,7 @@ void add_workers(Text& text, const RunData& run) {
     double sum = 0;
     double count = 0;
     for (const auto& [delay, times] : worker.delays.counts()) {
-      sum += static_cast<double>(delay * times);
+      sum += delay * static_cast<double>(times);
       count += static_cast<double>(times);
     }
     if (count > 0) text.add(number_text(sum / count), labels_of(worker));

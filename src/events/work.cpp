@@ -138,6 +138,7 @@ Event to_event(const WorkRecord& record) {
   if (!work.parts.empty()) event.add("parts", text_of(work.parts));
   if (!work.have.empty()) event.add("have", fmt::format("{}", fmt::join(work.have, " ")));
   if (work.whole) event.add("whole", true);
+  if (work.position > 0) event.add("position", work.position).add("positions", work.positions);
   event.add("update", work.update)
       .add("version", work.version)
       .add("delay", work.delay)
@@ -206,6 +207,12 @@ Result<WorkRecord> work_of(const Event& event) {
     const auto have = numbers_of(*text);
     if (!have) return Error{"a piece of work has no valid \"have\""};
     record.work.have = *have;
+  }
+  if (event.find("position") != nullptr) {
+    read("position", record.work.position);
+    read("positions", record.work.positions);
+    const bool inside = record.work.position > 0 && record.work.position < record.work.positions;
+    if (!inside) return Error{"a piece of work has no valid \"position\""};
   }
   const Event::Value* const whole = event.find("whole");
   record.work.whole = whole != nullptr && *whole == Event::Value(true);

@@ -53,7 +53,10 @@ struct Work {
   int64_t update = 0;   // the update it belongs to, counted from 1, as for --resume
   int64_t version = 0;  // number of updates in the weights it uses
   int64_t delay = 0;    // updates between those weights and the ones that the gradient updates;
-                        // merge: the lag, updates since this worker's part was sent
+                        // merge: whole updates since this worker's part was sent
+  // A merge inside an update comes after `position` of its `positions` backwards. 0: at its end.
+  int64_t position = 0;
+  int64_t positions = 1;
   // Only for rounds:
   Lane lane = Lane::kMain;
   int64_t chunk = 0;
@@ -65,6 +68,13 @@ struct Work {
   bool whole = false;              // merge: the chunk as this answer made it
   bool operator==(const Work&) const = default;
 };
+
+// Of a merge: updates since this worker's part was sent, in fractions; 0: it has sent none.
+inline double lag_of(const Work& merge) {
+  if (merge.replicas.empty()) return 0;
+  return static_cast<double>(merge.delay) +
+         static_cast<double>(merge.position) / static_cast<double>(merge.positions);
+}
 
 inline bool is_of_round(WorkKind kind) {
   return kind >= WorkKind::kContribute && kind <= WorkKind::kRepeat;
@@ -99,9 +109,9 @@ struct WorkRecord {
 //  "delay":1,"begin":1200,"end":3400,"bytes":65536}
 // Times are in nanoseconds since the run started. Updates and saves have no microbatch; evaluations
 // have "batch" instead; pieces of a round have "round", "lane", "chunk", "replicas":"0 2 3" and,
-// with arithmetic, "drift", "correction", "spread" and "scale" as root mean squares; with a common
-// model "parts":"0:12 1:11", "have":"41 40" where a table is adopted, and "whole":true where one
-// takes the chunk as it is.
+// with arithmetic, "drift", "correction", "spread" and "scale" as root mean squares; merges inside
+// an update "position" and "positions"; with a common model "parts":"0:12 1:11", "have":"41 40"
+// where a table is adopted, and "whole":true where one takes the chunk as it is.
 inline constexpr std::string_view kWorkEvent = "work";
 // Replicas as a log names them: "0 2 3".
 std::string text_of(const ReplicaSet& replicas);

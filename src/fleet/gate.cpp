@@ -25,7 +25,7 @@ bool is_believed(const Message& message, ProcessId from, const Directory& direct
 uint64_t slot_of(const Message& message, const RunPlan& plan) {
   if (message.kind != MessageKind::kContribution) return 0;
   const auto lane = std::ranges::find(plan.lanes, message.lane, &LanePlan::lane);
-  if (lane == plan.lanes.end() || lane->lag) return 0;
+  if (lane == plan.lanes.end() || lane->lag_backwards) return 0;
   const bool counts = !message.replicas.empty();
   const std::array<int64_t, 6> name = {message.from.replica.value,
                                        message.from.stage.value,

@@ -125,29 +125,61 @@ void place_versions(const StageOptions& stage, double copy, StageMemory& need) {
   }
 }
 
-// Along the microbatches the version changes where m = W (mod K), the delay where m = 0 (mod K):
-// twice per update, and once or twice more in the rest of W beyond whole updates.
-int64_t versions_by_horizon(int64_t warmup, int64_t update_every) {
-  const int64_t whole = warmup / update_every;
-  const int64_t rest = warmup % update_every;
-  if (rest == 0) return whole + 1;
-  return 1 + 2 * whole + (update_every - rest < rest ? 2 : 1);
+// A stage's order of work without flush points, as far as its versions depend on it.
+struct Order {
+  int64_t warmup = 0;        // W
+  int64_t update_every = 1;  // K
+  bool by_horizon = false;
+  Boundaries boundaries = {};
+};
+
+// The microbatches whose forwards are the first to run on a version, ascending, until the pipeline
+// has been full for whole updates. After b backwards comes the forward of microbatch b + W.
+std::vector<int64_t> first_on_a_version(const Order& order) {
+  const auto& [warmup, every, by_horizon, boundaries] = order;
+  const int64_t guesses = std::min(boundaries.guesses, warmup);
+  std::vector<int64_t> firsts;
+  for (int64_t update = 0; update < warmup / every + 3; ++update) {
+    const int64_t begin = update == 0 ? 0 : update * every + warmup;
+    const int64_t end = (update + 1) * every + warmup;
+    firsts.push_back(begin);
+    if (boundaries.merge_position > 0) {
+      firsts.push_back(update * every + boundaries.merge_position + warmup);
+    }
+    // The delay is one more from there on, and so is how far it looks ahead.
+    const int64_t later = (begin / every + 1) * every;
+    for (int64_t m = later; by_horizon && m < end; m += every) firsts.push_back(m);
+    for (int64_t guess = 0; guess < guesses; ++guess) {  // of the W late forwards
+      firsts.push_back((update + 1) * every + (guess * warmup + guesses - 1) / guesses);
+    }
+  }
+  std::ranges::sort(firsts);
+  firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
+  return firsts;
 }
 
-// W < K: of the K forwards on an update's weights, forward j is late from j = K - W on, and late
-// forward i of W runs at guess 1 + i guesses / W. Until j = W, some forwards of the previous update
-// are in flight.
-int64_t versions_by_guesses(int64_t warmup, int64_t update_every, int64_t guesses) {
-  guesses = std::min(guesses, warmup);
-  const int64_t first_late = update_every - warmup;
-  const auto guess = [&](int64_t late) { return 1 + late * guesses / warmup; };
-  int64_t most = 0;
-  for (int64_t j = 0; j < update_every; ++j) {
-    const int64_t older = j < warmup ? guesses - guess(j) + 1 : 0;
-    const int64_t newest = 1 + (j < first_late ? 0 : guess(j - first_late));
-    most = std::max(most, older + newest);
+// Most versions that any W + 1 microbatches in a row hold.
+int64_t most_in_flight(const Order& order) {
+  const std::vector<int64_t> firsts = first_on_a_version(order);
+  size_t most = 1;
+  size_t oldest = 0;
+  for (size_t newest = 0; newest < firsts.size(); ++newest) {
+    while (oldest < newest && firsts[oldest + 1] <= firsts[newest] - order.warmup) ++oldest;
+    most = std::max(most, newest - oldest + 1);
   }
-  return most;
+  return static_cast<int64_t>(most);
+}
+
+// The same in a time that does not grow with the depth: a pipeline that is deeper by whole updates
+// has the versions of these updates more.
+int64_t versions_in_flight(Order order) {
+  constexpr int64_t kUpdates = 4;  // of depth: from there on each adds the same
+  const int64_t deeper = order.warmup / order.update_every - kUpdates;
+  if (deeper <= 0) return most_in_flight(order);
+  order.warmup -= deeper * order.update_every;
+  const int64_t base = most_in_flight(order);
+  order.warmup += order.update_every;
+  return base + deeper * (most_in_flight(order) - base);
 }
 
 int64_t in_flight_max(const PipelineShape& shape, int64_t stage, const MemoryLoad& load) {
@@ -190,18 +222,22 @@ double StageMemory::total() const {
          averaging + passing + working;
 }
 
-int64_t version_count_max(const Schedule& schedule, const StageOptions& stage, int64_t guesses) {
+int64_t version_count_max(const Schedule& schedule, const StageOptions& stage,
+                          const Boundaries& boundaries) {
   const int64_t delay_max = schedule.delay_max();
-  if (delay_max == 0) return 1;
-  const bool by_horizon = stage.horizon > 0;
-  if (!stage.stash) {
-    if (guesses > 0) return 1 + std::min(guesses, schedule.warmup());
+  if (!stage.stash) {  // only the newest weights
+    if (boundaries.guesses > 0) return 1 + std::min(boundaries.guesses, schedule.warmup());
     // While the pipeline fills, the first weights are extrapolated by every possible delay.
-    return by_horizon ? delay_max + 1 : 1;
+    return stage.horizon > 0 ? delay_max + 1 : 1;
   }
-  if (guesses > 0) return versions_by_guesses(schedule.warmup(), schedule.update_every(), guesses);
-  if (by_horizon) return versions_by_horizon(schedule.warmup(), schedule.update_every());
-  return delay_max + 1;
+  const int64_t warmup = schedule.warmup();
+  if (delay_max > 0) {
+    return versions_in_flight({warmup, schedule.update_every(), stage.horizon > 0, boundaries});
+  }
+  // Every update flushes, or nothing runs ahead: only a merge inside an update makes another one.
+  const bool merges = boundaries.merge_position > 0 && warmup > 0 &&
+                      warmup + boundaries.merge_position < schedule.update_every();
+  return merges ? 2 : 1;
 }
 
 std::vector<StageMemory> plan_memory(const std::vector<StageOptions>& stages,
@@ -221,7 +257,7 @@ std::vector<StageMemory> plan_memory(const std::vector<StageOptions>& stages,
     StageMemory need;
     need.parameters = parameter_count(layout);
     need.in_flight = in_flight_max(shape, index, load);
-    need.version_count = std::min(version_count_max(schedule, stage, load.guesses),
+    need.version_count = std::min(version_count_max(schedule, stage, load.boundaries),
                                   need.in_flight + 1);  // and the newest
 
     const double flat = flat_numbers(stage, need.parameters);

@@ -25,6 +25,12 @@ struct AveragingMemory {
   double working = 0;   // while a chunk is reduced or merged
 };
 
+// What makes versions besides updates.
+struct Boundaries {
+  int64_t guesses = 0;         // made per update by `tentative`; 0: another look-ahead
+  int64_t merge_position = 0;  // backwards of an update before its merge; 0: none is inside
+};
+
 // What a run demands of its stages besides their options.
 struct MemoryLoad {
   int64_t microbatch_tokens = 0;
@@ -33,7 +39,7 @@ struct MemoryLoad {
   int64_t replicas = 1;             // whose weights are collected to evaluate their mean,
   bool evaluates_means = false;     // on the way too, not only at the end
   std::vector<AveragingMemory> averaging = {};  // by stage; empty: none
-  int64_t guesses = 0;  // made per update by `tentative`; 0: another look-ahead
+  Boundaries boundaries = {};
 };
 
 // Bytes are doubles: exact up to 9 PB, with no overflow if a typo in a recipe asks for more.
@@ -60,12 +66,10 @@ struct StageMemory {
   StageMemory& operator+=(const StageMemory& other);
 };
 
-// The most compute copies that training holds at once. One, if every update flushes or nothing runs
-// ahead. Otherwise it depends on the updates that microbatches in flight can span, and on how many
-// copies of each the look-ahead needs: with a horizon, one for each of two delays, because forwards
-// are late by W/K updates rounded down or up; with `tentative`, the weights themselves and its
-// guesses.
-int64_t version_count_max(const Schedule& schedule, const StageOptions& stage, int64_t guesses);
+// The most compute copies that training holds at once: microbatches in flight have as many as there
+// were updates, merges and guesses between their forwards.
+int64_t version_count_max(const Schedule& schedule, const StageOptions& stage,
+                          const Boundaries& boundaries);
 
 // One for each stage.
 std::vector<StageMemory> plan_memory(const std::vector<StageOptions>& stages,

@@ -242,17 +242,13 @@ void Stage::update(double rate_factor, double gradient_scale, const at::Tensor& 
 
 at::Tensor Stage::writable_copy() {
   auto version = versions_.newest(/*guess=*/0);
-  LEEWAY_CHECK(versions_.newest_count() == (version == nullptr ? 0 : 1),
-               "guesses are made after the boundary of an update");
-  if (version == nullptr) return {};
   // Held by the list of buffers, by the newest versions, and here. Any other holder has used it.
   constexpr long kUnused = 3;
-  if (version.use_count() > kUnused) {
-    version.reset();  // its buffer may be the next one
-    retire();
-    return make_version(/*guess=*/0)->views.flat;
-  }
-  return version->views.flat;
+  const bool alone = version != nullptr && versions_.newest_count() == 1;
+  if (alone && version.use_count() == kUnused) return version->views.flat;
+  version.reset();  // its buffer may be for the next one
+  retire();
+  return {};
 }
 
 std::shared_ptr<const Version> Stage::hold_copy(const at::Tensor& flat) {

@@ -70,8 +70,9 @@ class Stage {
   // (kernels/gate.h) also scales the gradients, and may keep the weights as they are.
   void update(double rate_factor, double gradient_scale, const at::Tensor& gate = {});
 
-  // Between an update and the next forward, others may write into the weights too. They must write
-  // the same into this compute copy of the newest weights. Undefined: there is no copy yet.
+  // Between two pieces of work others may write into the weights too. They must write the same into
+  // this compute copy of the newest weights. Undefined: there is none that no forward has used. The
+  // coming forwards make their own, and guesses from the new weights.
   at::Tensor writable_copy();
 
   // A version of weights other than the stage's own, for evaluate().

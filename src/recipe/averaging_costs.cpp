@@ -1,6 +1,7 @@
 #include "recipe/averaging_costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -52,6 +53,11 @@ double message_bytes(const LaneOptions& lane, at::ScalarType type) {
   return own ? encoded_round(lane, type) : 0;
 }
 
+// In updates, rounded up.
+int64_t whole_lag(const Recipe& recipe) {
+  return static_cast<int64_t>(std::ceil(recipe.averaging.lag));
+}
+
 // While an owner has the parts of a chunk decoded, with their mean and what becomes of it.
 // Gradients are on their way only then: everybody waits for their mean.
 double working_bytes(const LaneOptions& lane, int64_t replicas, at::ScalarType type) {
@@ -66,7 +72,7 @@ double answer_bytes(const Recipe& recipe, const LaneOptions& lane, at::ScalarTyp
   if (lane.payload != RoundPayload::kSteps) return 0;
   const double whole = round_numbers(lane) * static_cast<double>(c10::elementSize(type));
   std::optional<int64_t> lag;
-  if (recipe.averaging.merge == MergePolicy::kFixedLag) lag = recipe.averaging.lag;
+  if (recipe.averaging.merge == MergePolicy::kFixedLag) lag = whole_lag(recipe);
   const double answer = encoded_round(lane, type);
   const int64_t rounds = recipe.run.updates / round_interval(recipe) + 1;
   return std::min(ChunkLog::worth_keeping(whole, answer, lag),
@@ -141,7 +147,7 @@ AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary) {
 int64_t rounds_in_flight_max(const Recipe& recipe, int64_t interval) {
   const AveragingOptions& averaging = recipe.averaging;
   if (averaging.merge != MergePolicy::kFixedLag) return kFlightsOnArrival;
-  return std::max<int64_t>(1, (averaging.lag + interval - 1) / interval);
+  return std::max<int64_t>(1, (whole_lag(recipe) + interval - 1) / interval);
 }
 
 AveragingMemory averaging_memory(const Recipe& recipe, const StageOptions& stage, StageId id) {

@@ -72,8 +72,8 @@ std::string merge_text(const AveragingOptions& averaging) {
                        rule_text(averaging));
   }
   if (averaging.lag == 0) return "waits for the mean right away" + rule_text(averaging);
-  return fmt::format("{} after sending, waits for all replicas{}", counted(averaging.lag, "update"),
-                     rule_text(averaging));
+  return fmt::format("{:g} {} after sending, waits for all replicas{}", averaging.lag,
+                     averaging.lag == 1 ? "update" : "updates", rule_text(averaging));
 }
 
 std::string numbers_text(const Recipe& recipe, const AveragingTraffic& traffic) {
@@ -100,7 +100,7 @@ std::string percent(double share) {
 std::string stability_text(const Recipe& recipe) {
   const AveragingOptions& averaging = recipe.averaging;
   if (averaging.merge != MergePolicy::kFixedLag || averaging.lag == 0) return "";
-  StabilityOptions options = stability_options(recipe, static_cast<double>(averaging.lag));
+  StabilityOptions options = stability_options(recipe, averaging.lag);
   options.interval = round_interval(recipe);
   const auto limit = stability_limit(options);
   if (!limit) return "";
@@ -160,12 +160,11 @@ std::vector<std::string> averaging_notes(const LoadedRecipe& loaded,
     return notes;
   }
   if (averaging.merge == MergePolicy::kFixedLag) {
-    const auto warning =
-        stability_warning(stability_options(recipe, static_cast<double>(averaging.lag)));
+    const auto warning = stability_warning(stability_options(recipe, averaging.lag));
     if (warning && averaging.guard) {
       notes.push_back(
           fmt::format("note: averaging.guard keeps rounds {} updates apart, not {}: at "
-                      "a lag of {} updates merging would otherwise be unstable",
+                      "a lag of {:g} updates merging would otherwise be unstable",
                       round_interval(recipe), averaging.interval, averaging.lag));
     } else if (warning) {
       notes.push_back("warning: " + *warning);

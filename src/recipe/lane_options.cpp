@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "config/averaging_rules.h"
 #include "recipe/stage_options.h"
 
 namespace leeway {
@@ -28,9 +29,11 @@ int64_t contribution_bytes(const CutOptions& cut, WireFormat wire, at::ScalarTyp
 
 LanePlan usual_plan(const Recipe& recipe, Lane lane) {
   const AveragingOptions& averaging = recipe.averaging;
-  LanePlan plan = {.lane = lane, .replicas = recipe.mesh.replicas};
+  LanePlan plan = {
+      .lane = lane, .replicas = recipe.mesh.replicas, .update_every = recipe.pipeline.update_every};
   if (averaging.merge == MergePolicy::kFixedLag) {
-    plan.lag = averaging.lag;
+    plan.lag_backwards = lag_backwards(recipe);
+    LEEWAY_CHECK(plan.lag_backwards, "the recipe check refuses other lags");
   } else {
     plan.deadline_follows = averaging.deadline_ms < 0;
     const double ms = plan.deadline_follows ? kShortestDeadlineMs : averaging.deadline_ms;
@@ -48,8 +51,16 @@ int64_t stage_parameters(const StageOptions& stage) {
 int64_t round_interval(const Recipe& recipe) {
   const AveragingOptions& averaging = recipe.averaging;
   if (!averaging.guard || averaging.merge != MergePolicy::kFixedLag) return averaging.interval;
-  const StabilityOptions options = stability_options(recipe, static_cast<double>(averaging.lag));
+  const StabilityOptions options = stability_options(recipe, averaging.lag);
   return std::max(averaging.interval, stable_interval(options));
+}
+
+int64_t merge_position(const Recipe& recipe) {
+  const AveragingMethod method = recipe.averaging.method;
+  if (recipe.mesh.replicas == 1 || method == AveragingMethod::kNone) return 0;
+  const LanePlan plan = usual_plan(recipe, Lane::kMain);
+  if (plan.lag_backwards) return *plan.lag_backwards % plan.update_every;
+  return plan.update_every / 2;
 }
 
 std::vector<LaneOptions> lane_options(const Recipe& recipe, const StageOptions& stage, StageId id) {
@@ -117,7 +128,7 @@ std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
 
 LanePlan evaluation_lane(const Recipe& recipe, int64_t vocabulary) {
   LanePlan plan = usual_plan(recipe, Lane::kEvaluation);
-  plan.lag.reset();
+  plan.lag_backwards.reset();
   plan.final_round = recipe.run.updates;
   plan.of_common = recipe.mesh.replicas > 1 && recipe.averaging.method == AveragingMethod::kLowbit;
   if (recipe.mesh.replicas == 1) plan.deadline.reset();  // there is no other replica to wait for

@@ -21,6 +21,10 @@ LanePlan evaluation_lane(const Recipe& recipe, int64_t vocabulary);
 // Updates between two rounds: the recipe's interval, raised by its guard where the lag is fixed.
 int64_t round_interval(const Recipe& recipe);
 
+// Backwards of an update before its merge, 0: at its end. On arrival the chunks of a round come
+// about together, in the middle as likely as anywhere.
+int64_t merge_position(const Recipe& recipe);
+
 // For the stage that `stage` describes.
 std::vector<LaneOptions> lane_options(const Recipe& recipe, const StageOptions& stage, StageId id);
 

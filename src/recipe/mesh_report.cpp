@@ -11,6 +11,7 @@
 #include "pipeline/schedule.h"
 #include "recipe/averaging_report.h"
 #include "recipe/depth_report.h"
+#include "recipe/lag_report.h"
 #include "recipe/memory_check.h"
 #include "recipe/planned_memory.h"
 #include "recipe/stage_options.h"
@@ -116,7 +117,7 @@ Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int
                      averaging_report(recipe, *vocabulary),
                      notes_text(memory_notes(recipe, plan, there)) +
                          notes_text(averaging_notes(loaded, *vocabulary)),
-                     depth_report(loaded, *vocabulary));
+                     depth_report(loaded, *vocabulary) + lag_report(recipe, *vocabulary));
 }
 
 }  // namespace leeway

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "recipe/averaging_costs.h"
+#include "recipe/lane_options.h"
 #include "recipe/placement.h"
 #include "recipe/stage_options.h"
 
@@ -39,7 +40,8 @@ std::vector<StageMemory> planned_memory(const Recipe& recipe, int64_t vocabulary
                       .replicas = common ? 1 : recipe.mesh.replicas,
                       .evaluates_means = often && means < run.updates,
                       .averaging = averaging,
-                      .guesses = tentative ? recipe.pipeline.refresh : 0});
+                      .boundaries = {.guesses = tentative ? recipe.pipeline.refresh : 0,
+                                     .merge_position = merge_position(recipe)}});
 }
 
 std::map<std::string, StageMemory> memory_by_device(const Recipe& recipe,

@@ -38,12 +38,12 @@ std::string_view curve_word(Curve curve);  // "train_loss"
 // How often each value occurred; values above kMax count as kMax.
 class Histogram {
  public:
-  static constexpr int64_t kMax = 256;
-  void add(int64_t value) { ++counts_[value < kMax ? value : kMax]; }
-  const std::map<int64_t, int64_t>& counts() const { return counts_; }
+  static constexpr double kMax = 256;
+  void add(double value) { ++counts_[value < kMax ? value : kMax]; }
+  const std::map<double, int64_t>& counts() const { return counts_; }
 
  private:
-  std::map<int64_t, int64_t> counts_;
+  std::map<double, int64_t> counts_;
 };
 
 struct WorkerData {

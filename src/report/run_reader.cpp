@@ -197,7 +197,8 @@ void RunReader::worked(const Event& event) {
     tally.end = record.times.end;
     tally.busy_at_end = tally.busy;
   }
-  if (record.work.kind == WorkKind::kBackward) tally.data.delays.add(record.work.delay);
+  if (record.work.kind == WorkKind::kBackward)
+    tally.data.delays.add(static_cast<double>(record.work.delay));
   pieces_.add(record, *stretch);
 }
 
@@ -212,14 +213,16 @@ void RunReader::count_round(const Event& event, const Work& work) {
     scale_ = kFading * scale_ + squared("scale");
   }
   const bool mean = work.kind == WorkKind::kReduce && work.lane == Lane::kMain;
-  if (mean && !work.replicas.empty()) data_.contributors.add(work.replicas.size());
+  if (mean && !work.replicas.empty())
+    data_.contributors.add(static_cast<double>(work.replicas.size()));
   if (work.kind != WorkKind::kMerge || work.replicas.empty()) return;
   if (event.number("drift")) drift_.add(squared("drift"));
   if (event.number("correction")) correction_.add(squared("correction"));
   if (work.lane != Lane::kMain) return;
-  data_.lags.add(work.delay);
-  lag_.add(static_cast<double>(work.delay));
-  lag_all_.add(static_cast<double>(work.delay));
+  const double lag = lag_of(work);
+  data_.lags.add(lag);
+  lag_.add(lag);
+  lag_all_.add(lag);
 }
 
 void RunReader::put(Curve curve, const Standing& at, double value) {

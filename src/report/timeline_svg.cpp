@@ -77,7 +77,7 @@ std::string round_text(const Work& work) {
   } else if (work.replicas.empty()) {
     text += ", follows without contributing";
   } else if (work.kind == WorkKind::kMerge) {
-    add(text, ", lag {}", work.delay);
+    add(text, ", lag {:.4g}", lag_of(work));
   }
   return text;
 }

@@ -24,7 +24,7 @@ bool is_training(WorkKind kind) {
 std::string arguments_of(const Work& work) {
   if (is_of_round(work.kind)) {
     const std::string lag =
-        work.kind == WorkKind::kMerge ? fmt::format(R"("lag":{},)", work.delay) : "";
+        work.kind == WorkKind::kMerge ? fmt::format(R"("lag":{:.4g},)", lag_of(work)) : "";
     return fmt::format(
         R"("round":{},"lane":"{}","chunk":{},"replicas":"{}",{}"update":{},"version":{})",
         work.index, lane_word(work.lane), work.chunk, replicas_text(work.replicas), lag,

@@ -41,8 +41,8 @@ RoundStatistics round_statistics(const RunPlan& plan, const Tallies& tallies) {
   all.rounds = rounds_before(plan);
   all.contributors.assign(static_cast<size_t>(plan.replicas), 0);
   std::optional<int64_t> first_round;
-  int64_t lag_sum = 0, merging = 0;
-  double recent_lag_sum = 0, spread = 0, scale = 0;
+  int64_t merging = 0;
+  double lag_sum = 0, recent_lag_sum = 0, spread = 0, scale = 0;
   const bool common = std::ranges::any_of(plan.lanes, &LanePlan::common);
   for (const auto& [worker, tally] : tallies) {
     // Contributions to a common model are numbered from 1; one that came back has other numbers.
@@ -66,7 +66,7 @@ RoundStatistics round_statistics(const RunPlan& plan, const Tallies& tallies) {
   }
   if (first_round) all.session_rounds = all.rounds - *first_round;
   if (merging > 0) {
-    all.lag_mean = static_cast<double>(lag_sum) / static_cast<double>(all.merges);
+    all.lag_mean = lag_sum / static_cast<double>(all.merges);
     all.recent_lag = recent_lag_sum / static_cast<double>(merging);
   }
   if (scale > 0) all.consensus = std::sqrt(spread / scale);

@@ -18,7 +18,7 @@ struct RoundStatistics {
   int64_t merges = 0;          // chunks merged by a worker that had contributed to them
   std::optional<double> lag_mean;
   double recent_lag = 0;  // averaged over the workers
-  int64_t lag_max = 0;
+  double lag_max = 0;
   int64_t longest_interval = 0;  // updates between two contributions of a worker
   // RMS distance of the replicas from their mean, relative to the RMS of the weights, over recently
   // exchanged subsets.

@@ -173,8 +173,7 @@ RoundPlan plan_rounds(const PlanInputs& inputs, const Recipe& recipe, const Plac
   auto interval =
       static_cast<int64_t>(std::clamp(std::ceil(between), 1.0, static_cast<double>(kIntervalMax)));
   double lag = std::ceil((times.sending + 2 * times.latency) / update_seconds) + 1;
-  if (recipe.averaging.merge == MergePolicy::kFixedLag)
-    lag = std::max(lag, static_cast<double>(recipe.averaging.lag));
+  if (recipe.averaging.merge == MergePolicy::kFixedLag) lag = std::max(lag, recipe.averaging.lag);
   StabilityOptions stability = stability_options(recipe, lag);
   stability.interval = interval;
   interval = std::max(interval, stable_interval(stability));

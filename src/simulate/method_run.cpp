@@ -10,6 +10,7 @@
 #include "base/human.h"
 #include "pipeline/schedule.h"
 #include "recipe/averaging_costs.h"
+#include "recipe/lag_report.h"
 #include "recipe/lane_options.h"
 #include "recipe/planned_memory.h"
 #include "recipe/stage_options.h"
@@ -182,6 +183,12 @@ void note_length(const Cluster& cluster, const MethodRequest& request, MethodRes
                     cluster.churn_until_s, result.seconds));
 }
 
+void note_lag(MethodResult& result) {
+  if (result.lags.empty()) return;
+  if (const auto advice = lag_advice(result.recipe.recipe, mean_value(result.lags)))
+    result.notes.push_back(*advice);
+}
+
 void note_stability(MethodResult& result) {
   const Recipe& recipe = result.recipe.recipe;
   const AveragingMethod method = recipe.averaging.method;
@@ -291,6 +298,7 @@ Result<MethodResult> simulate_method(const Cluster& cluster, const MethodRequest
   if (enough) result.updates = tally.updates() / recipe.mesh.replicas;
   measure_averaging(tally, result);
   note_length(cluster, request, result);
+  note_lag(result);
   note_stability(result);
   return result;
 }

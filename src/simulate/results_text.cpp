@@ -29,16 +29,16 @@ std::string distribution(const ValueCounts& histogram) {
   if (histogram.empty()) return "-";
   double all = 0;
   for (const auto& [value, count] : histogram) all += static_cast<double>(count);
-  std::vector<std::pair<int64_t, int64_t>> often(histogram.begin(), histogram.end());
-  std::ranges::stable_sort(often, std::greater{}, &std::pair<int64_t, int64_t>::second);
+  std::vector<std::pair<double, int64_t>> often(histogram.begin(), histogram.end());
+  std::ranges::stable_sort(often, std::greater{}, &std::pair<double, int64_t>::second);
   often.resize(std::min(often.size(), kShown));
   std::ranges::sort(often);
   std::vector<std::string> parts;
   for (const auto& [value, count] : often)
-    parts.push_back(fmt::format("{} {:.0f} %", value, 100 * static_cast<double>(count) / all));
+    parts.push_back(fmt::format("{:.3g} {:.0f} %", value, 100 * static_cast<double>(count) / all));
   std::string text =
       fmt::format("{:.3g} on average: {}", mean_value(histogram), fmt::join(parts, ", "));
-  if (often.size() < histogram.size()) text += fmt::format(", up to {}", largest_of(histogram));
+  if (often.size() < histogram.size()) text += fmt::format(", up to {:.3g}", largest_of(histogram));
   return text;
 }
 

@@ -8,13 +8,13 @@ namespace leeway {
 double mean_value(const ValueCounts& histogram) {
   double sum = 0, count = 0;
   for (const auto& [value, times] : histogram) {
-    sum += static_cast<double>(value) * static_cast<double>(times);
+    sum += value * static_cast<double>(times);
     count += static_cast<double>(times);
   }
   return count == 0 ? 0 : sum / count;
 }
 
-int64_t largest_of(const ValueCounts& histogram) {
+double largest_of(const ValueCounts& histogram) {
   return histogram.empty() ? 0 : histogram.rbegin()->first;
 }
 
@@ -43,10 +43,10 @@ void Tally::worked(const WorkRecord& record) {
   }
   const auto stage = static_cast<size_t>(record.worker.stage.value);
   if (work.kind == WorkKind::kForward && work.index >= filled_at_[stage]) {
-    ++delays_[stage][work.delay];
+    ++delays_[stage][static_cast<double>(work.delay)];
   }
   if (work.kind == WorkKind::kMerge && work.lane == Lane::kMain && !work.replicas.empty()) {
-    ++lags_[work.delay];
+    ++lags_[lag_of(work)];
   }
   if (work.kind == WorkKind::kContribute && work.lane == Lane::kMain) {
     rounds_ = std::max(rounds_, work.index + 1);

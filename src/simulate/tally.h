@@ -15,9 +15,9 @@
 namespace leeway {
 
 // How often each value occurred.
-using ValueCounts = std::map<int64_t, int64_t>;
+using ValueCounts = std::map<double, int64_t>;
 double mean_value(const ValueCounts& histogram);
-int64_t largest_of(const ValueCounts& histogram);
+double largest_of(const ValueCounts& histogram);
 
 class Tally final : public Recorder {
  public:

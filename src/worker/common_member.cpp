@@ -21,10 +21,10 @@ CommonMember::CommonMember(const LanePlan& plan, WorkerId worker, const Start& s
       const int64_t usual = plan.bytes(worker.stage, 0, chunk);
       const auto whole = static_cast<double>(plan.whole_bytes(worker.stage, chunk));
       limits.kept_bytes = static_cast<int64_t>(
-          ChunkLog::worth_keeping(whole, static_cast<double>(usual), plan.lag));
+          ChunkLog::worth_keeping(whole, static_cast<double>(usual), plan.lag_updates()));
       // Those at the end of a run are exact, and larger. Where members wait for each other, none
       // drops anything, and little can come.
-      if (!plan.lag && usual > 0) limits.bytes = ChunkLog::kKept * usual;
+      if (!plan.lag_backwards && usual > 0) limits.bytes = ChunkLog::kKept * usual;
     }
     logs_.emplace_back(
         start.chunks.empty() ? ChunkPosition() : start.chunks[static_cast<size_t>(chunk)], limits);
@@ -55,15 +55,15 @@ bool CommonMember::may_send(int64_t chunk) const {
 }
 
 // With a fixed lag: an answer to what was sent too short a time ago.
-bool CommonMember::is_early(const Message& answer, int64_t updates_done, bool flush) const {
-  if (!plan_.lag || flush) return false;
+bool CommonMember::is_early(const Message& answer, int64_t backwards_done, bool flush) const {
+  if (!plan_.lag_backwards || flush) return false;
   const int64_t newest = newest_part(answer, replica_);
   const auto flight = flights_.find(newest);
   return flight != flights_.end() && flight->second.awaited &&
-         flight->second.update + *plan_.lag > updates_done;
+         lag_backwards(flight->second, backwards_done) < *plan_.lag_backwards;
 }
 
-CommonMember::Due CommonMember::due(int64_t chunk, int64_t updates_done) const {
+CommonMember::Due CommonMember::due(int64_t chunk, int64_t backwards_done) const {
   const ChunkLog& log = logs_[static_cast<size_t>(chunk)];
   const Message* const answer = log.next();
   Due due = {.number = answer == nullptr ? log.applied() + 1 : answer->index,
@@ -73,23 +73,23 @@ CommonMember::Due CommonMember::due(int64_t chunk, int64_t updates_done) const {
   const auto flight = flights_.find(newest_part(*answer, replica_));
   due.whole = answer->whole;
   due.counts = flight != flights_.end();
-  if (due.counts) due.lag = updates_done - flight->second.update;
+  if (due.counts) due.lag_backwards = lag_backwards(flight->second, backwards_done);
   return due;
 }
 
-std::optional<CommonMember::Due> CommonMember::merge_due(int64_t updates_done, bool flush) const {
+std::optional<CommonMember::Due> CommonMember::merge_due(int64_t backwards_done, bool flush) const {
   for (int64_t chunk = 0; chunk < std::ssize(logs_); ++chunk) {
     const Message* const answer = log(chunk).next();
-    if (answer != nullptr && !is_early(*answer, updates_done, flush)) {
-      return due(chunk, updates_done);
+    if (answer != nullptr && !is_early(*answer, backwards_done, flush)) {
+      return due(chunk, backwards_done);
     }
   }
-  if (!plan_.lag) return std::nullopt;
+  if (!plan_.lag_backwards) return std::nullopt;
   for (const auto& [number, flight] : flights_) {
     if (!flight.awaited) continue;
-    if (!flush && flight.update + *plan_.lag > updates_done) break;
+    if (!flush && lag_backwards(flight, backwards_done) < *plan_.lag_backwards) break;
     const auto open = std::ranges::find(flight.open, true);
-    if (open != flight.open.end()) return due(open - flight.open.begin(), updates_done);
+    if (open != flight.open.end()) return due(open - flight.open.begin(), backwards_done);
   }
   return std::nullopt;
 }
@@ -145,11 +145,11 @@ void CommonMember::contributed(int64_t number, int64_t update, int64_t table,
   lost_at_end_ = ends && std::ranges::find(sent, false) != sent.end();
   if (std::ranges::find(sent, true) == sent.end()) return;
   flights_[number] = {.update = update, .table = table, .open = sent};
-  LEEWAY_CHECK(plan_.lag || std::ssize(flights_) <= kUnderWayMax * std::ssize(logs_),
+  LEEWAY_CHECK(plan_.lag_backwards || std::ssize(flights_) <= kUnderWayMax * std::ssize(logs_),
                "no chunk has more under way than it may");
 }
 
-void CommonMember::merged(const Message& answer, int64_t lag, uint64_t hash) {
+void CommonMember::merged(const Message& answer, double lag_updates, uint64_t hash) {
   constexpr double kFading = 0.9;
   const auto chunk = static_cast<size_t>(answer.chunk);
   const Settled settled = settles(answer);
@@ -164,7 +164,7 @@ void CommonMember::merged(const Message& answer, int64_t lag, uint64_t hash) {
     }
   }
   if (plan_.lag_limit > 0) {
-    recent_lag_ = kFading * recent_lag_ + (1 - kFading) * static_cast<double>(lag);
+    recent_lag_ = kFading * recent_lag_ + (1 - kFading) * lag_updates;
     stretch_wanted_ = std::max<int64_t>(1, std::llround(std::ceil(recent_lag_ / plan_.lag_limit)));
     stretch_ = std::clamp<int64_t>(answer.stretch, 1, kStretchMax);
   }

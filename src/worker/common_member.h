@@ -41,14 +41,14 @@ class CommonMember {
   struct Due {
     int64_t number = 0;  // of the answer
     int64_t chunk = 0;
-    int64_t lag = 0;      // updates since the newest own part in it was sent; 0: there is none
-    bool counts = false;  // something of this worker is in it
-    bool whole = false;   // it is the chunk as that answer made it
+    int64_t lag_backwards = 0;  // since the newest own part in it was sent; 0: there is none
+    bool counts = false;        // something of this worker is in it
+    bool whole = false;         // it is the chunk as that answer made it
     bool arrived = false;
   };
-  // The next merge at the boundary of an update. With a fixed lag an own part's answer is due that
-  // many updates after it was sent; at a flush point, all that are under way.
-  std::optional<Due> merge_due(int64_t updates_done, bool flush) const;
+  // The next merge after so many backwards. With a fixed lag an own part's answer is due that many
+  // after it was sent; at a flush point, all that are under way.
+  std::optional<Due> merge_due(int64_t backwards_done, bool flush) const;
   // Whether every member's last contribution is in what was applied.
   bool drained(const ReplicaSet& members) const;
 
@@ -64,7 +64,7 @@ class CommonMember {
   void contributed(int64_t number, int64_t update, int64_t table, const std::vector<bool>& sent,
                    bool ends);
   // `answer`: of this chunk's log. `hash`: as there.
-  void merged(const Message& answer, int64_t lag, uint64_t hash);
+  void merged(const Message& answer, double lag_updates, uint64_t hash);
   // A new table: nobody waits for an answer to what was sent before. `moved`: chunks that have
   // another owner; `have`: by chunk, the answers that count.
   void adopt(const std::vector<int64_t>& moved, const std::vector<int64_t>& have);
@@ -95,8 +95,11 @@ class CommonMember {
     std::vector<bool> open;  // by chunk
   };
   Settled settles_whole(const Message& answer) const;
-  bool is_early(const Message& answer, int64_t updates_done, bool flush) const;
-  Due due(int64_t chunk, int64_t updates_done) const;
+  int64_t lag_backwards(const Flight& flight, int64_t backwards_done) const {
+    return backwards_done - flight.update * plan_.update_every;
+  }
+  bool is_early(const Message& answer, int64_t backwards_done, bool flush) const;
+  Due due(int64_t chunk, int64_t backwards_done) const;
 
   static constexpr int64_t kUnderWayMax = 64;
   static constexpr int64_t kStretchMax = 1000;

@@ -197,16 +197,18 @@ std::optional<Work> CommonModel::duty(int64_t updates) const {
 }
 
 Turn CommonModel::turn(const Boundary& boundary) const {
+  const bool merges = !boundary.saved && lane_.merges_at(position_of(boundary, lane_.update_every));
   const auto merge_due =
-      boundary.saved ? std::nullopt : member_.merge_due(boundary.updates, boundary.flushes);
+      merges ? member_.merge_due(boundary.backwards, boundary.flushes) : std::nullopt;
   if (const auto& due = merge_due) {
     if (!due->arrived) return {.due = true};
     Work merge = work(WorkKind::kMerge, boundary.updates, due->number, due->chunk);
-    merge.delay = due->lag;
+    place_merge(boundary, lane_.update_every, due->lag_backwards, merge);
     merge.whole = due->whole;
     if (due->counts) merge.replicas = ReplicaSet::of(id_.replica);
     return {.due = true, .work = merge};
   }
+  if (boundary.when == Boundary::When::kInsideUpdate) return {};
   const bool last = boundary.ends && is_last(boundary.updates);
   const CommonMember::Contribution due = member_.contribution_due(boundary, last);
   if (due != CommonMember::Contribution::kNone) {
@@ -341,7 +343,7 @@ std::vector<int64_t> CommonModel::have() const {
   return numbers;
 }
 
-bool CommonModel::can_repeat(const Work& work, bool at_boundary) const {
+bool CommonModel::can_repeat(const Work& work, bool at_boundary, bool inside) const {
   const ChunkLog& log = member_.log(work.chunk);
   switch (work.kind) {
     case WorkKind::kContribute:
@@ -351,7 +353,7 @@ bool CommonModel::can_repeat(const Work& work, bool at_boundary) const {
       return work.index == log.received() + 1 &&
              owners_[static_cast<size_t>(work.chunk)].has(work.parts);
     case WorkKind::kMerge:
-      return at_boundary && answer_of(work) != nullptr;
+      return (at_boundary || inside) && answer_of(work) != nullptr;
     case WorkKind::kRepeat:
       return work.index <= log.received();
     default:

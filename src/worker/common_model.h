@@ -54,7 +54,7 @@ class CommonModel {
   // A replay's next session: nobody has ended.
   void begin_session();
 
-  bool can_repeat(const Work& work, bool at_boundary) const;
+  bool can_repeat(const Work& work, bool at_boundary, bool inside) const;
   int64_t contributions() const { return member_.next_number() - 1; }
   int64_t numbers_max() const;                   // no contribution or answer has a larger number
   std::vector<ChunkPosition> positions() const;  // of what was applied, by chunk

@@ -27,7 +27,7 @@ void CommonModel::finish_work(const Work& work, const Outcome& outcome, const Fl
     case WorkKind::kReduce:
       return finish_reduction(work, outcome, sent);
     case WorkKind::kMerge:
-      return member_.merged(*answer_of(work), work.delay, outcome.hash);
+      return member_.merged(*answer_of(work), lag_of(work), outcome.hash);
     case WorkKind::kRepeat:
       return finish_repetition(work, outcome, sent);
     default:

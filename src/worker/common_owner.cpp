@@ -136,7 +136,7 @@ bool CommonOwner::closable(int64_t received) const {
     // With a fixed lag, numbers are those of updates. One that has been heard of later is not
     // waited for: it sent that one to the owner before.
     const Position* const last = position(replica);
-    if (plan_.lag) return last != nullptr && last->number >= oldest;
+    if (plan_.lag_backwards) return last != nullptr && last->number >= oldest;
     const auto own = parts_.lower_bound({replica, 0});
     return own != parts_.end() && own->first.replica == replica;
   });
@@ -153,7 +153,7 @@ std::vector<PartId> CommonOwner::next_parts() const {
   std::vector<PartId> parts;
   if (told_since_ != since_) return parts;
   for (const auto& [id, part] : parts_) {
-    if (!plan_.lag || id.number == oldest_number()) parts.push_back(id);
+    if (!plan_.lag_backwards || id.number == oldest_number()) parts.push_back(id);
   }
   return parts;
 }

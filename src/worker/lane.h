@@ -44,9 +44,11 @@ struct ChunkSizes {
 struct LanePlan {
   Lane lane = Lane::kMain;
   int64_t replicas = 1;
-  int64_t interval = 1;                // updates between two rounds; evaluation: between two means
-  int64_t cycle = 1;                   // rounds until every coordinate has been exchanged
-  std::optional<int64_t> lag = {};     // merge this many updates after sending; none: on arrival
+  int64_t interval = 1;      // updates between two rounds; evaluation: between two means
+  int64_t cycle = 1;         // rounds until every coordinate has been exchanged
+  int64_t update_every = 1;  // backwards of an update
+  // Merge this many backwards after sending, update_every for a lag of one; none: on arrival.
+  std::optional<int64_t> lag_backwards = {};
   std::optional<Nanos> deadline = {};  // from a chunk's first arrival; none: wait for all replicas
   bool deadline_follows = false;       // longer where updates take longer: deadline.h
   double lag_limit = 0;    // guard: above this lag of any replica rounds are less frequent; 0: none
@@ -57,6 +59,17 @@ struct LanePlan {
   std::vector<ChunkSizes> sizes = {};  // by stage
   int64_t final_round = -1;            // evaluation: the last update of the run
   bool of_common = false;              // evaluation: of the common model, and nothing is sent
+
+  // Whether merges may come after so many backwards of an update. All may at its end.
+  bool merges_at(int64_t position) const {
+    if (position == 0) return true;
+    return !gradients && (!lag_backwards || *lag_backwards % update_every == position);
+  }
+  // Rounded up.
+  std::optional<int64_t> lag_updates() const {
+    if (!lag_backwards) return std::nullopt;
+    return (*lag_backwards + update_every - 1) / update_every;
+  }
 
   // Evaluation: whether it is of the mean of all replicas. Otherwise it is of the evaluator's own
   // weights, and the other replicas send nothing.

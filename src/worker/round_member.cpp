@@ -74,25 +74,26 @@ bool RoundMember::follows() const {
   return next - last_round_ > plan_.cycle + kSlack;
 }
 
-std::optional<RoundMember::Due> RoundMember::merge_due(int64_t updates_done, bool flush) const {
-  if (!plan_.lag) {
+std::optional<RoundMember::Due> RoundMember::merge_due(int64_t backwards_done, bool flush) const {
+  if (!plan_.lag_backwards) {
     if (answers_.empty()) return std::nullopt;
     const auto [round, chunk] = answers_.begin()->first;
     const auto flight = flights_.find(round);
     const bool sent = flight != flights_.end();
     return Due{.round = round,
                .chunk = chunk,
-               .lag = sent ? updates_done - flight->second.update : 0,
+               .lag_backwards = sent ? lag_backwards(flight->second, backwards_done) : 0,
                .sent = sent,
                .arrived = true};
   }
   for (const auto& [round, flight] : flights_) {
-    if (!flush && flight.update + *plan_.lag > updates_done) return std::nullopt;
+    const int64_t lag = lag_backwards(flight, backwards_done);
+    if (!flush && lag < *plan_.lag_backwards) return std::nullopt;
     const auto open = std::find(flight.merged.begin(), flight.merged.end(), false);
     const int64_t chunk = open - flight.merged.begin();
     return Due{.round = round,
                .chunk = chunk,
-               .lag = updates_done - flight.update,
+               .lag_backwards = lag,
                .sent = true,
                .arrived = answers_.contains({round, chunk})};
   }
@@ -124,17 +125,17 @@ void RoundMember::contributed(int64_t round, int64_t update, bool sent) {
 // Old flights and answers are dropped, so even a worker that gets no answers keeps few of both.
 void RoundMember::check_bounds() const {
   const auto chunks = static_cast<size_t>(this->chunks());
-  LEEWAY_CHECK(plan_.lag || flights_.size() <= kFlightsMax, "old flights were given up");
+  LEEWAY_CHECK(plan_.lag_backwards || flights_.size() <= kFlightsMax, "old flights were given up");
   LEEWAY_CHECK(answers_.size() <= kAnswersMax * chunks, "old answers were dropped");
 }
 
-void RoundMember::merged(int64_t round, int64_t chunk, int64_t lag) {
+void RoundMember::merged(int64_t round, int64_t chunk, double lag_updates) {
   constexpr double kFading = 0.9;
   // While it was merged, answers that came in may have pushed it out.
   answers_.erase({round, chunk});
   merged_.emplace(round, chunk);
   if (plan_.lag_limit > 0) {
-    recent_lag_ = kFading * recent_lag_ + (1 - kFading) * static_cast<double>(lag);
+    recent_lag_ = kFading * recent_lag_ + (1 - kFading) * lag_updates;
     stretch_wanted_ = std::max<int64_t>(1, std::llround(std::ceil(recent_lag_ / plan_.lag_limit)));
   }
   const auto flight = flights_.find(round);
@@ -147,7 +148,7 @@ void RoundMember::merged(int64_t round, int64_t chunk, int64_t lag) {
 
 std::vector<int64_t> RoundMember::stale(int64_t next_round) const {
   std::vector<int64_t> stale;
-  if (plan_.lag) return stale;  // with a fixed lag it waits for its answers
+  if (plan_.lag_backwards) return stale;  // with a fixed lag it waits for its answers
   for (const auto& [round, flight] : flights_) {
     if (round <= next_round - kFlightsMax) stale.push_back(round);
   }
@@ -163,7 +164,7 @@ std::vector<int64_t> RoundMember::in_flight() const {
 std::vector<int64_t> RoundMember::orphaned(const Membership& before,
                                            const Membership& after) const {
   // Between two tables that this worker knows there may be one by which others have gone.
-  const bool skips = plan_.lag && after.number() > before.number() + 1;
+  const bool skips = plan_.lag_backwards && after.number() > before.number() + 1;
   std::vector<int64_t> rounds;
   for (const auto& [round, flight] : flights_) {
     for (int64_t chunk = 0; chunk < chunks(); ++chunk) {

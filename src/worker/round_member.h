@@ -45,19 +45,19 @@ class RoundMember {
   struct Due {
     int64_t round = 0;
     int64_t chunk = 0;
-    int64_t lag = 0;    // updates since this worker's part was sent; 0 if none was sent
-    bool sent = false;  // whether this worker sent its part
+    int64_t lag_backwards = 0;  // since this worker's part was sent; 0 if none was sent
+    bool sent = false;          // whether this worker sent its part
     bool arrived = false;
   };
-  // The next merge at the boundary of an update. With a fixed lag a round is due that many updates
-  // after it was sent; at a flush point every round in flight is due.
-  std::optional<Due> merge_due(int64_t updates_done, bool flush) const;
+  // The next merge after so many backwards. With a fixed lag a round is due that many after it was
+  // sent; at a flush point every round in flight is due.
+  std::optional<Due> merge_due(int64_t backwards_done, bool flush) const;
   const Message& answer(int64_t round, int64_t chunk) const;
   bool has_answer(int64_t round, int64_t chunk) const { return answers_.contains({round, chunk}); }
 
   // The round began at `update`; without `sent` this worker's part has no weight.
   void contributed(int64_t round, int64_t update, bool sent);
-  void merged(int64_t round, int64_t chunk, int64_t lag);
+  void merged(int64_t round, int64_t chunk, double lag_updates);
 
   // The rounds to give up because they are too old when `next_round` begins; all rounds in flight.
   std::vector<int64_t> stale(int64_t next_round) const;
@@ -89,6 +89,9 @@ class RoundMember {
     int64_t update = 0;        // when it was sent
     std::vector<bool> merged;  // by chunk
   };
+  int64_t lag_backwards(const Flight& flight, int64_t backwards_done) const {
+    return backwards_done - flight.update * plan_.update_every;
+  }
   void check_bounds() const;
   void take_stretch(int64_t round, int64_t stretch);
 

@@ -30,6 +30,7 @@ Rounds::Rounds(WorkerId id, const RunPlan& plan, StageCompute* compute)
   const int64_t updates = plan.first_update_of(id.replica);
   for (size_t lane = 0; lane < plan.lanes.size(); ++lane) {
     const LanePlan& options = plan.lanes[lane];
+    LEEWAY_CHECK(options.update_every == plan.shape.update_every, "lags count these backwards");
     if (options.common) {
       common_.emplace(id, plan, lane, compute);
       continue;
@@ -80,23 +81,26 @@ std::optional<Work> Rounds::duty(int64_t updates) const {
 }
 
 Turn Rounds::turn(const Boundary& boundary) const {
-  if (common_ && boundary.when == Boundary::When::kAfterUpdate) return common_->turn(boundary);
+  const bool before = boundary.when == Boundary::When::kBeforeUpdate;
+  const bool inside = boundary.when == Boundary::When::kInsideUpdate;
+  if (common_ && !before) return common_->turn(boundary);
   if (boundary.saved) return {};
   const auto is_here = [&](const Seat& lane) {
-    const bool before = boundary.when == Boundary::When::kBeforeUpdate;
     return lane.plan.lane != Lane::kEvaluation && lane.plan.gradients == before;
   };
   for (const Seat& lane : seats_) {
     if (!is_here(lane)) continue;
-    const auto due = lane.member.merge_due(boundary.update, boundary.flushes);
+    if (!lane.plan.merges_at(position_of(boundary, lane.plan.update_every))) continue;
+    const auto due = lane.member.merge_due(boundary.backwards, boundary.flushes);
     if (!due) continue;
     if (!due->arrived) return {.due = true};
     Work merge =
         round_work(WorkKind::kMerge, lane.plan.lane, boundary.updates, {due->round, due->chunk});
-    merge.delay = due->lag;
+    place_merge(boundary, lane.plan.update_every, due->lag_backwards, merge);
     if (due->sent) merge.replicas = ReplicaSet::of(id_.replica);
     return {.due = true, .work = merge};
   }
+  if (inside) return {};
   for (const Seat& lane : seats_) {
     if (!is_here(lane) || !lane.member.contributes_at(boundary.update)) continue;
     Work part = round_work(WorkKind::kContribute, lane.plan.lane, boundary.updates,
@@ -158,7 +162,7 @@ void Rounds::run_reduction(const Work& work, const Seat& lane, Outcome& outcome)
       lane.owner.contributions({work.index, work.chunk}, work.replicas);
   if (work.lane == Lane::kEvaluation) return compute_->hold_for_evaluation(work.index, parts);
   auto reduced = compute_->averaging().reduce(work.lane, work.index, work.chunk, parts,
-                                              /*awaited=*/lane.plan.lag.has_value());
+                                              /*awaited=*/lane.plan.lag_backwards.has_value());
   outcome.payload = std::move(reduced.answer);
   outcome.round_norms = std::move(reduced.norms);
   const std::vector<ReplicaId> replicas = work.replicas.members();
@@ -179,7 +183,7 @@ void Rounds::finish(const Work& work, const Outcome& outcome, Outbox& outbox,
     case WorkKind::kReduce:
       return finish_reduction(work, outcome, sent);
     case WorkKind::kMerge:
-      return seat(work.lane).member.merged(work.index, work.chunk, work.delay);
+      return seat(work.lane).member.merged(work.index, work.chunk, lag_of(work));
     case WorkKind::kAwait: {
       Seat& lane = seat(work.lane);
       lane.owner.awaits({work.index, work.chunk});
@@ -274,20 +278,21 @@ bool Rounds::is_before_update(const Work& work) const {
   return lane != nullptr && lane->plan.gradients;
 }
 
-bool Rounds::can_repeat(const Work& work, bool update_due, bool at_boundary) const {
-  if (is_common(work.lane)) return common_->can_repeat(work, at_boundary);
+bool Rounds::can_repeat(const Work& work, const Moment& now) const {
+  if (is_common(work.lane)) return common_->can_repeat(work, now.at_boundary, now.inside);
   const Seat& lane = seat(work.lane);
-  const bool now = lane.plan.gradients ? update_due : at_boundary;
+  const bool begins = lane.plan.gradients ? now.update_due : now.at_boundary;
+  const bool merges = begins || (now.inside && !lane.plan.gradients);
   const RoundOwner::ChunkId id = {work.index, work.chunk};
   switch (work.kind) {
     case WorkKind::kContribute: {
       const int64_t update = work.update + (lane.plan.gradients ? 1 : 0);
-      return now && lane.member.can_contribute(work.index, update);
+      return begins && lane.member.can_contribute(work.index, update);
     }
     case WorkKind::kReduce:
       return lane.owner.has(id, work.replicas);
     case WorkKind::kMerge:
-      return now && lane.member.has_answer(work.index, work.chunk);
+      return merges && lane.member.has_answer(work.index, work.chunk);
     default:
       return true;
   }

@@ -85,9 +85,14 @@ class Rounds {
 
   // Whether this piece of a round averages gradients, before the update that uses them.
   bool is_before_update(const Work& work) const;
-  // Whether a recorded piece of work can be done now: contributions and merges only at the boundary
-  // of an update, those of gradients only before one.
-  bool can_repeat(const Work& work, bool update_due, bool at_boundary) const;
+  // Whether a recorded piece of work can be done now: contributions only at the boundary of an
+  // update, merges there or inside one, those of gradients only before one.
+  struct Moment {
+    bool update_due = false;
+    bool at_boundary = false;
+    bool inside = false;
+  };
+  bool can_repeat(const Work& work, const Moment& now) const;
 
   // Call before a save, so that rounds in flight do not count in the saved state.
   void forget_in_compute();

@@ -26,7 +26,7 @@ void Rounds::finish_adoption(const Membership& table, const std::vector<int64_t>
     const bool evaluation = lane.plan.lane == Lane::kEvaluation;
     std::vector<int64_t> begun = lane.member.orphaned(before, table);
     for (const int64_t round : begun) lane.member.forget_orphan(round);
-    const bool waits = lane.plan.lag.has_value();
+    const bool waits = lane.plan.lag_backwards.has_value();
     if (waits) begun.assign(lane.member.orphans().begin(), lane.member.orphans().end());
     if (evaluation && copied_elsewhere) begun.push_back(*copied_elsewhere);
     if (!table.has(id_.replica)) continue;

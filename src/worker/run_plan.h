@@ -52,7 +52,8 @@ struct RunPlan {
 
   // Replicas wait for each other's parts, so they stop, save and resume at the same updates.
   bool together() const {
-    return std::ranges::any_of(lanes, [](const LanePlan& lane) { return lane.lag.has_value(); });
+    return std::ranges::any_of(lanes,
+                               [](const LanePlan& lane) { return lane.lag_backwards.has_value(); });
   }
   // Replicas that wait for each other take one that comes back in where a session ends: all go on
   // from one checkpoint.

@@ -67,11 +67,11 @@ void TallyKeeper::count_round(const WorkRecord& record) {
     ++tally_.contributors[count - 1];
   }
   if (work.kind != WorkKind::kMerge || work.replicas.empty()) return;
-  const auto lag = static_cast<double>(work.delay);
+  const double lag = lag_of(work);
   tally_.recent_lag = tally_.merges == 0 ? lag : kFading * tally_.recent_lag + (1 - kFading) * lag;
   ++tally_.merges;
-  tally_.lag_sum += work.delay;
-  tally_.lag_max = std::max(tally_.lag_max, work.delay);
+  tally_.lag_sum += lag;
+  tally_.lag_max = std::max(tally_.lag_max, lag);
 }
 
 void TallyKeeper::predicted(const Prediction& prediction) {

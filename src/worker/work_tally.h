@@ -33,8 +33,8 @@ struct WorkTally {
   int64_t next_round = 0;        // after the last one that this worker took part in
   int64_t longest_interval = 0;  // updates between two contributions
   int64_t merges = 0;            // of chunks that this worker had contributed to
-  int64_t lag_sum = 0;
-  int64_t lag_max = 0;
+  double lag_sum = 0;            // updates, in fractions
+  double lag_max = 0;
   double recent_lag = 0;
   // Sums of squares over recent means of weights, of any lane: how far the replicas were from the
   // mean, and the mean itself.
@@ -49,12 +49,13 @@ template <class Tally, class Use>
 void each_number(Tally& tally, const Use& use) {
   use(tally.bytes);
   for (auto* time : {&tally.begin, &tally.end, &tally.busy, &tally.evaluating}) use(*time);
-  for (auto* count : {&tally.delay_sum, &tally.delay_count, &tally.delay_max, &tally.predictions,
-                      &tally.first_round, &tally.next_round, &tally.longest_interval, &tally.merges,
-                      &tally.lag_sum, &tally.lag_max}) {
+  for (auto* count :
+       {&tally.delay_sum, &tally.delay_count, &tally.delay_max, &tally.predictions,
+        &tally.first_round, &tally.next_round, &tally.longest_interval, &tally.merges}) {
     use(*count);
   }
-  for (auto* sum : {&tally.prediction_error_sum, &tally.recent_lag, &tally.spread, &tally.scale}) {
+  for (auto* sum : {&tally.prediction_error_sum, &tally.lag_sum, &tally.lag_max, &tally.recent_lag,
+                    &tally.spread, &tally.scale}) {
     use(*sum);
   }
 }

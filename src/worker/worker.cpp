@@ -64,15 +64,23 @@ bool Worker::saves_before_duties() const {
 
 // Everything that changes or sends weights, other than the update itself, happens at the boundary
 // after it: merges that are due, contributions to new rounds, their merges if there is no lag, and
-// the copy for evaluation. Gradients are averaged before the update.
+// the copy for evaluation. Gradients are averaged before the update. Merges may also come inside an
+// update, after a backward: so a lag counts updates in fractions.
 Turn Worker::boundary_turn() const {
   const bool before = schedule_.update_due(counts_);
   const bool ends = !before && trained();
+  if (inside_) {
+    return rounds_.turn({.when = Boundary::When::kInsideUpdate,
+                         .update = counts_.updates,
+                         .updates = counts_.updates,
+                         .backwards = counts_.backwards});
+  }
   if (!before && !at_boundary_ && !ends) return {};
   Turn turn =
       rounds_.turn({.when = before ? Boundary::When::kBeforeUpdate : Boundary::When::kAfterUpdate,
                     .update = counts_.updates + (before ? 1 : 0),
                     .updates = counts_.updates,
+                    .backwards = counts_.backwards,
                     .flushes = !before && flushes_here(),
                     .ends = ends,
                     .stops = end_.stop_wanted() || end_.named(),
@@ -222,13 +230,21 @@ Work Worker::reporting() const {
 bool Worker::can_repeat(const Work& work) const {
   if (work.kind == WorkKind::kAdopt) return work.index > table_.number();
   if (!is_of_round(work.kind)) return pipeline_turn() == work;
-  return rounds_.can_repeat(work, schedule_.update_due(counts_), at_boundary_);
+  const int64_t position =
+      inside_ ? counts_.backwards - counts_.updates * schedule_.update_every() : 0;
+  if (work.kind == WorkKind::kMerge && work.position != position) return false;
+  return rounds_.can_repeat(work, {.update_due = schedule_.update_due(counts_),
+                                   .at_boundary = at_boundary_,
+                                   .inside = inside_});
 }
 
 bool Worker::has_come_to(const Work& work) const {
   // An owner works for others whenever it is asked, which changes none of its own weights.
   if (work.kind == WorkKind::kReduce || work.kind == WorkKind::kRepeat) return true;
   if (counts_.updates != work.update) return false;
+  if (work.position > 0) {
+    return counts_.backwards == work.update * schedule_.update_every() + work.position;
+  }
   return !rounds_.is_before_update(work) || schedule_.update_due(counts_);
 }
 
@@ -253,7 +269,7 @@ void Worker::drop_rounds() {
   rounds_.forget_in_compute();
   rounds_.flush();
   if (!trained()) rounds_.begin_session();
-  at_boundary_ = false;
+  at_boundary_ = inside_ = false;
 }
 
 }  // namespace leeway

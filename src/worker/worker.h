@@ -195,6 +195,7 @@ class Worker {
   bool diverged_ = false;
   std::deque<LateWork> late_;  // in the order in which it was begun
   bool at_boundary_ = false;   // after an update, before the next forward or backward
+  bool inside_ = false;        // after a backward that does not complete an update, likewise
 
   Inbox inbox_;
   SessionEnd end_;

@@ -32,8 +32,8 @@ int64_t Worker::next_possible_flush(std::optional<int64_t> named) const {
   int64_t last = (counts_.forwards + every - 1) / every;
   std::optional<int64_t> apart;
   for (const LanePlan& lane : plan_.lanes) {
-    if (!lane.lag) continue;
-    apart = std::min(apart.value_or(plan_.run_updates), *lane.lag + lane.interval);
+    if (!lane.lag_backwards) continue;
+    apart = std::min(apart.value_or(plan_.run_updates), *lane.lag_updates() + lane.interval);
   }
   if (apart) {
     const int64_t none_passed = counts_.updates + *apart + schedule_.delay_max() + 2;
@@ -140,6 +140,7 @@ void Worker::restart(const Membership::Restart& restart) {
   receiver_.reset();
   announce_due_ = diverged_ = has_said_done_ = told_done_ = false;
   at_boundary_ = trained();
+  inside_ = false;
   saved_update_ = -1;
   for (Message& message : std::exchange(early_, {})) deliver(std::move(message));
   report(presence());

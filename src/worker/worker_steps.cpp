@@ -244,7 +244,7 @@ void Worker::finish_forward(const Work& work, const Outcome& outcome) {
   ++counts_.forwards;
   LEEWAY_CHECK(std::ssize(versions_) == counts_.in_flight(), "a version per microbatch in flight");
   LEEWAY_CHECK(counts_.in_flight() <= schedule_.warmup() + 1, "no more than the schedule allows");
-  at_boundary_ = false;
+  at_boundary_ = inside_ = false;
   evaluations_.forwarded();
   if (is_last()) return;
   Message activation = activation_message(MessageKind::kActivation, id_.stage.value + 1, work.index,
@@ -261,6 +261,7 @@ void Worker::finish_backward(const Work& work, Outcome& outcome) {
   versions_.pop_front();
   ++counts_.backwards;
   at_boundary_ = false;
+  inside_ = !schedule_.update_due(counts_);
   if (!is_first()) {
     outgoing_.push_back(activation_message(MessageKind::kGradient, id_.stage.value - 1, work.index,
                                            outcome.payload));

@@ -170,7 +170,7 @@ TEST_P(Conformance, RecordedBytesAddUp) {
 // The recorder may be in another process: what it knows of workers is what they have told it.
 TEST_P(Conformance, WhatWorkersReportIsWhatTheyDid) {
   RunPlan plan = with_replicas(busy_plan({.stages = 3, .update_every = 2}), 2);
-  plan.lanes = {{.replicas = 2, .interval = 1, .lag = 1}};
+  plan.lanes = {{.replicas = 2, .interval = 1, .update_every = 2, .lag_backwards = 1}};
   const CutOptions cut = {.parameters = 1000, .fraction = 0.5, .granularity = 1};
   plan.lanes.front().sizes.assign(3, {.cut = cut});
   const IdleWorkers workers = make_mesh(plan);

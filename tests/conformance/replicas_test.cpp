@@ -103,8 +103,8 @@ TEST_P(Replicas, RepeatsWhatVirtualTimeMergedOnArrival) {
 }
 
 TEST_P(Replicas, ResumingFromACheckpointGivesTheBitsOfTheWholeRun) {
-  for (const int64_t lag : {0, 1, 3}) {
-    SCOPED_TRACE(fmt::format("lag {}", lag));
+  for (const double lag : {0.0, 0.5, 1.0, 3.0}) {
+    SCOPED_TRACE(fmt::format("lag {:g}", lag));
     Recipe recipe = recipe_of(GetParam());
     recipe.averaging.merge = MergePolicy::kFixedLag;
     recipe.averaging.lag = lag;

@@ -54,7 +54,10 @@ void draw_replicas(Draw& draw, Recipe& recipe) {
   const bool late = averaging.method == AveragingMethod::kSparse ||
                     averaging.method == AveragingMethod::kLowbit ||
                     averaging.method == AveragingMethod::kDiloco;
-  averaging.lag = late ? draw.one_of({int64_t{0}, int64_t{1}, int64_t{3}}) : 0;
+  const auto every = static_cast<double>(recipe.pipeline.update_every);
+  const auto half = static_cast<double>((recipe.pipeline.update_every + 1) / 2);
+  averaging.lag =
+      late ? draw.one_of({0.0, 1.0, 3.0, 1 / every, half / every, 1 + half / every}) : 0;
   averaging.granularity = draw.one_of({int64_t{1}, int64_t{5}, int64_t{64}});
   if (late) averaging.interval = draw.between(1, 3);
   averaging.guard = draw.between(0, 3) == 0;

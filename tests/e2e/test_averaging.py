@@ -70,7 +70,7 @@ def test_the_summary_says_what_averaging_saved(place):
     line = next(line for line in shown if line.startswith("replicas sent each other "))
     assert line.endswith(f": {share:.1f} %") and "gradient all-reduce would have sent" in line
     line = shown[shown.index(line) + 1]
-    assert line.startswith("12 rounds, merged 0.9 updates after sending (at most 1), replicas ")
+    assert line.startswith("12 rounds, merged 0.92 updates after sending (at most 1), replicas ")
     assert line.endswith(" % from their mean")
     alone = place.ok("train", "tiny.toml", "--out", "alone").stdout
     assert "averaging" not in alone and "each other" not in alone
@@ -182,17 +182,18 @@ def test_a_fixed_lag_gives_the_same_bits_and_replays(place):
         assert place.ok("replay", run).stdout.startswith("identical: 12 updates")
 
 
+@pytest.mark.parametrize("lag", [2, 0.5])
 @pytest.mark.parametrize("method", ["sparse", "lowbit"])
-def test_a_run_of_replicas_stops_and_resumes_to_the_bits_of_one(place, method):
+def test_a_run_of_replicas_stops_and_resumes_to_the_bits_of_one(place, method, lag):
     """At a checkpoint of the recipe, which merges rounds in flight before their lag is over."""
     sets = place.sets(
-        **MESH, averaging__method=method, averaging__merge="fixed_lag", averaging__lag=2,
+        **MESH, averaging__method=method, averaging__merge="fixed_lag", averaging__lag=lag,
         run__checkpoint_every=4,
     )  # fmt: skip
     whole = place.train("whole", *sets)
     half = place.train("parts", *sets, "--stop-at", 4)
     assert half["rounds"] == 4 and half["rounds_dropped"] == 0
-    assert half["lag_max"] == 2 and half["lag_mean"] < 2
+    assert half["lag_max"] == lag and half["lag_mean"] < lag
     resumed = place.train("parts", *sets, "--resume")
     assert resumed["finished"] and resumed["weights_hash"] == whole["weights_hash"]
     for key in ("valid_loss", "rounds", "bytes_averaging", "bytes_allreduce", "tokens"):

@@ -130,7 +130,7 @@ lag = 3
 """)
     done = place.ok("train", "tiny.toml", "--out", "run", "--set", "averaging.method=allreduce",
                     "--set", "run.updates=2")
-    assert ('note: averaging.lag = 3 (tiny.toml:24) is left out: it does not go with '
+    assert ('note: averaging.lag = 3.0 (tiny.toml:24) is left out: it does not go with '
             'averaging.method = "allreduce" (--set)') in done.stderr
     again = place.ok("config", "check", "run/config.toml")
     assert again.stderr == ""

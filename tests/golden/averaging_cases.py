@@ -100,7 +100,7 @@ MERGES = {
     "rule": list(RULES),
     "memory": [False, True],
     "part": [True, False],
-    "lag": [0, 1, 10],
+    "lag": [0, "half", 1, 10],
     "interval": [1, 3],
 }
 AROUND = {
@@ -125,8 +125,14 @@ def case_of(row):
         changes |= PART[method]
     if row["guarded"]:
         changes |= {"decay": 0.1, "clip": 0.5}
-    same = {key: row[key] for key in ("lag", "interval", "optimizer", "replicas", "driver")}
-    return Replicas(granularity=row["granularity"], **same, **changes)
+    same = {key: row[key] for key in ("interval", "optimizer", "replicas", "driver")}
+    case = Replicas(granularity=row["granularity"], **same, **changes)
+    return dataclasses.replace(case, lag=lag_of(row["lag"], case.every))
+
+
+def lag_of(lag, every):
+    """Half an update, in whole microbatches, as a recipe has it."""
+    return round((every + 1) // 2 / every, 3) if lag == "half" else lag
 
 
 def name_of(row):
@@ -141,7 +147,10 @@ def name_of(row):
 
 def makes_sense(row):
     """Otherwise corrections of steps merged long ago add up, and replicas drift apart."""
-    in_flight = row["lag"] / row["interval"]
+    case = case_of(row)
+    if row["lag"] == "half" and case.every == 1:
+        return False  # an update of one microbatch has no halves
+    in_flight = case.lag / case.interval
     return row["part"] or row["rule"] not in ("delta", "ema") or in_flight <= 1
 
 

@@ -3,7 +3,8 @@ every replica makes update n, then all of them merge what is due. No rounds, no 
 what was sent at update n is in the list of past weights.
 
 At the boundary of update n: the update; merges of what was sent at n - lag; new contributions (lag
-0: their merges); then forwards see the result. Only the replicas' weights, steps or gradients are
+0: their merges); then forwards see the result. With a lag in fractions, merges come after so many
+backwards of the next update, and forwards that start after them see the result. Only the replicas' weights, steps or gradients are
 averaged. Nothing is shared with the C++ code except the subsets, which it provides and `assert_cut`
 checks. A `case` is one of averaging_cases.py.
 """
@@ -31,26 +32,38 @@ def ema_constant(case, k):
     return case.ema_end + (case.ema_start - case.ema_end) * (1 + math.cos(math.pi * progress)) / 2
 
 
-def sent_at(case, n):
-    """The updates whose contributions are merged at update n, ascending.
+def sent_at(case, n, position=0):
+    """The updates whose contributions are merged at update n, ascending; with a position, those
+    merged after so many backwards of the update after it.
 
     At a checkpoint, and at the end, everything in flight is merged, including what is sent then.
     """
     every = case.checkpoint_every
+    lag = round(case.lag * case.every)
 
-    def merged_at(sent):
+    def merged_after(sent):
         checkpoint = -(-sent // every) * every if every else case.updates
-        return min(sent + case.lag, checkpoint, case.updates)
+        return min(sent * case.every + lag, min(checkpoint, case.updates) * case.every)
 
     rounds = range(case.interval, n + 1, case.interval)
-    return [sent for sent in rounds if merged_at(sent) == n]
+    return [sent for sent in rounds if merged_after(sent) == n * case.every + position]
 
 
-def merged(stage, subset, values):
+def newest(stage, n, position):
+    return stage.newest(n) if position else stage.past[n]
+
+
+def merged(stage, subset, values, position=0):
     """Writes the stage's newest weights; the last update stays as the optimizer left it."""
-    weights = stage.past[-1].weights.clone()
+    n = len(stage.past) - 1
+    state = newest(stage, n, position)
+    weights = state.weights.clone()
     weights[subset] = values
-    stage.past[-1] = dataclasses.replace(stage.past[-1], weights=weights)
+    state = dataclasses.replace(state, weights=weights)
+    if position:
+        stage.inside[n] = position, state
+    else:
+        stage.past[n] = state
 
 
 class Weights:
@@ -70,14 +83,17 @@ class Weights:
         return {"ema": self.ema[r], "anchor": self.anchor, "outer": self.outer}
 
     def boundary(self, n):
-        for sent in sent_at(self.case, n):
+        self.merge(n)
+
+    def merge(self, n, position=0):
+        for sent in sent_at(self.case, n, position):
             k = sent // self.case.interval - 1
             subset = self.subsets[k]
             old = [stage.past[sent].weights[subset] for stage in self.stages]
             target = self.outer_step(subset, mean_of(old))
             for stage, own, ema in zip(self.stages, old, self.ema):
-                steps = stage.past[n].weights[subset] - own  # u
-                merged(stage, subset, target + self.correction(k, subset, steps, ema))
+                steps = newest(stage, n, position).weights[subset] - own  # u
+                merged(stage, subset, target + self.correction(k, subset, steps, ema), position)
 
     def follow(self, r, k, subset, mean):
         """Replica r takes a mean to which it has sent nothing: it lands there, and not past it."""
@@ -150,14 +166,18 @@ class Steps:
         last = n == self.case.updates
         for sent in sent_at(self.case, n):
             if sent < n:
-                self.merge(*self.sent.pop(sent))
+                self.apply(*self.sent.pop(sent))
         if n % self.case.interval == 0 or last:
             self.contribute(n, exact=last)
         if last:  # all that is left is merged
             for sent in sorted(self.sent):
-                self.merge(*self.sent.pop(sent))
+                self.apply(*self.sent.pop(sent))
         elif n in self.sent and n in sent_at(self.case, n):
-            self.merge(*self.sent.pop(n))
+            self.apply(*self.sent.pop(n))
+
+    def merge(self, n, position):
+        for sent in sent_at(self.case, n, position):
+            self.apply(*self.sent.pop(sent), position)
 
     def contribute(self, n, exact):
         code = code_of(self.case, exact)
@@ -169,7 +189,7 @@ class Steps:
         self.residual = wanted - answer
         self.sent[n] = parts, answer
 
-    def merge(self, parts, answer):
+    def apply(self, parts, answer, position=0):
         case = self.case
         step, self.momentum = stepped(case, answer, self.momentum)
         self.common = self.common + step
@@ -178,7 +198,7 @@ class Steps:
             self.flight[r] = self.flight[r] - parts[r]
             self.pending[r] = case.smoothing * self.pending[r] + answer - parts[r]
             kept = case.smoothing * self.pending[r]
-            merged(stage, slice(None), self.common + self.own[r] - kept)
+            merged(stage, slice(None), self.common + self.own[r] - kept, position)
 
 
 def code_of(case, exact):
@@ -337,6 +357,8 @@ def train(case, constants, start):
             pipeline.update(own)
         for averager in itertools.chain(*averagers):
             averager.boundary(n)
+            for position in range(1, case.every):
+                averager.merge(n, position)
     return pipelines, averagers
 
 

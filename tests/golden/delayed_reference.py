@@ -91,15 +91,20 @@ def constants_of(case):
     return found
 
 
-def version_of(case, constants, m):
-    """The number of updates in the weights that the forward of microbatch m uses."""
+def backwards_before(case, constants, m):
+    """The number of backwards that the stage has done when the forward of microbatch m starts."""
     update = m // case.every
     flush = 0
     if case.synchronous:
         flush = update
     elif case.checkpoint_every:
         flush = update // case.checkpoint_every * case.checkpoint_every
-    return flush + max(m - flush * case.every - constants.warmup, 0) // case.every
+    return flush * case.every + max(m - flush * case.every - constants.warmup, 0)
+
+
+def version_of(case, constants, m):
+    """The number of updates in the weights that the forward of microbatch m uses."""
+    return backwards_before(case, constants, m) // case.every
 
 
 def rate_factor(case, update):
@@ -154,6 +159,7 @@ class Stage:
         start = self.join(parameters)
         zero = torch.zeros_like(start)
         self.past = [State(start, zero, zero, zero)]  # after n updates
+        self.inside = {}  # what a merge inside the next update made of it, and after which backward
         self.gradients = []  # one per microbatch
         self.clip = case.clip
         self.decaying = self.mask(lambda name: not is_vector(name))
@@ -170,29 +176,48 @@ class Stage:
         parts = [torch.full(size, float(chosen(name))) for name, size in self.sizes.items()]
         return torch.cat([part.flatten() for part in parts]).double()
 
+    def state_for(self, m):
+        """What the stage is when the forward of microbatch m starts."""
+        version = version_of(self.case, self.constants, m)
+        merge = self.merge_before(m)
+        return self.past[version] if merge is None else self.inside[version][1]
+
+    def merge_before(self, m):
+        """The backwards before the merge inside an update that comes before the forward of m."""
+        version = version_of(self.case, self.constants, m)
+        if version not in self.inside:
+            return None
+        merge = version * self.case.every + self.inside[version][0]
+        return merge if backwards_before(self.case, self.constants, m) >= merge else None
+
+    def newest(self, version):
+        """After its merges."""
+        return self.inside[version][1] if version in self.inside else self.past[version]
+
     def weights_for(self, m):
         """The weights that the forward of microbatch m uses: only what is known when it starts."""
         version = version_of(self.case, self.constants, m)
         delay = m // self.case.every - version
-        state = self.past[version]
+        state = self.state_for(m)
         if self.case.lookahead == "tentative" and delay > 0:
             known = self.gradients[version * self.case.every : self.trial_end(m)]
             mean = torch.stack(known).mean(0)
-            return self.step(version, clipped(mean, self.clip)).weights
+            return self.step(version, clipped(mean, self.clip), state).weights
         return state.weights + self.constants.horizon * delay * state.last_update
 
     def trial_end(self, m):
         """The first microbatch whose gradient the trial step of m does not know.
 
         The W_s late forwards of an update are cut into `refresh` parts of equal length; those of a
-        part share the trial step that the first of them takes.
+        part share the trial step that the first of them takes; after a merge, the first of those
+        that come after it.
         """
         warmup = self.constants.warmup
         parts = min(self.case.refresh or 2, warmup)
         late = m % self.case.every
         while (late - 1) * parts // warmup == late * parts // warmup:
             late -= 1
-        return m - m % self.case.every + late - warmup
+        return max(m - m % self.case.every + late - warmup, self.merge_before(m) or 0)
 
     def forward(self, flat, x):
         """Ids or activations in; activations or, after the head, logits out."""
@@ -225,9 +250,9 @@ class Stage:
         nesterov = case.nesterov is not False or case.lookahead == "nesterov"
         return (1 - case.beta1) * g + case.beta1 * m if nesterov else m
 
-    def step(self, version, g):
+    def step(self, version, g, state=None):
         """The state after the update that follows `version`."""
-        case, t, state = self.case, version + 1, self.past[version]
+        case, t, state = self.case, version + 1, state or self.newest(version)
         factor = rate_factor(case, version)
         rate = case.rate * factor
         m = case.beta1 * state.momentum + (1 - case.beta1) * g

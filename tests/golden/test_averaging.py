@@ -156,6 +156,12 @@ FLUSHED = {
         method="lowbit", wire="ternary", lag=1, smoothing=0.95, **PIPELINES["tentative"]
     ),
     "ternary-lag0": Replicas(method="lowbit", wire="ternary", **PIPELINES["1f1b"]),
+    "ternary-lag0.667": Replicas(
+        method="lowbit", wire="ternary", lag=0.667, smoothing=0.95, **PIPELINES["tentative"]
+    ),
+    "ema-lag2.5": Replicas(
+        fraction=0.05, correction="ema", outer_momentum=0.5, lag=2.5, **PIPELINES["predict"]
+    ),
 }
 
 

@@ -128,8 +128,11 @@ void Checker::began(size_t worker, const Work& work, Nanos now) {
   if (work.kind == WorkKind::kAdopt) adopt(worker, work);
   use_messages(worker, work);
   const bool update_due = tracks_[worker].schedule.update_due(counts);
-  const std::string wrong = rounds_.began(
-      worker, work, {.updates = counts.updates, .update_due = update_due, .now = now});
+  const std::string wrong = rounds_.began(worker, work,
+                                          {.updates = counts.updates,
+                                           .backwards = counts.backwards,
+                                           .update_due = update_due,
+                                           .now = now});
   LEEWAY_CHECK(wrong.empty(), words(worker, work, wrong));
   switch (work.kind) {
     case WorkKind::kForward:

@@ -112,8 +112,12 @@ std::string RoundChecker::began(size_t worker, const Work& work, const Moment& m
     return "a merge came before its planned lag, but not at a flush point";
   }
   if (work.kind == WorkKind::kSave) seat.flushes = false;
-  if (ends_boundary(work.kind)) seat.at_boundary = false;
+  if (ends_boundary(work.kind)) seat.at_boundary = seat.inside = false;
   if (work.kind == WorkKind::kUpdate) seat.at_boundary = true;
+  // Inside an update if another backward follows before it.
+  if (work.kind == WorkKind::kBackward) {
+    seat.inside = (moment.backwards + 1) % plan_.shape.update_every != 0;
+  }
   if (work.kind == WorkKind::kAdopt) adopt(worker, work);
   if (work.kind == WorkKind::kReport) give_up(worker, work.index);
   if (!is_of_round(work.kind)) return "";
@@ -188,12 +192,22 @@ std::string RoundChecker::at_boundary(size_t worker, const LanePlan& plan,
   return seats_[worker].at_boundary ? "" : "away from the boundary of an update";
 }
 
+// Weights and steps are merged at the boundary of an update, or after any of its backwards.
+std::string RoundChecker::where_merges_are(size_t worker, const LanePlan& plan, const Work& work,
+                                           const Moment& moment) const {
+  const int64_t since = moment.backwards - moment.updates * plan_.shape.update_every;
+  const bool inside = !plan.gradients && seats_[worker].inside;
+  if (work.position != (inside ? since : 0)) return fmt::format("the position is {}", since);
+  if (!inside) return at_boundary(worker, plan, moment);
+  return plan.merges_at(since) ? "" : "inside an update, where its lag does not end";
+}
+
 std::string RoundChecker::at_boundary_if_needed(size_t worker, const LanePlan& plan,
                                                 const Work& work, const Moment& moment) const {
   // That one has ended is said after its state is saved, too.
   const bool steps = work.kind == WorkKind::kContribute && !work.replicas.empty();
-  const bool needed = steps || work.kind == WorkKind::kMerge;
-  return needed ? at_boundary(worker, plan, moment) : "";
+  if (work.kind == WorkKind::kMerge) return where_merges_are(worker, plan, work, moment);
+  return steps ? at_boundary(worker, plan, moment) : "";
 }
 
 std::string RoundChecker::contribute(size_t worker, const Work& work, const Moment& moment) {
@@ -205,7 +219,7 @@ std::string RoundChecker::contribute(size_t worker, const Work& work, const Mome
   const bool weighs = !work.replicas.empty();
   if (weighs && work.replicas != ReplicaSet::of(id.replica)) return "in another's name";
   diary.last_round = work.index;
-  if (weighs) diary.pages[work.index].sent_at = moment.updates + (plan.gradients ? 1 : 0);
+  if (weighs) diary.pages[work.index].sent_at = moment.backwards;
   for (int64_t chunk = 0; chunk < plan.chunks(id.stage); ++chunk) {
     if (plan.owner(work.index, chunk, seats_[worker].table) != id.replica) continue;
     note_part(id, id.replica, plan, {work.index, chunk}, weighs, moment.now);
@@ -279,23 +293,24 @@ std::string RoundChecker::merge(size_t worker, const Work& work, const Moment& m
   const LanePlan& plan = *plan_of(work.lane);
   const auto chunk = static_cast<size_t>(work.chunk);
   Diary& diary = seats_[worker].diaries[static_cast<size_t>(work.lane)];
-  if (std::string wrong = at_boundary(worker, plan, moment); !wrong.empty()) return wrong;
+  if (std::string wrong = where_merges_are(worker, plan, work, moment); !wrong.empty())
+    return wrong;
   Page& page = diary.pages[work.index];
   if (!page.arrived.test(chunk)) return "a merge before its answer has arrived";
   if (page.merged.test(chunk)) return "a chunk is merged once";
   page.merged.set(chunk);
-  const int64_t updates = moment.updates + (plan.gradients ? 1 : 0);
   const bool weighed = page.sent_at >= 0;
   if (weighed != !work.replicas.empty()) return "it is wrong about whether it sent its part";
-  const int64_t lag = weighed ? updates - page.sent_at : 0;
-  if (work.delay != lag) return fmt::format("the lag is {}", lag);
-  if (plan.lag && (!weighed || lag > *plan.lag)) {
-    return fmt::format("the lag is {}, not {} as planned", lag, *plan.lag);
+  const int64_t lag = weighed ? moment.backwards - page.sent_at : 0;
+  const int64_t every = plan_.shape.update_every;
+  if (work.delay != lag / every) return fmt::format("the lag is {} backwards", lag);
+  if (plan.lag_backwards && (!weighed || lag > *plan.lag_backwards)) {
+    return fmt::format("the lag is {} backwards, not {} as planned", lag, *plan.lag_backwards);
   }
-  const bool early =
-      plan.lag && lag < *plan.lag && !plan_.saves_at(mesh_.id(worker).replica, moment.updates);
+  const bool early = plan.lag_backwards && lag < *plan.lag_backwards &&
+                     !plan_.saves_at(mesh_.id(worker).replica, moment.updates);
   if (early) seats_[worker].flushes = true;
-  if (!plan.lag && work.index <= diary.last_round - kFlightsMax) {
+  if (!plan.lag_backwards && work.index <= diary.last_round - kFlightsMax) {
     return "a round that should have been given up";
   }
   return "";

@@ -29,6 +29,7 @@ class RoundChecker {
   // The worker's own counts, as the checker has them, before this piece of work.
   struct Moment {
     int64_t updates = 0;
+    int64_t backwards = 0;
     bool update_due = false;
     Nanos now = {};
   };
@@ -66,7 +67,7 @@ class RoundChecker {
   using Chunks = std::vector<Chunk>;  // of one round, ascending
   // What one worker did in one round.
   struct Page {
-    int64_t sent_at = -1;  // update at which it sent its weighted part; -1: it has not
+    int64_t sent_at = -1;  // backwards by which it sent its weighted part; -1: it has not
     ChunkBits arrived;     // answers
     ChunkBits merged;
   };
@@ -81,6 +82,7 @@ class RoundChecker {
   };
   struct Seat {
     bool at_boundary = true;  // a session begins at a boundary
+    bool inside = false;      // after a backward that does not complete an update
     bool flushes = false;     // it merged rounds before their lag, so it must save or end here
     Membership table;         // that it goes by
     int64_t given_up = -1;    // evaluations up to this update
@@ -103,6 +105,8 @@ class RoundChecker {
   std::string merge(size_t worker, const Work& work, const Moment& moment);
   std::string duties(size_t worker, Nanos now) const;
   std::string at_boundary(size_t worker, const LanePlan& plan, const Moment& moment) const;
+  std::string where_merges_are(size_t worker, const LanePlan& plan, const Work& work,
+                               const Moment& moment) const;
   // Of a common model, which has its own checker.
   std::string at_boundary_if_needed(size_t worker, const LanePlan& plan, const Work& work,
                                     const Moment& moment) const;

@@ -318,12 +318,13 @@ void Simulation::note(size_t at, const Work& work, Nanos begin) {
   for (const ReplicaId replica : work.replicas) {
     replicas = replicas * ReplicaSet::kReplicasMax + static_cast<uint64_t>(replica.value) + 1;
   }
-  const std::array<int64_t, 11> line = {static_cast<int64_t>(at),
+  const std::array<int64_t, 12> line = {static_cast<int64_t>(at),
                                         static_cast<int64_t>(work.kind),
                                         work.index,
                                         work.update,
                                         work.version,
                                         work.delay,
+                                        work.position,
                                         static_cast<int64_t>(work.lane),
                                         work.chunk,
                                         static_cast<int64_t>(replicas),

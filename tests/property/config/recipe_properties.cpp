@@ -161,7 +161,7 @@ void draw_averaging(Recipe& recipe) {
   averaging.interval = used("averaging.interval") ? between(1, updates) : 1;
   const bool diloco = averaging.method == AveragingMethod::kDiloco;
   const int64_t lag_max = std::min<int64_t>(diloco ? averaging.interval : updates, 1'000'001) - 1;
-  if (used("averaging.lag")) averaging.lag = between(0, lag_max);
+  if (used("averaging.lag")) averaging.lag = static_cast<double>(between(0, lag_max));
   if (used("averaging.ema_start")) averaging.ema_start = share();
   if (used("averaging.ema_end")) averaging.ema_end = share();
   if (used("averaging.outer_rate")) averaging.outer_rate = 10 * (1.0 - share());

@@ -93,7 +93,7 @@ RC_GTEST_PROP(Plan, IsARecipeThatFits, ()) {
   const AveragingOptions& averaging = recipe.averaging;
   if (averaging.method == AveragingMethod::kSparse && averaging.merge == MergePolicy::kFixedLag &&
       recipe.mesh.replicas > 1 && averaging.interval < recipe.run.updates / 2) {
-    const auto lag = static_cast<double>(averaging.lag);
+    const auto lag = averaging.lag;
     RC_ASSERT(!stability_warning(stability_options(recipe, lag)));
   }
 }

@@ -139,7 +139,7 @@ const Misfit kUnused[] = {
      "(--set), which exchanges all weights, takes their mean and waits for it: leave "
      "averaging.correction out, or choose \"sparse\" or \"diloco\""},
     {{"averaging.method=weights", "averaging.lag=1"},
-     "averaging.lag = 1 (--set) does not go with averaging.method = \"weights\" (--set), which "
+     "averaging.lag = 1.0 (--set) does not go with averaging.method = \"weights\" (--set), which "
      "exchanges all weights, takes their mean and waits for it: leave averaging.lag out, or "
      "choose \"sparse\", \"lowbit\" or \"diloco\""},
     {{"averaging.method=lowbit", "averaging.outer_rate=0.5"},
@@ -153,7 +153,7 @@ const Misfit kUnused[] = {
      "averaging.gain = 1.0 (--set) does not go with averaging.method = \"sparse\" (default), "
      "which exchanges weights: leave averaging.gain out, or choose \"lowbit\""},
     {{"averaging.lag=1"},
-     "averaging.lag = 1 (--set) does not go with averaging.merge = \"on_arrival\" (default), "
+     "averaging.lag = 1.0 (--set) does not go with averaging.merge = \"on_arrival\" (default), "
      "which merges as soon as a round is done: leave averaging.lag out, or choose \"fixed_lag\""},
     {{"averaging.merge=fixed_lag", "averaging.deadline_ms=1000"},
      "averaging.deadline_ms = 1000.0 (--set) does not go with averaging.merge = \"fixed_lag\" "
@@ -173,10 +173,16 @@ const Misfit kNumbers[] = {
      "(default): only lowbit makes up for what so few bits lose; choose another wire, or "
      "averaging.method = \"lowbit\""},
     {{"averaging.merge=fixed_lag", "averaging.lag=1000"},
-     "averaging.lag = 1000 (--set) is not less than run.updates = 1000 (default), so no round "
+     "averaging.lag = 1000.0 (--set) is not less than run.updates = 1000 (default), so no round "
      "would be merged: shorten the lag"},
+    {{"averaging.merge=fixed_lag", "averaging.lag=0.5"},
+     "averaging.lag = 0.5 (--set) is not a whole number of the microbatches of an update: choose "
+     "1, or another pipeline.update_every (1)"},
+    {{"averaging.merge=fixed_lag", "averaging.lag=1.3", "mesh.stages=4", "data.batch=8"},
+     "averaging.lag = 1.3 (--set) is not a whole number of the microbatches of an update: choose "
+     "1.25 or 1.5, or another pipeline.update_every (4)"},
     {{"averaging.merge=fixed_lag", "averaging.lag=2", "run.tokens=16384"},
-     "averaging.lag = 2 (--set) is not less than the 2 updates of run.tokens = 16384 (--set), so "
+     "averaging.lag = 2.0 (--set) is not less than the 2 updates of run.tokens = 16384 (--set), so "
      "no round would be merged: shorten the lag"},
     {{"averaging.interval=1001"},
      "averaging.interval = 1001 (--set) is more than run.updates = 1000 (default), so no round "
@@ -185,7 +191,8 @@ const Misfit kNumbers[] = {
      "averaging.interval = 50 (default) is more than run.updates = 49 (--set), so no round would "
      "begin: shorten the interval"},
     {{"averaging.method=diloco", "averaging.lag=50"},
-     "averaging.interval = 50 (default) is not more than averaging.lag = 50 (--set), so rounds of "
+     "averaging.interval = 50 (default) is not more than averaging.lag = 50.0 (--set), so rounds "
+     "of "
      "diloco would overlap: lengthen the interval, or shorten the lag"}};
 INSTANTIATE_TEST_SUITE_P(Numbers, AveragingMisfit, testing::ValuesIn(kNumbers));
 
@@ -224,7 +231,7 @@ TEST(Averaging, EveryMethodRejectsKeysItIgnores) {
 TEST(Averaging, NamesTheLineOfTheFileAndTheWayOut) {
   const std::string rest = "mesh.replicas = 2\n[averaging]\nlag = 3";
   EXPECT_EQ(error_of(rest),
-            "averaging.lag = 3 (test.toml:4) does not go with averaging.merge = \"on_arrival\" "
+            "averaging.lag = 3.0 (test.toml:4) does not go with averaging.merge = \"on_arrival\" "
             "(default), which merges as soon as a round is done: leave averaging.lag out (--set "
             "averaging.lag=auto), or choose \"fixed_lag\"");
   loaded_from(rest, {"averaging.lag=auto"});
@@ -241,10 +248,29 @@ TEST(Averaging, AllKeysThatAMethodMayRejectTakeAuto) {
   }
 }
 
+TEST(Averaging, ALagIsAWholeNumberOfMicrobatches) {
+  const auto backwards = [](double lag, int64_t update_every) {
+    Recipe recipe;
+    recipe.averaging.lag = lag;
+    recipe.pipeline.update_every = update_every;
+    return lag_backwards(recipe);
+  };
+  EXPECT_EQ(backwards(0, 4), 0);
+  EXPECT_EQ(backwards(0.5, 4), 2);
+  EXPECT_EQ(backwards(10, 8), 80);
+  EXPECT_EQ(backwards(0.333, 3), 1) << "a third, with three digits";
+  EXPECT_EQ(backwards(2.667, 3), 8);
+  EXPECT_EQ(backwards(0.5, 1), std::nullopt);
+  EXPECT_EQ(backwards(0.3, 3), std::nullopt);
+  EXPECT_EQ(backwards(0.0001, 4), std::nullopt) << "not the lag of 0, which waits";
+}
+
 TEST(Averaging, AcceptsValuesThatFit) {
   const std::string fixed = "averaging.merge=fixed_lag", diloco = "averaging.method=diloco";
   options_of({fixed, "averaging.lag=999"});
   options_of({fixed, "averaging.lag=0", "run.updates=1"});
+  options_of({fixed, "averaging.lag=0.5", "pipeline.update_every=2", "data.batch=8"});
+  options_of({fixed, "averaging.lag=1.333", "pipeline.update_every=3", "data.batch=9"});
   options_of({"run.updates=1"});  // on_arrival has no lag that could be too long
   options_of({"averaging.interval=1000"});
   options_of({"averaging.fraction=0.99", "averaging.granularity=1"});

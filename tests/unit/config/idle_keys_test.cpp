@@ -24,7 +24,7 @@ TEST(IdleKeys, ARecipeForOneMethodRunsWithAnother) {
             (std::vector<std::string>{
                 "averaging.merge = \"fixed_lag\" (test.toml:3) is left out: it does not go with "
                 "averaging.method = \"allreduce\" (--set)",
-                "averaging.lag = 3 (test.toml:4) is left out: it does not go with "
+                "averaging.lag = 3.0 (test.toml:4) is left out: it does not go with "
                 "averaging.method = \"allreduce\" (--set)"}));
   // What the run writes is a recipe again, with nothing to leave out.
   const auto again = parse_recipe(print_recipe(loaded), "config.toml", {});

@@ -94,14 +94,14 @@ TEST(Print, MakesCommentsOfKeysThatTheAveragingIgnores) {
   EXPECT_THAT(sparse, HasSubstr("\nmethod = \"sparse\"            # default\n"
                                 "fraction = 0.05              # default\n"));
   EXPECT_THAT(sparse,
-              HasSubstr("\n# lag = 1                    # idle: averaging.merge = \"on_arrival\"\n"
+              HasSubstr("\n# lag = 1.0                  # idle: averaging.merge = \"on_arrival\"\n"
                         "deadline_ms = \"auto\"         # default\n"));
   EXPECT_THAT(sparse,
               HasSubstr("\n# gain = 0.0                 # idle: averaging.method = \"sparse\"\n"));
   const std::string fixed =
       print_recipe(loaded_from("mesh.replicas = 2\naveraging.merge = 'fixed_lag'"));
   EXPECT_THAT(
-      fixed, HasSubstr("\nlag = 1                      # default\n"
+      fixed, HasSubstr("\nlag = 1.0                    # default\n"
                        "# deadline_ms = \"auto\"       # idle: averaging.merge = \"fixed_lag\"\n"));
   const std::string alone = print_recipe(loaded_from("", {"averaging.fraction=0.5"}));
   EXPECT_THAT(alone,

@@ -29,7 +29,7 @@ RunPlan random_plan(Dice& dice) {
   add_lanes({.method = methods[static_cast<size_t>(dice(0, 2))],
              .replicas = replicas[static_cast<size_t>(dice(0, 2))],
              .cycle = dice(1, 10),
-             .lag = {},
+             .lag_backwards = {},
              .deadline = kDeadline,
              .follows = dice.one_in(2)},
             plan);
@@ -254,7 +254,7 @@ TEST_P(FaultMethods, OthersDoNotWaitForChunksOfAReplicaThatIsGone) {
 TEST_P(FaultMethods, TwoThatLeaveOneAfterTheOtherHoldUpNobody) {
   for (int64_t after = 0; after <= 60; ++after) {
     RunPlan plan = plan_of({.stages = 1}, 30);
-    add_lanes({.method = GetParam(), .replicas = 4, .lag = 3}, plan);
+    add_lanes({.method = GetParam(), .replicas = 4, .lag_backwards = 3}, plan);
     SimulationOptions options;
     options.links = {.seed = static_cast<uint64_t>(after),
                      .all = {.latency = 300 * kMicrosecond, .jitter = 5 * kMillisecond},

@@ -50,7 +50,7 @@ RunPlan random_plan(Dice& dice, bool on_arrival) {
   add_lanes({.method = method,
              .replicas = dice(1, 4),
              .cycle = dice(1, 10),
-             .lag = on_arrival ? std::nullopt : std::optional(dice(0, 3)),
+             .lag_backwards = on_arrival ? std::nullopt : std::optional(dice(0, 7)),
              .deadline = 10 * kMillisecond},
             plan);
   mix_evaluations(plan);
@@ -109,7 +109,7 @@ MessageScenario random_scenario(uint64_t seed) {
                       .class_jitter = dice.one_in(3) ? Nanos{0} : dice(0, 5000) * kMicrosecond,
                       .through_bytes = dice.one_in(2)};
   const bool waits = !on_arrival || std::ranges::any_of(plan.lanes, [](const LanePlan& lane) {
-    return lane.lag.has_value();
+    return lane.lag_backwards.has_value();
   });
   // Who waits for every answer cannot do without one.
   if (!waits && dice.one_in(2)) options.messages.lost = 0.05;

@@ -85,7 +85,7 @@ Scenario random_scenario(uint64_t seed) {
                                 : methods[static_cast<size_t>(dice(0, 3))],
              .replicas = dice(2, 4),
              .cycle = dice(1, 10),
-             .lag = regroups ? std::optional(dice(0, 3)) : std::nullopt,
+             .lag_backwards = regroups ? std::optional(dice(0, 7)) : std::nullopt,
              .deadline = kDeadline},
             plan);
   plan.state_bytes = dice(0, 12) * kStatePartBytes / 2;

@@ -21,7 +21,7 @@ struct Trio {
     plan.evaluation_batches = 2;
     plan.state_bytes = 8 * kStatePartBytes;
     plan.join_bytes_per_second = 200e6;
-    add_lanes({.method = method, .replicas = 3, .lag = lag, .deadline = kDeadline}, plan);
+    add_lanes({.method = method, .replicas = 3, .lag_backwards = lag, .deadline = kDeadline}, plan);
     const StageCosts costs = {.forward = kMillisecond,
                               .backward = 2 * kMillisecond,
                               .update = 100 * kMicrosecond,

@@ -105,10 +105,36 @@ TEST_F(Replay, RefusesAWorkerThatDoesNotExist) {
             "record 4 belongs to replica 0 stage 3, which this run does not have");
 }
 
+// A lag of one and a half updates: the log says after which backward.
+TEST(ReplayOfRounds, MergesInsideAnUpdateAreRepeatedWhereTheyWere) {
+  for (const Method method : {Method::kSparse, Method::kLowbit}) {
+    RunPlan plan = plan_of({.stages = 2, .update_every = 4}, 10);
+    add_lanes({.method = method, .replicas = 2, .lag_backwards = 6}, plan);
+    plan.saves = false;
+    const StageCosts costs = {{100}, {200}, {30}, {5}, {90}, RoundCosts::each({10})};
+    Finished run(plan, {.costs = std::vector<StageCosts>(4, costs)}, 2);
+    std::vector<WorkRecord> records = run.recorder.records();
+    std::vector<size_t> inside;
+    for (size_t at = 0; at < records.size(); ++at) {
+      const Work& work = records[at].work;
+      if (work.kind != WorkKind::kMerge || work.position == 0) continue;
+      inside.push_back(at);
+      EXPECT_DOUBLE_EQ(lag_of(work), 1.5);
+      EXPECT_EQ(work.position, 2);
+    }
+    EXPECT_EQ(inside.size(), 8 * 4 * plan.lanes[0].sizes[0].chunks) << "all but those of the end";
+    for (WorkRecord& record : records) record = work_of(to_event(record)).value();
+    Notebook recorder;
+    ASSERT_TRUE(replay(make_mesh(run.plan), records, recorder).ok());
+    records[inside.front()].work.position = 3;
+    EXPECT_FALSE(replay(make_mesh(run.plan), records, recorder).ok());
+  }
+}
+
 // A merge changes the weights, and the forwards of an update have all used the same.
 TEST(ReplayOfRounds, RefusesAMergeAfterTheNextForward) {
   RunPlan plan = plan_of({.stages = 1, .update_every = 2}, 10);
-  add_lanes({.method = Method::kSparse, .replicas = 2, .lag = 1}, plan);
+  add_lanes({.method = Method::kSparse, .replicas = 2, .lag_backwards = 2}, plan);
   plan.saves = false;
   const StageCosts costs = {{100}, {200}, {30}, {5}, {90}, RoundCosts::each({10})};
   Finished run(plan, {.costs = std::vector<StageCosts>(2, costs)}, 2);

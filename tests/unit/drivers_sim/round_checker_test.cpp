@@ -14,10 +14,10 @@ using testing::HasSubstr;
 // Two replicas of one stage: chunk 0 of round 0 belongs to replica 0, chunk 1 to replica 1.
 class RoundRules : public testing::Test {
  protected:
-  static RunPlan plan(std::optional<int64_t> lag = {}) {
-    RunPlan plan = plan_of({.stages = 1}, 100);
+  static RunPlan plan(std::optional<int64_t> lag = {}, int64_t update_every = 1) {
+    RunPlan plan = plan_of({.stages = 1, .update_every = update_every}, 100);
     plan.replicas = 2;
-    add_lanes({.method = Method::kSparse, .replicas = 2, .lag = lag}, plan);
+    add_lanes({.method = Method::kSparse, .replicas = 2, .lag_backwards = lag}, plan);
     return plan;
   }
   static Work work(WorkKind kind, int64_t round, int64_t chunk = 0) {
@@ -35,7 +35,8 @@ class RoundRules : public testing::Test {
     return message;
   }
   std::string began(size_t worker, const Work& work, int64_t updates = 1, Nanos now = {}) {
-    return rules_.began(worker, work, {.updates = updates, .update_due = false, .now = now});
+    return rules_.began(
+        worker, work, {.updates = updates, .backwards = updates, .update_due = false, .now = now});
   }
   // Both send round 0, and replica 0 closes its chunk.
   void hold_round() {
@@ -145,9 +146,36 @@ TEST_F(RoundRules, TheLagIsThePlannedOne) {
     hold_round();
     merge.delay = updates - 1;
     const std::string wrong = began(0, merge, updates);
-    EXPECT_EQ(wrong, updates <= 3 ? "" : "the lag is 3, not 2 as planned");
+    EXPECT_EQ(wrong, updates <= 3 ? "" : "the lag is 3 backwards, not 2 as planned");
     const std::string after = began(0, {.kind = WorkKind::kForward}, updates);
     EXPECT_EQ(after.empty(), updates != 2) << "too early, and no flush point: " << after;
+  }
+}
+
+// Four microbatches an update. Both send at the end of update 1, and merge in the middle of the
+// next.
+TEST_F(RoundRules, MergesInsideAnUpdateComeAfterABackwardAndSayAfterWhich) {
+  for (const int64_t lag : {2, 4}) {
+    rules_ = RoundChecker(kMesh, plan(lag, /*update_every=*/4));
+    const auto began_at = [&](const Work& work, int64_t backwards) {
+      return rules_.began(0, work, {.updates = 1, .backwards = backwards});
+    };
+    EXPECT_EQ(began_at(with(work(WorkKind::kContribute, 0), {0}), 4), "");
+    EXPECT_EQ(
+        rules_.began(1, with(work(WorkKind::kContribute, 0), {1}), {.updates = 1, .backwards = 4}),
+        "");
+    EXPECT_EQ(rules_.received(message(MessageKind::kContribution, 1, 0, 0, {1}), {}), "");
+    EXPECT_EQ(began_at(work(WorkKind::kAwait, 0), 4), "");
+    EXPECT_EQ(began_at(with(work(WorkKind::kReduce, 0), {0, 1}), 4), "");
+    Work merge = with(work(WorkKind::kMerge, 0), {0});
+    EXPECT_EQ(began_at({.kind = WorkKind::kForward}, 4), "");
+    EXPECT_THAT(began_at(merge, 4), HasSubstr("away from the boundary"));
+    EXPECT_EQ(began_at({.kind = WorkKind::kBackward}, 4), "");
+    EXPECT_EQ(began_at({.kind = WorkKind::kBackward}, 5), "");
+    EXPECT_THAT(began_at(merge, 6), HasSubstr("the position is 2"));
+    merge.position = 2;
+    merge.positions = 4;
+    EXPECT_EQ(began_at(merge, 6), lag == 2 ? "" : "inside an update, where its lag does not end");
   }
 }
 

@@ -16,8 +16,8 @@ inline constexpr int kMethods = 5;
 struct RoundOptions {
   Method method = Method::kSparse;
   int64_t replicas = 2;
-  int64_t cycle = 5;                // sparse: rounds until all coordinates have been exchanged
-  std::optional<int64_t> lag = {};  // none: on arrival
+  int64_t cycle = 5;  // sparse: rounds until all coordinates have been exchanged
+  std::optional<int64_t> lag_backwards = {};  // none: on arrival
   Nanos deadline = 20 * kMillisecond;
   bool follows = false;  // deadlines follow the time between updates
   double lag_limit = 0;  // guard
@@ -29,15 +29,17 @@ inline void add_lanes(const RoundOptions& options, RunPlan& plan) {
   plan.lanes.clear();
   plan.evaluation = {.lane = Lane::kEvaluation};
   if (options.replicas == 1) return;
-  LanePlan common = {.replicas = options.replicas, .lag = options.lag};
-  if (!options.lag) {
+  LanePlan common = {.replicas = options.replicas,
+                     .update_every = plan.shape.update_every,
+                     .lag_backwards = options.lag_backwards};
+  if (!options.lag_backwards) {
     common.deadline = options.deadline;
     common.deadline_follows = options.follows;
   }
   common.sizes.assign(static_cast<size_t>(plan.shape.stages),
                       {.cut = {.parameters = 2000}, .chunks = chunk_count(options.replicas, 0)});
   LanePlan main = common;
-  main.lag_limit = options.lag ? 0 : options.lag_limit;
+  main.lag_limit = options.lag_backwards ? 0 : options.lag_limit;
   std::vector<LanePlan>& lanes = plan.lanes;
   switch (options.method) {
     case Method::kNone:
@@ -56,14 +58,14 @@ inline void add_lanes(const RoundOptions& options, RunPlan& plan) {
       break;
     case Method::kAllreduce:
       main.gradients = true;
-      main.lag = 0;
+      main.lag_backwards = 0;
       main.deadline.reset();
       lanes.push_back(main);
       break;
   }
   plan.evaluation = common;
   plan.evaluation.lane = Lane::kEvaluation;
-  plan.evaluation.lag.reset();
+  plan.evaluation.lag_backwards.reset();
 }
 
 // Some of the evaluations are of own weights. It draws nothing, so that seeds keep their scenarios.

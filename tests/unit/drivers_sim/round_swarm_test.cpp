@@ -16,14 +16,14 @@ struct RoundScenario {
 
 RoundOptions random_rounds(Dice& dice) {
   const std::array<int64_t, 4> replicas = {1, 2, 3, 5};
-  const std::array<int64_t, 3> lags = {0, 1, 3};
+  const std::array<int64_t, 6> lags = {0, 1, 2, 3, 5, 9};  // microbatches
   RoundOptions rounds = {.method = static_cast<Method>(dice(0, kMethods - 1)),
                          .replicas = replicas[static_cast<size_t>(dice(0, 3))],
                          .cycle = dice(1, 10),
-                         .lag = {},
+                         .lag_backwards = {},
                          .deadline = dice(1, 30) * kMillisecond};
-  if (dice.one_in(2)) rounds.lag = lags[static_cast<size_t>(dice(0, 2))];
-  if (rounds.method == Method::kAllreduce) rounds.lag = 0;
+  if (dice.one_in(2)) rounds.lag_backwards = lags[static_cast<size_t>(dice(0, 5))];
+  if (rounds.method == Method::kAllreduce) rounds.lag_backwards = 0;
   rounds.follows = dice.one_in(2);
   if (dice.one_in(3)) rounds.lag_limit = static_cast<double>(dice(1, 8)) / 4;
   return rounds;
@@ -84,7 +84,7 @@ uint64_t run(const RoundScenario& scenario) {
   Notebook recorder;
   run_to_the_end(scenario, simulation, recorder);
   const bool together = std::ranges::any_of(
-      scenario.plan.lanes, [](const LanePlan& lane) { return lane.lag.has_value(); });
+      scenario.plan.lanes, [](const LanePlan& lane) { return lane.lag_backwards.has_value(); });
   check_saves(recorder, scenario.plan, together);
   return simulation.digest();
 }

@@ -54,6 +54,26 @@ TEST(Work, APieceOfARoundNamesItsLaneAndReplicas) {
   EXPECT_EQ(merge.find("spread"), nullptr);
 }
 
+TEST(Work, AMergeInsideAnUpdateSaysWhere) {
+  WorkRecord record = record_of(WorkKind::kMerge);
+  EXPECT_EQ(to_event(record).find("position"), nullptr);
+  EXPECT_DOUBLE_EQ(lag_of(record.work), 1);
+  record.work.position = 3;
+  record.work.positions = 4;
+  EXPECT_DOUBLE_EQ(lag_of(record.work), 1.75);
+  EXPECT_EQ(work_of(to_event(record))->work, record.work);
+  for (const int64_t position : {-1, 4, 5}) {
+    Event event = to_event(record);
+    event.add("position", position);
+    EXPECT_EQ(work_of(event).error().message, "a piece of work has no valid \"position\"");
+  }
+  Event without = to_event(record);
+  without.add("positions", "words");
+  EXPECT_FALSE(work_of(without).ok());
+  record.work.replicas = {};
+  EXPECT_EQ(lag_of(record.work), 0) << "it has sent no part";
+}
+
 TEST(Work, TheSetOfReplicasMayBeEmpty) {
   WorkRecord record = record_of(WorkKind::kContribute);
   record.work.replicas = {};

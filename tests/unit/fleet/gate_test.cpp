@@ -232,7 +232,7 @@ TEST(SlotOf, OnlyANewerPartWithContentTakesThePlaceOfOneThatWaits) {
   Message answer = part;
   answer.kind = MessageKind::kAnswer;
   EXPECT_EQ(slot_of(answer, plan), 0U);
-  plan.lanes.front().lag = 3;
+  plan.lanes.front().lag_backwards = 3;
   EXPECT_EQ(slot_of(part, plan), 0U) << "with a fixed lag every part is waited for";
 }
 

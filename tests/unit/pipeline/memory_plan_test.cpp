@@ -31,8 +31,12 @@ StageOptions middle_stage() {
 // A real stage that does its work in the schedule's order.
 class Driven {
  public:
-  Driven(const Schedule& schedule, const StageOptions& options, int64_t guesses)
-      : schedule_(schedule), options_(options), guesses_(guesses), stage_(options) {
+  Driven(const Schedule& schedule, const StageOptions& options, const Boundaries& boundaries)
+      : schedule_(schedule),
+        options_(options),
+        guesses_(boundaries.guesses),
+        merge_position_(boundaries.merge_position),
+        stage_(options) {
     at::set_num_threads(1);  // these tensors are tiny: a second thread only waits
   }
 
@@ -52,6 +56,8 @@ class Driven {
       } else {
         stage_.backward({at_.backwards}, at::ones({1, 2, 8}));
         ++at_.backwards;
+        const bool merges = at_.backwards % schedule_.update_every() == merge_position_;
+        if (merges && merge_position_ > 0) stage_.writable_copy();
       }
     }
   }
@@ -74,6 +80,7 @@ class Driven {
   Schedule schedule_;
   StageOptions options_;
   int64_t guesses_;
+  int64_t merge_position_;
   Stage stage_;
   Counts at_;
   int64_t in_flight_max_ = 0;
@@ -93,13 +100,15 @@ struct Keeping {
 };
 constexpr Keeping kKeepings[] = {{}, {true, true}, {true, false}};
 
-void expect_peak(const Schedule& schedule, const StageOptions& options, int64_t guesses) {
-  Driven driven(schedule, options, guesses);
+void expect_peak(const Schedule& schedule, const StageOptions& options,
+                 const Boundaries& boundaries) {
+  Driven driven(schedule, options, boundaries);
   driven.run(12 + 3 * schedule.delay_max(), kNever);
-  EXPECT_EQ(version_count_max(schedule, options, guesses), driven.stage().versions_peak())
+  EXPECT_EQ(version_count_max(schedule, options, boundaries), driven.stage().versions_peak())
       << "W " << schedule.warmup() << ", K " << schedule.update_every() << ", horizon "
-      << options.horizon << ", guesses " << guesses << ", recompute " << options.recompute
-      << ", stash " << options.stash;
+      << options.horizon << ", guesses " << boundaries.guesses << ", a merge after "
+      << boundaries.merge_position << ", recompute " << options.recompute << ", stash "
+      << options.stash;
 }
 
 TEST(VersionCount, MatchesARealStage) {
@@ -112,7 +121,7 @@ TEST(VersionCount, MatchesARealStage) {
         const Schedule schedule = schedule_of(PipelineSchedule::kAsync, depth, every);
         for (const double horizon : {0.0, 0.5}) {
           options.horizon = horizon;
-          expect_peak(schedule, options, 0);
+          expect_peak(schedule, options, {});
         }
       }
     }
@@ -127,7 +136,61 @@ TEST(VersionCount, MatchesARealStageThatGuesses) {
     for (int64_t depth = 1; depth <= 6; ++depth) {
       for (int64_t every = depth + 1; every <= 9; ++every) {
         const Schedule schedule = schedule_of(PipelineSchedule::kAsync, depth, every);
-        for (const int64_t guesses : {1, 2, 3, 9}) expect_peak(schedule, options, guesses);
+        for (const int64_t guesses : {1, 2, 3, 9}) {
+          expect_peak(schedule, options, {.guesses = guesses});
+        }
+      }
+    }
+  }
+}
+
+TEST(VersionCount, OfLongUpdatesAndDeepPipelinesIsThatOfShortOnes) {
+  const Boundaries guessing = {.guesses = 2};
+  const auto count = [](int64_t depth, int64_t every, const Boundaries& boundaries) {
+    return version_count_max(schedule_of(PipelineSchedule::kAsync, depth, every), middle_stage(),
+                             boundaries);
+  };
+  EXPECT_EQ(count(3, 1'000'000, guessing), count(3, 20, guessing));
+  EXPECT_EQ(count(1'000'000, 1, {}), 1'000'001);
+  EXPECT_EQ(count(1'000'000, 1000, {}), 1001);
+  for (const int64_t back : {1, 2, 3}) {
+    EXPECT_EQ(count(3, 1'000'000, {.guesses = 2, .merge_position = 1'000'000 - back}),
+              count(3, 20, {.guesses = 2, .merge_position = 20 - back}));
+  }
+  EXPECT_EQ(count(3, 1'000'000, {.guesses = 2, .merge_position = 500'000}),
+            count(3, 20, {.guesses = 2, .merge_position = 10}));
+}
+
+// Each merge inside an update makes the versions before it old: those of both sides may be held.
+TEST(VersionCount, MatchesARealStageThatMergesInsideAnUpdate) {
+  StageOptions options = middle_stage();
+  for (int64_t depth = 1; depth <= 6; ++depth) {
+    for (int64_t every = 2; every <= 8; ++every) {
+      const Schedule schedule = schedule_of(PipelineSchedule::kAsync, depth, every);
+      for (int64_t position = 1; position < every; ++position) {
+        for (const double horizon : {0.0, 0.5}) {
+          options.horizon = horizon;
+          expect_peak(schedule, options, {.merge_position = position});
+        }
+        options.horizon = 0;
+        if (every <= depth) continue;
+        expect_peak(schedule, options, {.guesses = 2, .merge_position = position});
+      }
+    }
+  }
+}
+
+TEST(VersionCount, OfASynchronousScheduleIsTwoIfForwardsComeAfterTheMerge) {
+  for (const int64_t every : {2, 4, 7}) {
+    for (int64_t depth = 1; depth < every; ++depth) {
+      const Schedule schedule = schedule_of(PipelineSchedule::k1f1b, depth, every);
+      for (int64_t position = 1; position < every; ++position) {
+        const Boundaries boundaries = {.merge_position = position};
+        Driven driven(schedule, middle_stage(), boundaries);
+        driven.run(4, /*flush_every=*/1);
+        EXPECT_EQ(version_count_max(schedule, middle_stage(), boundaries),
+                  driven.stage().versions_peak())
+            << "W " << depth << ", K " << every << ", a merge after " << position;
       }
     }
   }
@@ -136,10 +199,10 @@ TEST(VersionCount, MatchesARealStageThatGuesses) {
 TEST(VersionCount, IsOneIfEveryUpdateFlushes) {
   for (const PipelineSchedule order : {PipelineSchedule::k1f1b, PipelineSchedule::kGpipe}) {
     const Schedule schedule = schedule_of(order, 3, 4);
-    Driven driven(schedule, middle_stage(), 0);
+    Driven driven(schedule, middle_stage(), {});
     driven.run(4, /*flush_every=*/1);
     EXPECT_EQ(driven.stage().versions_peak(), 1);
-    EXPECT_EQ(version_count_max(schedule, middle_stage(), 2), 1);
+    EXPECT_EQ(version_count_max(schedule, middle_stage(), {.guesses = 2}), 1);
   }
 }
 
@@ -150,9 +213,9 @@ TEST(VersionCount, IsNotExceededAcrossFlushPoints) {
     for (int64_t depth = 1; depth <= 6; ++depth) {
       for (int64_t every = 1; every <= 4; ++every) {
         const Schedule schedule = schedule_of(PipelineSchedule::kAsync, depth, every);
-        Driven driven(schedule, options, 0);
+        Driven driven(schedule, options, {});
         driven.run(30, /*flush_every=*/5);
-        EXPECT_LE(driven.stage().versions_peak(), version_count_max(schedule, options, 0))
+        EXPECT_LE(driven.stage().versions_peak(), version_count_max(schedule, options, {}))
             << "W " << depth << ", K " << every << ", horizon " << horizon;
       }
     }
@@ -161,8 +224,8 @@ TEST(VersionCount, IsNotExceededAcrossFlushPoints) {
 
 TEST(VersionCount, LastStageHasOne) {
   const PipelineShape shape = {.stages = 4, .update_every = 1, .extra_per_hop = 2};
-  EXPECT_EQ(version_count_max(Schedule(shape, {3}), middle_stage(), 0), 1);
-  EXPECT_EQ(version_count_max(Schedule(shape, {2}), middle_stage(), 0), 4);
+  EXPECT_EQ(version_count_max(Schedule(shape, {3}), middle_stage(), {}), 1);
+  EXPECT_EQ(version_count_max(Schedule(shape, {2}), middle_stage(), {}), 4);
 }
 
 std::vector<StageOptions> cut(int64_t stages, const StageOptions& like) {
@@ -186,7 +249,7 @@ TEST(MemoryPlan, HasTheBytesOfARealStage) {
     const std::vector<StageOptions> stages = cut(3, like);
     const StageMemory plan =
         plan_memory(stages, shape, {.microbatch_tokens = 2, .run_microbatches = 100})[1];
-    Driven driven(Schedule(shape, {1}), stages[1], 0);
+    Driven driven(Schedule(shape, {1}), stages[1], {});
     driven.run(20, kNever);
     const Stage& stage = driven.stage();
     EXPECT_EQ(plan.parameters, stage.weights().numel());
@@ -208,7 +271,7 @@ TEST(MemoryPlan, HasTheVersionsOfARealStageWithAStashOnTheHost) {
     std::vector<StageOptions> stages = cut(3, like);
     const MemoryLoad load = {.microbatch_tokens = 2, .run_microbatches = 100};
     const StageMemory plan = plan_memory(stages, shape, load)[1];
-    Driven driven(Schedule(shape, {1}), stages[1], 0);
+    Driven driven(Schedule(shape, {1}), stages[1], {});
     driven.run(20, kNever);
     const Stage& stage = driven.stage();
     const auto bytes = static_cast<double>(stage.version_bytes());

@@ -91,6 +91,49 @@ TEST_F(WholeStage, BackwardUsesTheWeightsOfItsForward) {
   EXPECT_FALSE(at::equal(stage.gradients(), recomputed(old_weights, 2, 1.0)));
 }
 
+// As a merge does inside an update.
+TEST_F(WholeStage, WeightsWrittenBetweenMicrobatchesReachTheNextForwardAndNoneBefore) {
+  const at::Tensor old_weights = stage.weights().clone();
+  forward(0);
+  forward(1);
+  stage.backward_from_loss({0});
+  stage.make_guess(1, 1.0, 1.0);
+  stage.forward_to_head({2}, {.delay = 1, .guess = 1}, tokens(2), tokens(102));
+  EXPECT_FALSE(stage.writable_copy().defined()) << "forwards have used it";
+  EXPECT_FALSE(stage.has_guess(1)) << "it was made from other weights";
+  stage.weights().mul_(0.5);
+  const at::Tensor new_weights = stage.weights().clone();
+  forward(3);
+  forward(4);
+  const at::Tensor before = stage.gradients().clone();
+  stage.backward_from_loss({1});
+  const auto is_near = [&](const at::Tensor& expected) {  // sums in another order
+    return at::allclose(stage.gradients(), expected, /*rtol=*/1e-5, /*atol=*/1e-7);
+  };
+  EXPECT_TRUE(is_near(before + recomputed(old_weights, 1, 1.0)));
+  EXPECT_FALSE(is_near(before + recomputed(new_weights, 1, 1.0)));
+  stage.backward_from_loss({2});
+  const at::Tensor so_far = stage.gradients().clone();
+  stage.backward_from_loss({3});
+  EXPECT_TRUE(is_near(so_far + recomputed(new_weights, 3, 1.0)));
+  EXPECT_FALSE(is_near(so_far + recomputed(old_weights, 3, 1.0)));
+}
+
+// Nobody has used the newest version: whoever writes the weights keeps it up to date.
+TEST_F(WholeStage, ACopyThatNoForwardHasUsedIsWritten) {
+  forward(0);
+  stage.backward_from_loss({0});
+  stage.update(1.0, 1.0);
+  const at::Tensor copy = stage.writable_copy();
+  ASSERT_TRUE(copy.defined());
+  EXPECT_TRUE(at::equal(copy, stage.weights()));
+  copy.mul_(0.5);
+  stage.weights().mul_(0.5);
+  forward(1);
+  stage.backward_from_loss({1});
+  EXPECT_TRUE(at::equal(stage.gradients(), recomputed(stage.weights(), 1, 1.0)));
+}
+
 TEST_F(WholeStage, CountsWhatIsInFlight) {
   EXPECT_EQ(stage.in_flight_count(), 0);
   forward(0);

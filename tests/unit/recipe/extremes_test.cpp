@@ -69,9 +69,12 @@ TEST(Extremes, TogetherAreAnswered) {
          {"model.width", "model.hidden", "model.context", "data.batch", "mesh.replicas",
           "pipeline.extra_per_hop", "pipeline.update_every", "pipeline.refresh", "run.updates",
           "averaging.interval", "averaging.lag", "averaging.granularity"}) {
-      const auto& field = std::get<WholeField>(find_key(path)->field);
-      answered({std::string(path) + "=" + std::to_string(field.max)});
-      sets.push_back(std::string(path) + "=" + std::to_string(field.max));
+      const Field& field = find_key(path)->field;
+      const auto* const whole = std::get_if<WholeField>(&field);
+      const std::string most = whole != nullptr ? std::to_string(whole->max)
+                                                : std::to_string(std::get<NumberField>(field).max);
+      answered({std::string(path) + "=" + most});
+      sets.push_back(std::string(path) + "=" + most);
       answered(sets);
     }
   }

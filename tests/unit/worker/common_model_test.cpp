@@ -20,7 +20,7 @@ LanePlan plan_of(int64_t replicas, bool on_arrival = true) {
   if (on_arrival) {
     plan.deadline = Nanos{1000};
   } else {
-    plan.lag = 1;
+    plan.lag_backwards = 1;
   }
   return plan;
 }
@@ -44,13 +44,13 @@ TEST(CommonMember, KnowsWhatOfItsOwnIsInAnAnswerAndWhatIsLost) {
   CommonMember member(plan_of(1), {.replica = {0}, .stage = {0}}, {});
   for (int64_t n = 1; n <= 4; ++n) member.contributed(n, n, /*table=*/0, {true}, /*last=*/false);
   member.deliver(answer(1, {{{0}, 1}, {{0}, 3}}));
-  const auto due = member.merge_due(/*updates_done=*/5, /*flush=*/false);
+  const auto due = member.merge_due(/*backwards_done=*/5, /*flush=*/false);
   ASSERT_TRUE(due && due->arrived && due->counts);
-  EXPECT_EQ(due->lag, 2) << "since the newest part in it";
+  EXPECT_EQ(due->lag_backwards, 2) << "since the newest part in it";
   const CommonMember::Settled settled = member.settles(*member.log(0).next());
   EXPECT_THAT(settled.in, ElementsAre(1, 3));
   EXPECT_THAT(settled.lost, ElementsAre(2)) << "it was overtaken, so it never came";
-  member.merged(*member.log(0).next(), due->lag, /*hash=*/0);
+  member.merged(*member.log(0).next(), /*lag_updates=*/2, /*hash=*/0);
   EXPECT_EQ(member.lost(), 1);
   EXPECT_FALSE(member.merge_due(5, false));
 }
@@ -77,6 +77,18 @@ TEST(CommonMember, WithAFixedLagAnAnswerIsWaitedForAndNotTakenEarly) {
   EXPECT_TRUE(member.merge_due(2, false)->arrived);
   member.adopt({}, {1});
   EXPECT_TRUE(member.merge_due(1, false)) << "after a change of members nobody waits";
+}
+
+TEST(CommonMember, ALagMayEndInsideAnUpdate) {
+  LanePlan plan = plan_of(1, /*on_arrival=*/false);
+  plan.update_every = 4;
+  plan.lag_backwards = 2;
+  CommonMember member(plan, {.replica = {0}, .stage = {0}}, {});
+  member.contributed(1, /*update=*/3, 0, {true}, false);
+  member.deliver(answer(1, {{{0}, 1}}));
+  EXPECT_FALSE(member.merge_due(/*backwards_done=*/13, false));
+  ASSERT_TRUE(member.merge_due(14, false));
+  EXPECT_EQ(member.merge_due(14, false)->lag_backwards, 2);
 }
 
 // The last contribution is repeated until nothing of this worker is lost; then it says so.

@@ -127,7 +127,7 @@ TEST_F(CoordinatorTest, AnotherReplicaNamesTheStopIfTheFirstIsLost) {
 // The one that named the end is lost, and only some have heard of it: another one names a later
 // end, which would wait for those that have ended already.
 TEST_F(CoordinatorTest, WhoHasEndedBeforeTheOthersIsWaitedForNoLonger) {
-  plan.lanes = {{.replicas = 3, .lag = 1}};
+  plan.lanes = {{.replicas = 3, .lag_backwards = 1}};
   Coordinator coordinator(plan, diary);
   coordinator.deliver(ask_message(plan, Ask::kStop));
   coordinator.deliver(lost_message({{0}, {0}}));

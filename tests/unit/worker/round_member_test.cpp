@@ -34,7 +34,7 @@ std::vector<std::string> merge_all(RoundMember& member, int64_t updates) {
   while (const auto due = member.merge_due(updates, /*flush=*/false)) {
     if (!due->arrived) break;
     merged.push_back(std::to_string(due->round) + "." + std::to_string(due->chunk));
-    member.merged(due->round, due->chunk, due->lag);
+    member.merged(due->round, due->chunk, static_cast<double>(due->lag_backwards));
   }
   return merged;
 }
@@ -63,7 +63,7 @@ TEST(RoundMember, OnArrivalMergesAnswersInOrder) {
   ASSERT_TRUE(due.has_value());
   EXPECT_EQ(due->round, 0);
   EXPECT_EQ(due->chunk, 1);
-  EXPECT_EQ(due->lag, 4);
+  EXPECT_EQ(due->lag_backwards, 4);
   EXPECT_TRUE(due->sent);
   EXPECT_THAT(merge_all(member, 5), ElementsAre("0.1", "1.0", "1.1"));
   EXPECT_THAT(member.in_flight(), ElementsAre(0)) << "its chunk 0 has not arrived";
@@ -73,7 +73,7 @@ TEST(RoundMember, OnArrivalMergesAnswersInOrder) {
 
 TEST(RoundMember, AFixedLagIsWaitedFor) {
   LanePlan plan = {.replicas = kChunks};
-  plan.lag = 2;
+  plan.lag_backwards = 2;
   RoundMember member(plan, {0}, 0, 0);
   member.contributed(0, 1, true);
   answer_all(member, 0);
@@ -83,8 +83,24 @@ TEST(RoundMember, AFixedLagIsWaitedFor) {
   const auto due = member.merge_due(5, false);
   ASSERT_TRUE(due.has_value());
   EXPECT_FALSE(due->arrived) << "nothing else may come before it";
-  EXPECT_EQ(due->lag, 2);
+  EXPECT_EQ(due->lag_backwards, 2);
   EXPECT_TRUE(member.merge_due(4, /*flush=*/true).has_value()) << "nothing in flight is saved";
+}
+
+// Four microbatches an update, and a lag of one and a half.
+TEST(RoundMember, ALagMayEndInsideAnUpdate) {
+  LanePlan plan = {.replicas = kChunks, .update_every = 4, .lag_backwards = 6};
+  EXPECT_TRUE(plan.merges_at(0) && plan.merges_at(2));
+  EXPECT_FALSE(plan.merges_at(1) || plan.merges_at(3));
+  EXPECT_EQ(plan.lag_updates(), 2) << "rounded up";
+  RoundMember member(plan, {0}, 0, 0);
+  member.contributed(0, /*update=*/3, true);
+  answer_all(member, 0);
+  EXPECT_FALSE(member.merge_due(/*backwards_done=*/17, false).has_value());
+  ASSERT_TRUE(member.merge_due(18, false).has_value());
+  EXPECT_EQ(member.merge_due(18, false)->lag_backwards, 6);
+  EXPECT_EQ(member.merge_due(16, /*flush=*/true)->lag_backwards, 4);
+  EXPECT_TRUE(on_arrival().merges_at(3));
 }
 
 // It has two rounds of slack, or less if its round is answered already.
@@ -105,7 +121,7 @@ TEST(RoundMember, JumpsAheadIfItHasFallenBehind) {
 
 TEST(RoundMember, NeverFallsBehindWithoutADeadline) {
   LanePlan plan = {.replicas = kChunks};
-  plan.lag = 1;
+  plan.lag_backwards = 1;
   RoundMember member(plan, {0}, 0, 0);
   member.heard_of(50);
   EXPECT_EQ(member.next_round(), 0);
@@ -146,7 +162,7 @@ TEST(RoundMember, MergesRoundsItDidNotContributeTo) {
   const auto due = member.merge_due(7, false);
   ASSERT_TRUE(due.has_value());
   EXPECT_FALSE(due->sent);
-  EXPECT_EQ(due->lag, 0);
+  EXPECT_EQ(due->lag_backwards, 0);
   EXPECT_THAT(merge_all(member, 7), ElementsAre("3.0", "3.1"));
 }
 
@@ -213,7 +229,7 @@ TEST(RoundMember, ALongLagWantsALongerInterval) {
     member.contributed(round, round + 1, true);
     answer_all(member, round);
     while (const auto due = member.merge_due(round + 9, false)) {
-      member.merged(due->round, due->chunk, due->lag);
+      member.merged(due->round, due->chunk, static_cast<double>(due->lag_backwards));
     }
   }
   EXPECT_EQ(member.stretch_wanted(), 2) << "a lag of eight where four are allowed: every second";
@@ -255,13 +271,13 @@ TEST(RoundMember, AnAnswerMayBePushedOutWhileItIsMerged) {
   ASSERT_TRUE(due && due->arrived);
   answer_all(member, round);
   EXPECT_FALSE(member.has_answer(due->round, due->chunk));
-  member.merged(due->round, due->chunk, due->lag);
+  member.merged(due->round, due->chunk, static_cast<double>(due->lag_backwards));
   EXPECT_FALSE(merge_all(member, 2).empty());
 }
 
 TEST(RoundMemberDeathTest, AMergeNeedsItsAnswerAndIsMadeOnce) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  RoundMember member({.replicas = kChunks, .lag = 1}, {0}, 0, 0);
+  RoundMember member({.replicas = kChunks, .lag_backwards = 1}, {0}, 0, 0);
   member.contributed(0, 1, true);
   EXPECT_DEATH(member.answer(0, 0), "an answer that has arrived");
   EXPECT_DEATH(member.contributed(0, 2, true), "takes part in each once");

@@ -71,6 +71,16 @@ TEST_F(TallyKeeperTest, CountsRoundsAndTheirLag) {
   EXPECT_DOUBLE_EQ(tally().recent_lag, 0.98 * (0.98 * 1 + 0.02 * 2) + 0.02 * 5);
 }
 
+TEST_F(TallyKeeperTest, ALagInsideAnUpdateIsAFraction) {
+  Work merge = {.kind = WorkKind::kMerge, .delay = 1, .position = 1, .positions = 4};
+  merge.replicas = ReplicaSet::of({0});
+  work(merge);
+  merge.delay = 0;
+  work(merge);
+  EXPECT_DOUBLE_EQ(tally().lag_sum, 1.25 + 0.25);
+  EXPECT_DOUBLE_EQ(tally().lag_max, 1.25);
+}
+
 TEST_F(TallyKeeperTest, AddsUpPredictionErrors) {
   keeper_.predicted({.worker = {}, .update = 1, .delay = 1, .error = 0.5});
   keeper_.predicted({.worker = {}, .update = 2, .delay = 1, .error = 0.75});
