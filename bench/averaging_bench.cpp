@@ -10,6 +10,9 @@
 //   runs of 64, subset            0.010 ns a coordinate
 //   exchange                       GB/s  copy GB/s  ratio  peak MB
 //   runs of 64, bf16                5.6        8.1   0.69     2569
+//
+// and what a message of lowbit costs besides, with one thread: packing its ternary blocks, and
+// unpacking them, beside a copy of what goes in and comes out.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
@@ -17,6 +20,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -122,6 +126,33 @@ void measure_exchange(const char* name, WireFormat format, int64_t granularity, 
               median(rates) / median(copy_rates), static_cast<long long>(peak_megabytes()));
 }
 
+// Millions of numbers a second.
+double rate_of(int64_t count, const std::function<void()>& work) {
+  std::vector<double> rates;
+  for (int64_t round = 0; round <= kRounds; ++round) {
+    const double seconds = seconds_of(work);
+    if (round > 0) rates.push_back(static_cast<double>(count) / seconds / 1e6);
+  }
+  return median(rates);
+}
+
+void measure_packing(double threshold, const at::Tensor& values) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const int64_t count = values.numel();
+  const at::Tensor blocks = encode(WireFormat::kTernary, values, {}, threshold);
+  const at::Tensor packed = pack(WireFormat::kTernary, blocks, count);
+  const at::Tensor target = at::zeros_like(blocks);
+  const auto bytes = static_cast<int64_t>(blocks.nbytes() + packed.nbytes());
+  const double pack_rate = rate_of(count, [&] { pack(WireFormat::kTernary, blocks, count); });
+  const double unpack_rate = rate_of(count, [&] { unpack(WireFormat::kTernary, packed, count); });
+  const double copy_rate = rate_of(count, [&] { copy_around(bytes, blocks, target); });
+  std::printf("ternary, threshold %.1f, %.3f bits %6.0f %6.0f %6.0f\n", threshold,
+              8.0 * static_cast<double>(packed.nbytes()) / static_cast<double>(count), pack_rate,
+              unpack_rate, copy_rate);
+  at::set_num_threads(threads);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -143,5 +174,9 @@ int main(int argc, char** argv) {
     measure_exchange("stochastic int8", WireFormat::kInt8Stochastic, granularity, state);
     measure_exchange("ternary", WireFormat::kTernary, granularity, state);
   }
+  std::printf("%-34s %6s %6s %6s  million numbers/s, one thread\n", "packing", "pack", "unpack",
+              "copy");
+  const at::Tensor steps = at::randn({count});
+  for (const double threshold : {0.6, 1.5}) measure_packing(threshold, steps);
   return 0;
 }

@@ -109,6 +109,13 @@ def averaging_rows(build):
                 f"{name} (100M)", f"{speed} GB/s", f"plain copy {copy}", float(ratio),
                 ">= 0.50" if asked else "-", peak, "-",
             )  # fmt: skip
+        elif line.startswith("ternary, threshold"):
+            name, packed, unpacked, copied = line.rsplit(None, 3)
+            for verb, rate in ("pack", float(packed)), ("unpack", float(unpacked)):
+                yield (
+                    f"{verb} {name}", f"{rate:.0f}M numbers/s a core",
+                    f"limit 250M, copy {float(copied):.0f}M", rate / 250, ">= 1", "-", "-",
+                )  # fmt: skip
 
 
 def simulator_row(build):

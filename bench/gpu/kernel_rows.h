@@ -103,8 +103,8 @@ inline std::vector<Row> averaging_rows() {
   const at::Tensor compute = weights.to(at::kBFloat16);
   const at::Tensor sent = gather(some, weights), mean = sent * 1.001;
   const RandomKey key = {.seed = 1, .stream = Stream::kRounding, .name = 2};
-  const at::Tensor int8 = encode_blocks(WireFormat::kInt8, weights, key);
-  const at::Tensor ternary = encode_blocks(WireFormat::kTernary, weights, key);
+  const at::Tensor int8 = encode_blocks(WireFormat::kInt8, weights, key, kUsualThreshold);
+  const at::Tensor ternary = encode_blocks(WireFormat::kTernary, weights, key, kUsualThreshold);
   const auto bytes = [](const at::Tensor& t) { return static_cast<double>(t.nbytes()); };
   return {{"gather, 5 % in runs of 64", 8 * chosen, [=] { gather(some, weights); }},
           {"merge, 5 %, ema", 26 * chosen,
@@ -123,11 +123,11 @@ inline std::vector<Row> averaging_rows() {
              mean_of_finite({weights, ema});
            }},
           {"int8, encode", 4 * kCount + bytes(int8),
-           [=] { encode_blocks(WireFormat::kInt8, weights, key); }},
+           [=] { encode_blocks(WireFormat::kInt8, weights, key, kUsualThreshold); }},
           {"int8, decode", 4 * kCount + bytes(int8),
            [=] { decode_blocks(WireFormat::kInt8, int8, kParameters, at::kFloat); }},
           {"ternary, encode", 4 * kCount + bytes(ternary),
-           [=] { encode_blocks(WireFormat::kTernary, weights, key); }},
+           [=] { encode_blocks(WireFormat::kTernary, weights, key, kUsualThreshold); }},
           {"ternary, decode", 4 * kCount + bytes(ternary),
            [=] { decode_blocks(WireFormat::kTernary, ternary, kParameters, at::kFloat); }}};
 }
@@ -139,7 +139,7 @@ inline std::vector<Row> lowbit_rows() {
   const at::Tensor weights = flat(), compute = weights.to(at::kBFloat16);
   std::vector<at::Tensor> four;
   for (int part = 0; part < 4; ++part) {
-    four.push_back(encode_blocks(WireFormat::kTernary, flat(), {}));
+    four.push_back(encode_blocks(WireFormat::kTernary, flat(), {}, kUsualThreshold));
   }
   const std::vector<at::Tensor> two = {four[0], four[1]};
   const auto code_bytes = static_cast<double>(four[0].nbytes());

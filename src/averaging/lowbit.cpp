@@ -49,11 +49,12 @@ at::Tensor contribute_steps(const LowbitOptions& options, const Subset& subset,
                              .pending = buffers.pending,
                              .smoothing = options.smoothing,
                              .flight = buffers.flight,
-                             .under_way = {}};
+                             .under_way = {},
+                             .threshold = options.threshold};
   at::Tensor encoded = contribute_in_one_pass(options.wire, subset, steps);
   if (encoded.defined()) return encoded;
   const at::Tensor own = own_steps(options, subset, weights, buffers);
-  encoded = encode(options.wire, own - gather(subset, buffers.flight), key);
+  encoded = encode(options.wire, own - gather(subset, buffers.flight), key, options.threshold);
   count_steps(subset, decode(options.wire, encoded, own.numel(), own.scalar_type()), buffers);
   return encoded;
 }
@@ -67,10 +68,12 @@ at::Tensor contribute_uncounted(const LowbitOptions& options, const Subset& subs
                              .pending = buffers.pending,
                              .smoothing = options.smoothing,
                              .flight = {},
-                             .under_way = under_way};
+                             .under_way = under_way,
+                             .threshold = options.threshold};
   at::Tensor encoded = contribute_in_one_pass(options.wire, subset, steps);
   if (encoded.defined()) return encoded;
-  return encode(options.wire, unsent_steps(options, subset, weights, buffers, under_way), key);
+  const at::Tensor unsent = unsent_steps(options, subset, weights, buffers, under_way);
+  return encode(options.wire, unsent, key, options.threshold);
 }
 
 at::Tensor unsent_steps(const LowbitOptions& options, const Subset& subset,
@@ -93,7 +96,8 @@ ReducedSteps reduce_steps(const LowbitOptions& options, const Subset& subset,
   const OwedSteps owed_steps = {
       .parts = contributions,
       .share = static_cast<double>(contributions.size()) / static_cast<double>(members),
-      .residual = buffers.residual};
+      .residual = buffers.residual,
+      .threshold = options.threshold};
   if (const CodedAnswer made = reduce_in_one_pass(options.wire, subset, owed_steps);
       made.code.defined()) {
     return {.answer = made.code, .sums = made.sums};
@@ -108,7 +112,7 @@ ReducedSteps reduce_steps(const LowbitOptions& options, const Subset& subset,
   const at::Tensor came = mean.sums.slice(0, FiniteMean::kFirstValue).sum();
   const at::Tensor share = came.div(members).to(mean.mean.scalar_type());
   const at::Tensor owed = (mean.mean * share).add_(gather(subset, buffers.residual));
-  const at::Tensor encoded = encode(options.wire, owed, key);
+  const at::Tensor encoded = encode(options.wire, owed, key, options.threshold);
   const at::Tensor said = decode(options.wire, encoded, owed.numel(), owed.scalar_type());
   scatter(subset, owed - said, buffers.residual);
   return {.answer = encoded, .sums = mean.sums};

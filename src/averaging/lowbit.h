@@ -28,7 +28,8 @@ namespace leeway {
 
 struct LowbitOptions {
   WireFormat wire = WireFormat::kTernary;
-  double smoothing = 0;  // l
+  double threshold = kUsualThreshold;  // t of the code
+  double smoothing = 0;                // l
   double gain = 0;
   double gain_smoothing = 0;  // y
 };

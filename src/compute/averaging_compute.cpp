@@ -170,7 +170,7 @@ bool AveragingCompute::fits(Lane which, int64_t round, int64_t chunk,
   if (steps && is_encoding(WireFormat::kF32, encoded, count, stage_.weights().scalar_type())) {
     return true;
   }
-  return is_encoding(lane.options.wire, encoded, count, stage_.weights().scalar_type());
+  return is_packed(lane.options.wire, encoded, count, stage_.weights().scalar_type());
 }
 
 std::vector<std::string> AveragingCompute::buffer_names(const std::vector<LaneOptions>& lanes) {

@@ -125,6 +125,7 @@ class AveragingCompute {
   const LaneState& at(Lane lane) const;
   Subset chunk_of(const LaneState& lane, int64_t round, int64_t chunk) const;
   at::Tensor decode_steps(const LaneState& lane, const at::Tensor& encoded, int64_t count) const;
+  at::Tensor pack_chunk(const LaneState& lane, int64_t chunk, const at::Tensor& code) const;
   static std::vector<at::Tensor> under_way(const LaneState& lane, int64_t chunk);
   at::Tensor contribute_chunk(LaneState& lane, int64_t chunk, const RandomKey& key, bool exact);
   void forget_rounding(LaneState& lane, int64_t chunk);

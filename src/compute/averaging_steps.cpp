@@ -14,7 +14,12 @@ at::Tensor AveragingCompute::decode_steps(const LaneState& lane, const at::Tenso
                               stage_.weights().scalar_type());
 }
 
-// Own contributions to a chunk, as they were sent, in the order of their numbers.
+at::Tensor AveragingCompute::pack_chunk(const LaneState& lane, int64_t chunk,
+                                        const at::Tensor& code) const {
+  return pack(lane.options.lowbit.wire, code, lane.cut.count(0, chunk, lane.options.chunks));
+}
+
+// Own contributions to a chunk, as they were encoded, in the order of their numbers.
 std::vector<at::Tensor> AveragingCompute::under_way(const LaneState& lane, int64_t chunk) {
   std::vector<at::Tensor> parts;
   for (const auto& [number, chunks] : lane.steps) {
@@ -24,7 +29,7 @@ std::vector<at::Tensor> AveragingCompute::under_way(const LaneState& lane, int64
   return parts;
 }
 
-// An own contribution that is no longer under way, as it was sent.
+// An own contribution that is no longer under way, as it was encoded.
 AveragingCompute::TakenSteps AveragingCompute::take_steps(LaneState& lane, int64_t number,
                                                           int64_t chunk) {
   const auto sent = lane.steps.find(number);
@@ -71,8 +76,9 @@ std::vector<at::Tensor> AveragingCompute::contribute_steps(Lane which, int64_t n
     const auto at = static_cast<size_t>(chunk);
     if (!sends[at]) continue;
     const RandomKey key = rounding_key(lane, number, chunk, /*answer=*/false);
-    encoded[at] = contribute_chunk(lane, chunk, key, exact);
-    lane.steps[number][chunk] = encoded[at];
+    const at::Tensor code = contribute_chunk(lane, chunk, key, exact);
+    lane.steps[number][chunk] = code;
+    encoded[at] = pack_chunk(lane, chunk, code);
   }
   return encoded;
 }
@@ -83,7 +89,8 @@ std::vector<at::Tensor> AveragingCompute::sent_steps(Lane which,
   std::vector<at::Tensor> parts(numbers.size());
   for (size_t chunk = 0; chunk < numbers.size(); ++chunk) {
     if (numbers[chunk] == 0) continue;
-    parts[chunk] = lane.steps.at(numbers[chunk]).at(static_cast<int64_t>(chunk));
+    const auto at = static_cast<int64_t>(chunk);
+    parts[chunk] = pack_chunk(lane, at, lane.steps.at(numbers[chunk]).at(at));
   }
   return parts;
 }
@@ -96,7 +103,10 @@ AveragingCompute::Reduced AveragingCompute::reduce_steps(Lane which,
   LaneState& lane = at(which);
   const Subset subset = chunk_of(lane, 0, chunk);
   LowbitOptions options = lane.options.lowbit;
-  std::vector<at::Tensor> contributions = payloads;
+  std::vector<at::Tensor> contributions;
+  for (const at::Tensor& payload : payloads) {
+    contributions.push_back(unpack(options.wire, payload, subset.count()));
+  }
   const bool exact = std::ranges::any_of(payloads, [&](const at::Tensor& part) {
     return part.scalar_type() == stage_.weights().scalar_type();
   });
@@ -110,7 +120,7 @@ AveragingCompute::Reduced AveragingCompute::reduce_steps(Lane which,
   const ReducedSteps steps =
       leeway::reduce_steps(options, subset, contributions, members, key, lane.lowbit);
   Reduced reduced = reduced_of(subset.count(), steps.sums);
-  reduced.answer = steps.answer;
+  reduced.answer = pack(options.wire, steps.answer, subset.count());
   return reduced;
 }
 
@@ -122,6 +132,7 @@ LateNorms AveragingCompute::merge_steps(Lane which, int64_t chunk, const at::Ten
   const auto decoded = [&](const at::Tensor& sent) {
     return decode_steps(lane, sent, subset.count());
   };
+  const WireFormat wire = lane.options.lowbit.wire;
   bool counted = false;
   for (const int64_t number : lost) {
     const TakenSteps part = take_steps(lane, number, chunk);
@@ -141,7 +152,7 @@ LateNorms AveragingCompute::merge_steps(Lane which, int64_t chunk, const at::Ten
   }
   const MergeSums sums = leeway::merge_steps(lane.options.lowbit,
                                              {.subset = subset,
-                                              .answer = answer,
+                                              .answer = unpack(wire, answer, subset.count()),
                                               .own = own,
                                               .counted = counted,
                                               .weights = stage_.weights(),

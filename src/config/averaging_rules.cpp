@@ -34,6 +34,7 @@ constexpr Users kUsers[] = {
     {"averaging.lag", kLate},
     {"averaging.deadline_ms", kLate},
     {"averaging.granularity", kSparse},
+    {"averaging.threshold", kLowbit},
     {"averaging.smoothing", kLowbit},
     {"averaging.gain", kLowbit},
     {"averaging.gain_smoothing", kLowbit},
@@ -122,6 +123,8 @@ std::optional<Idle> idle_averaging(std::string_view path, const AveragingOptions
     return Idle{"averaging.merge", "which waits for all replicas", "\"on_arrival\""};
   if (path.starts_with("averaging.ema_") && averaging.correction != Correction::kEma)
     return Idle{"averaging.correction", "which has no running mean", "\"ema\""};
+  if (path == "averaging.threshold" && averaging.wire != WireFormat::kTernary)
+    return Idle{"averaging.wire", "which sends every number", "\"ternary\""};
   if (path == "averaging.granularity" && averaging.fraction == 1)
     return Idle{"averaging.fraction", "which exchanges all weights", "a smaller fraction"};
   return std::nullopt;

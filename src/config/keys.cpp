@@ -324,8 +324,7 @@ const Key kKeys[] = {
      "sparse, lowbit: on_arrival; the others: fixed_lag"},
     {"averaging.lag", number<kAveraging, &AveragingOptions::lag>(0.0, 1e6, Ends::kBoth),
      "Updates that a worker makes between sending and merging, for fixed_lag; 0.5: in the middle "
-     "of "
-     "the next update, after half of its microbatches; 0: it waits for the result right away.",
+     "of the next update, after half of its microbatches; 0: it waits for the result right away.",
      "sparse, lowbit: 1; the others: 0"},
     {"averaging.deadline_ms",
      number<kAveraging, &AveragingOptions::deadline_ms>(0.0, 1e7, Ends::kMaxOnly),
@@ -338,6 +337,11 @@ const Key kKeys[] = {
      "Number format on the way; int8 and ternary share a scale in blocks, int8_stochastic "
      "rounds at random, and ternary is for lowbit alone.",
      "lowbit: ternary; the others: f32"},
+    {"averaging.threshold",
+     number<kAveraging, &AveragingOptions::threshold>(0.0, 10.0, Ends::kBoth),
+     "How large a number must be for ternary to send it now and not later, in root mean squares of "
+     "its block; a larger one sends fewer bytes.",
+     "0.6"},
     {"averaging.smoothing",
      number<kAveraging, &AveragingOptions::smoothing>(0.0, 1.0, Ends::kMinOnly),
      "Share of a lowbit merge that is left to later merges; use 0.95 with long lags.", "0"},

@@ -111,6 +111,7 @@ struct AveragingOptions {
   double smoothing = 0;       // for lowbit
   double gain = 0;            // for lowbit
   double gain_smoothing = 0;  // for lowbit
+  double threshold = 0.6;     // for ternary
   bool guard = false;         // lengthens the interval if merging would be unstable
   bool operator==(const AveragingOptions&) const = default;
 };

@@ -53,12 +53,12 @@ void for_wire_blocks(WireFormat format, int64_t count, const Body& body) {
 }
 
 template <class Scalar>
-void encode_cpu(WireFormat format, const at::Tensor& values, const RandomKey& key,
+void encode_cpu(WireFormat format, const at::Tensor& values, const RandomKey& key, double threshold,
                 uint8_t* encoded) {
   const auto* const numbers = values.const_data_ptr<Scalar>();
   const auto encode_one = [&](int64_t block, int64_t first, int64_t count, int64_t byte) {
     if (format == WireFormat::kTernary) {
-      encode_ternary_block(numbers + first, count, encoded + byte);
+      encode_ternary_block(numbers + first, count, threshold, encoded + byte);
     } else if (format == WireFormat::kInt8) {
       encode_int8_block(numbers + first, count, encoded + byte);
     } else {
@@ -84,13 +84,13 @@ void decode_cpu(WireFormat format, const uint8_t* encoded, const at::Tensor& val
 
 #if LEEWAY_CUDA
 void encode_on_device(WireFormat format, const at::Tensor& values, const RandomKey& key,
-                      uint8_t* encoded) {
+                      double threshold, uint8_t* encoded) {
   LEEWAY_CHECK(values.scalar_type() == at::kFloat, "numbers on a GPU are fp32");
   const CudaScope scope(values);
   const auto* const from = scope.data<const float>(values);
   const int64_t count = values.numel();
   if (format == WireFormat::kTernary) {
-    return encode_ternary_cuda(from, count, encoded, scope.stream());
+    return encode_ternary_cuda(from, count, threshold, encoded, scope.stream());
   }
   if (format == WireFormat::kInt8) return encode_int8_cuda(from, count, encoded, scope.stream());
   encode_int8_stochastic_cuda(from, count, fold(key), encoded, scope.stream());
@@ -123,7 +123,7 @@ bool list_codes(const CudaScope& scope, const std::vector<at::Tensor>& codes, in
 
 int64_t begin_of(const Subset& subset) { return subset.runs == 0 ? 0 : subset.begin(0); }
 #else
-void encode_on_device(WireFormat, const at::Tensor&, const RandomKey&, uint8_t*) {
+void encode_on_device(WireFormat, const at::Tensor&, const RandomKey&, double, uint8_t*) {
   LEEWAY_UNREACHABLE(kNoCuda);
 }
 void decode_on_device(WireFormat, const uint8_t*, const at::Tensor&) {
@@ -144,17 +144,18 @@ int64_t blocks_bytes(WireFormat format, int64_t count) {
   return rest == 0 ? whole : whole + kScaleBytes + code_bytes(format, rest);
 }
 
-at::Tensor encode_blocks(WireFormat format, const at::Tensor& values, const RandomKey& key) {
+at::Tensor encode_blocks(WireFormat format, const at::Tensor& values, const RandomKey& key,
+                         double threshold) {
   const at::Tensor numbers = values.contiguous();
   at::Tensor encoded =
       at::empty({blocks_bytes(format, numbers.numel())}, numbers.options().dtype(at::kByte));
   auto* const bytes = encoded.mutable_data_ptr<uint8_t>();
   if (is_on_gpu(numbers)) {
-    encode_on_device(format, numbers, key, bytes);
+    encode_on_device(format, numbers, key, threshold, bytes);
   } else if (numbers.scalar_type() == at::kDouble) {
-    encode_cpu<double>(format, numbers, key, bytes);
+    encode_cpu<double>(format, numbers, key, threshold, bytes);
   } else {
-    encode_cpu<float>(format, numbers, key, bytes);
+    encode_cpu<float>(format, numbers, key, threshold, bytes);
   }
   return encoded;
 }
@@ -211,6 +212,7 @@ at::Tensor contribute_in_one_pass(WireFormat format, const Subset& subset,
                        .pending = start(unsent.pending),
                        .smoothing = static_cast<float>(unsent.smoothing),
                        .flight = start(unsent.flight),
+                       .threshold = unsent.threshold,
                        .codes = std::ssize(unsent.under_way)};
   if (!list_codes(scope, unsent.under_way, steps.count, steps.listed)) return {};
   const at::Tensor encoded = new_code(format, subset, unsent.weights);
@@ -225,6 +227,7 @@ CodedAnswer reduce_in_one_pass(WireFormat format, const Subset& subset, const Ow
   StepsToAnswer steps = {.count = subset.count(),
                          .parts = std::ssize(owed.parts),
                          .share = static_cast<float>(owed.share),
+                         .threshold = owed.threshold,
                          .residual = scope.data<float>(owed.residual) + begin_of(subset)};
   if (!list_codes(scope, owed.parts, steps.count, steps.listed)) return {};
   const auto sums_options = owed.residual.options().dtype(at::kDouble);

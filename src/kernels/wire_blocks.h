@@ -20,8 +20,12 @@ bool has_blocks(WireFormat format);
 // The size of `count` numbers.
 int64_t blocks_bytes(WireFormat format, int64_t count);
 
-// New tensors, on the same device. `key`: for stochastic rounding.
-at::Tensor encode_blocks(WireFormat format, const at::Tensor& values, const RandomKey& key);
+// For whom a number is too small to be sent: kernels/wire_loops.h.
+inline constexpr double kUsualThreshold = 0.6;
+
+// New tensors, on the same device. `key`: for stochastic rounding. `threshold`: for ternary.
+at::Tensor encode_blocks(WireFormat format, const at::Tensor& values, const RandomKey& key,
+                         double threshold);
 // On a GPU, a ternary block that nobody could have encoded decodes as zeros.
 at::Tensor decode_blocks(WireFormat format, const at::Tensor& encoded, int64_t count,
                          at::ScalarType type);
@@ -43,6 +47,7 @@ struct UnsentSteps {
   double smoothing = 0;
   at::Tensor flight;                  // undefined: what is under way is listed, or there is nothing
   std::vector<at::Tensor> under_way;  // codes of the subset's values
+  double threshold = kUsualThreshold;
 };
 inline constexpr size_t kCodesInOnePass = 3;
 // a = w - X + l s - f; returns C(a) and adds what it says to f, in one pass over memory; without f,
@@ -55,6 +60,7 @@ struct OwedSteps {
   std::vector<at::Tensor> parts;  // codes of the subset's values
   double share = 0;               // by which to multiply their mean
   at::Tensor residual;            // flat
+  double threshold = kUsualThreshold;
 };
 struct CodedAnswer {
   at::Tensor code;

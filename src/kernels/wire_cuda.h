@@ -7,7 +7,9 @@
 
 namespace leeway {
 
-void encode_ternary_cuda(const float* values, int64_t count, uint8_t* encoded, cudaStream_t stream);
+// `threshold`: as in kernels/wire_loops.h.
+void encode_ternary_cuda(const float* values, int64_t count, double threshold, uint8_t* encoded,
+                         cudaStream_t stream);
 void decode_ternary_cuda(const uint8_t* encoded, int64_t count, float* values, cudaStream_t stream);
 void encode_int8_cuda(const float* values, int64_t count, uint8_t* encoded, cudaStream_t stream);
 // `folded`: the key, as fold() makes it.
@@ -25,6 +27,7 @@ struct StepsToSend {
   const float* pending = nullptr;  // null: there is no smoothing
   float smoothing = 0;
   float* flight = nullptr;  // null: what is under way is listed
+  double threshold = 0;
   int64_t codes = 0;
   const uint8_t* listed[kListed] = {};  // encoded
 };
@@ -38,6 +41,7 @@ struct StepsToAnswer {
   int64_t parts = 0;
   const uint8_t* listed[kListed] = {};  // encoded
   float share = 0;
+  double threshold = 0;
   float* residual = nullptr;
   double* scratch = nullptr;
   double* sums = nullptr;

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/simd.h"
+#include "kernels/bf16.h"
 
 namespace leeway {
 namespace {
@@ -99,24 +100,30 @@ struct TernaryRule {
 };
 
 template <class Scalar>
-LEEWAY_SIMD_BODY TernaryRule ternary_rule(const Scalar* values, int64_t padded, int64_t count) {
+LEEWAY_SIMD_BODY TernaryRule ternary_rule(const Scalar* values, int64_t padded, int64_t count,
+                                          double times_rms) {
   const double square = lane_sum<true>(values, padded) / static_cast<double>(count);
-  const double threshold = 0.6 * std::sqrt(square);
-  const auto compared = static_cast<Scalar>(threshold);
+  const double usual = times_rms * std::sqrt(square);
+  const double largest = kAlwaysKept * static_cast<double>(largest_magnitude(values, padded));
+  const double threshold = usual < largest ? usual : largest;
+  // Zeros are never kept.
+  const Scalar least = std::numeric_limits<Scalar>::denorm_min();
+  const Scalar compared =
+      static_cast<Scalar>(threshold) > least ? static_cast<Scalar>(threshold) : least;
   // Separate from the sum: a conditional conversion to fp64 would be a branch.
   std::array<Scalar, kTernaryMax + kSums> kept;
   BitsOf<Scalar> kept_count = 0;
   for (int64_t i = 0; i < padded; ++i) {
     const Scalar size = std::abs(values[i]);
-    kept[static_cast<size_t>(i)] = size > compared ? size : Scalar{0};
-    kept_count += size > compared ? 1 : 0;
+    kept[static_cast<size_t>(i)] = size >= compared ? size : Scalar{0};
+    kept_count += size >= compared ? 1 : 0;
   }
   const double mean = lane_sum<false>(kept.data(), padded) / static_cast<double>(kept_count);
-  const auto scale = static_cast<float>(mean);  // NaN if none is kept
+  const float scale = bf16_value(bf16_of(static_cast<float>(mean)));  // NaN if none is kept
   const bool usable = threshold < std::numeric_limits<double>::infinity() &&
                       scale < std::numeric_limits<float>::infinity();
   if (!usable) return {.threshold = std::numeric_limits<double>::infinity(), .scale = 0};
-  return {.threshold = threshold, .scale = scale};
+  return {.threshold = static_cast<double>(compared), .scale = scale};
 }
 
 }  // namespace
@@ -162,14 +169,15 @@ LEEWAY_SIMD void decode_int8_block(const uint8_t* encoded, int64_t count, Scalar
 }
 
 template <class Scalar>
-LEEWAY_SIMD void encode_ternary_block(const Scalar* values, int64_t count, uint8_t* encoded) {
+LEEWAY_SIMD void encode_ternary_block(const Scalar* values, int64_t count, double times_rms,
+                                      uint8_t* encoded) {
   // Padded: to whole lanes for the sums, to whole bytes for the digits.
   std::array<Scalar, kTernaryMax + kSums> copy;
   const int64_t padded = (count + kSums - 1) / kSums * kSums;
   const int64_t bytes = ternary_codes(count);
   std::copy_n(values, count, copy.begin());
   std::fill(copy.begin() + count, copy.begin() + std::max(padded, kPlanes * bytes), Scalar{0});
-  const TernaryRule rule = ternary_rule(copy.data(), padded, count);
+  const TernaryRule rule = ternary_rule(copy.data(), padded, count, times_rms);
   std::memcpy(encoded, &rule.scale, sizeof rule.scale);
 
   const auto threshold = static_cast<Scalar>(rule.threshold);
@@ -177,7 +185,7 @@ LEEWAY_SIMD void encode_ternary_block(const Scalar* values, int64_t count, uint8
   for (int64_t i = 0; i < kPlanes * bytes; ++i) {
     const Scalar value = copy[static_cast<size_t>(i)];
     digits[static_cast<size_t>(i)] =
-        static_cast<uint8_t>(1 + (value > threshold) - (value < -threshold));
+        static_cast<uint8_t>(1 + (value >= threshold) - (value <= -threshold));
   }
   const uint8_t* const d = digits.data();
   uint8_t* const codes = encoded + kScaleBytes;
@@ -221,13 +229,13 @@ bool is_ternary_block(const uint8_t* encoded, int64_t count) {
 template void encode_int8_block(const float*, int64_t, uint8_t*);
 template void encode_int8_stochastic_block(const float*, int64_t, uint64_t, uint8_t*);
 template void decode_int8_block(const uint8_t*, int64_t, float*);
-template void encode_ternary_block(const float*, int64_t, uint8_t*);
+template void encode_ternary_block(const float*, int64_t, double, uint8_t*);
 template void decode_ternary_block(const uint8_t*, int64_t, float*);
 
 template void encode_int8_block(const double*, int64_t, uint8_t*);
 template void encode_int8_stochastic_block(const double*, int64_t, uint64_t, uint8_t*);
 template void decode_int8_block(const uint8_t*, int64_t, double*);
-template void encode_ternary_block(const double*, int64_t, uint8_t*);
+template void encode_ternary_block(const double*, int64_t, double, uint8_t*);
 template void decode_ternary_block(const uint8_t*, int64_t, double*);
 
 }  // namespace leeway

@@ -22,10 +22,14 @@ template <class Scalar>
 void decode_int8_block(const uint8_t* encoded, int64_t count, Scalar* values);
 
 // Byte k of B contains the values k, k + B, .. k + 4 B, so that packing vectorizes: the first is
-// the lowest base-3 digit, and a digit is its value plus 1. A block with a value that is not finite
-// is sent as zeros: with error feedback that value stays visible at the sender.
+// the lowest base-3 digit, and a digit is its value plus 1. Kept are values of at least `threshold`
+// root mean squares, or of .8 of the largest where that is less: so a block of equal values is
+// never silent for ever. Their scale, the mean of what is kept, has eight bits, so that a message
+// needs two bytes for it; error feedback makes up for the rest. A block with a value that is not
+// finite is sent as zeros: with error feedback that value stays visible at the sender.
+inline constexpr double kAlwaysKept = 0.8;  // of the largest
 template <class Scalar>
-void encode_ternary_block(const Scalar* values, int64_t count, uint8_t* encoded);
+void encode_ternary_block(const Scalar* values, int64_t count, double threshold, uint8_t* encoded);
 template <class Scalar>
 void decode_ternary_block(const uint8_t* encoded, int64_t count, Scalar* values);
 // Whether these bytes can be such a block.

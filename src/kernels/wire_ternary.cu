@@ -1,7 +1,9 @@
 // Ternary blocks (kernels/wire_loops.h). The rule for a block adds in fp64 over sixteen lanes; here
 // half a warp has a block, and each of its threads is one of those lanes.
+#include "kernels/bf16.h"
 #include "kernels/cuda_ternary.h"
 #include "kernels/wire_cuda.h"
+#include "kernels/wire_loops.h"
 
 namespace leeway {
 namespace {
@@ -23,6 +25,9 @@ constexpr int kSlots = kEncoders / kLanes;
 struct PlainNumbers {
   static constexpr bool kCodes = false;
   const float* values;
+  double times_rms;
+
+  __device__ double threshold() const { return times_rms; }
 
   __device__ float load(int64_t i, float* /*kept*/) const { return values[i]; }
   __device__ void store(int64_t, float, float) const {}
@@ -33,6 +38,7 @@ struct NumbersToSend {
   static constexpr bool kCodes = !kFlight;
   StepsToSend steps;
 
+  __device__ double threshold() const { return steps.threshold; }
   __device__ float load(int64_t i, float* kept) const {
     float beyond = steps.weights[i] - steps.common[i];
     if (steps.pending != nullptr) beyond = beyond + steps.smoothing * steps.pending[i];
@@ -52,6 +58,15 @@ __device__ double lanes_total(double own) {
   return sum;
 }
 
+// The bits of the largest magnitude: they order like magnitudes, with NaN above everything.
+__device__ uint32_t lanes_largest(uint32_t own) {
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+    const uint32_t other = __shfl_xor_sync(kAllLanes, own, distance, kLanes);
+    own = own > other ? own : other;
+  }
+  return own;
+}
+
 __device__ int lanes_count(int own) {
   for (int distance = kLanes / 2; distance > 0; distance /= 2) {
     own += __shfl_xor_sync(kAllLanes, own, distance, kLanes);
@@ -65,34 +80,41 @@ struct Rule {
 };
 
 // As ternary_rule() in kernels/wire_loops.cpp. Numbers past the end of a block are zeros.
-__device__ Rule rule_of(const float (&values)[kOwn], int numbers) {
+__device__ Rule rule_of(const float (&values)[kOwn], int numbers, double times_rms) {
   const double infinity = __longlong_as_double(0x7ff0000000000000LL);
   double squares = 0;
+  uint32_t bits = 0;
 #pragma unroll
   for (int k = 0; k < kOwn; ++k) {
     const auto value = static_cast<double>(values[k]);
     squares += value * value;
+    const uint32_t size = __float_as_uint(values[k]) & 0x7fffffffU;
+    bits = bits > size ? bits : size;
   }
   const double square = lanes_total(squares) / static_cast<double>(numbers);
-  const double threshold = 0.6 * sqrt(square);
-  const auto compared = static_cast<float>(threshold);
+  const double usual = times_rms * sqrt(square);
+  const double largest = kAlwaysKept * static_cast<double>(__uint_as_float(lanes_largest(bits)));
+  const double threshold = usual < largest ? usual : largest;
+  const float least = __uint_as_float(1);  // zeros are never kept
+  const float compared =
+      static_cast<float>(threshold) > least ? static_cast<float>(threshold) : least;
   double kept = 0;
   int kept_count = 0;
 #pragma unroll
   for (int k = 0; k < kOwn; ++k) {
     const float size = fabsf(values[k]);
-    kept += static_cast<double>(size > compared ? size : 0.0F);
-    kept_count += size > compared ? 1 : 0;
+    kept += static_cast<double>(size >= compared ? size : 0.0F);
+    kept_count += size >= compared ? 1 : 0;
   }
   const double mean = lanes_total(kept) / static_cast<double>(lanes_count(kept_count));
-  const auto scale = static_cast<float>(mean);  // NaN if none is kept
+  const float scale = bf16_value(bf16_of(static_cast<float>(mean)));  // NaN if none is kept
   const bool usable = threshold < infinity && static_cast<double>(scale) < infinity;
   if (!usable) return {static_cast<float>(infinity), 0.0F};
   return {compared, scale};
 }
 
 __device__ int digit_of(float value, float threshold) {
-  return 1 + (value > threshold ? 1 : 0) - (value < -threshold ? 1 : 0);
+  return 1 + (value >= threshold ? 1 : 0) - (value <= -threshold ? 1 : 0);
 }
 
 __device__ void write_scale(float scale, int lane, uint8_t* encoded) {
@@ -132,8 +154,8 @@ struct OwnBlock {
 // Writes the code of a block's numbers, and calls said(k, what it says of the k-th number).
 template <bool kWhole, class Said>
 __device__ void write_block(const OwnBlock<kWhole>& own, const float (&values)[kOwn],
-                            Digits& digits, uint8_t* encoded, const Said& said) {
-  const Rule rule = rule_of(values, own.numbers);
+                            double times_rms, Digits& digits, uint8_t* encoded, const Said& said) {
+  const Rule rule = rule_of(values, own.numbers, times_rms);
 #pragma unroll
   for (int k = 0; k < kOwn; ++k) {
     const int digit = digit_of(values[k], rule.threshold);
@@ -198,7 +220,7 @@ __device__ void encode_block(const Numbers& source, const OwnBlock<kWhole>& own,
     values[k] = own.has(k) ? source.load(own.position(k), &kept[k]) : 0.0F;
   }
   if constexpr (Numbers::kCodes) take_off(source.steps, own, digits, values);
-  write_block(own, values, digits, encoded,
+  write_block(own, values, source.threshold(), digits, encoded,
               [&](int k, float said) { source.store(own.position(k), kept[k], said); });
 }
 
@@ -284,7 +306,7 @@ __device__ void answer_block(const StepsToAnswer& steps, const OwnBlock<kWhole>&
     sums->first += word.square;
     sums->second += word.spread;
   }
-  write_block(own, values, digits, encoded,
+  write_block(own, values, steps.threshold, digits, encoded,
               [&](int k, float said) { steps.residual[own.position(k)] = values[k] - said; });
 }
 
@@ -355,9 +377,9 @@ void launch_encode(const Numbers& numbers, int64_t count, uint8_t* encoded, cuda
 
 }  // namespace
 
-void encode_ternary_cuda(const float* values, int64_t count, uint8_t* encoded,
+void encode_ternary_cuda(const float* values, int64_t count, double threshold, uint8_t* encoded,
                          cudaStream_t stream) {
-  launch_encode(PlainNumbers{values}, count, encoded, stream);
+  launch_encode(PlainNumbers{values, threshold}, count, encoded, stream);
 }
 
 void contribute_ternary_cuda(const StepsToSend& steps, uint8_t* encoded, cudaStream_t stream) {

@@ -30,6 +30,16 @@ double encoded_round(const LaneOptions& lane, at::ScalarType type) {
          numbers;
 }
 
+// The same as messages carry it: on the CPU ternary is packed.
+double message_round(const LaneOptions& lane, const StageOptions& stage) {
+  const double numbers = round_numbers(lane);
+  const auto chunk = static_cast<int64_t>(numbers / static_cast<double>(lane.chunks));
+  if (chunk == 0) return 0;
+  if (!stage.device.is_cpu()) return encoded_round(lane, stage.master);
+  const int64_t bytes = packed_bytes(lane.wire, lane.lowbit.threshold, chunk, stage.master);
+  return static_cast<double>(bytes) / static_cast<double>(chunk) * numbers;
+}
+
 // Flat buffers of the stage's size that the rules keep throughout: must match AveragingCompute.
 int64_t buffer_count(const LaneOptions& lane) {
   const auto one_if = [](bool needed) { return needed ? 1 : 0; };
@@ -68,12 +78,12 @@ double working_bytes(const LaneOptions& lane, int64_t replicas, at::ScalarType t
 }
 
 // Every member of a common model keeps answers in case another one lacks them.
-double answer_bytes(const Recipe& recipe, const LaneOptions& lane, at::ScalarType type) {
+double answer_bytes(const Recipe& recipe, const LaneOptions& lane, const StageOptions& stage) {
   if (lane.payload != RoundPayload::kSteps) return 0;
-  const double whole = round_numbers(lane) * static_cast<double>(c10::elementSize(type));
+  const double whole = round_numbers(lane) * static_cast<double>(c10::elementSize(stage.master));
   std::optional<int64_t> lag;
   if (recipe.averaging.merge == MergePolicy::kFixedLag) lag = whole_lag(recipe);
-  const double answer = encoded_round(lane, type);
+  const double answer = message_round(lane, stage);
   const int64_t rounds = recipe.run.updates / round_interval(recipe) + 1;
   return std::min(ChunkLog::worth_keeping(whole, answer, lag),
                   static_cast<double>(rounds) * answer);
@@ -120,7 +130,7 @@ AveragingTraffic averaging_traffic(const Recipe& recipe, int64_t vocabulary) {
       const auto plan = std::find_if(plans.begin(), plans.end(),
                                      [&](const LanePlan& p) { return p.lane == lane.lane; });
       // Every value goes to its owner and comes back; the owner sends itself nothing.
-      const double bytes = 2 * others * encoded_round(lane, stages[s].master);
+      const double bytes = 2 * others * message_round(lane, stages[s]);
       traffic.update_bytes += bytes / static_cast<double>(plan->interval);
       const int64_t rounds = run.updates / plan->interval;
       run_bytes += bytes * static_cast<double>(rounds);
@@ -158,7 +168,7 @@ AveragingMemory averaging_memory(const Recipe& recipe, const StageOptions& stage
     memory.buffers +=
         static_cast<double>(buffer_count(lane)) * static_cast<double>(lane.cut.parameters) * width;
     memory.flights += flights * flight_bytes(lane, stage.master);
-    memory.answers += answer_bytes(recipe, lane, stage.master);
+    memory.answers += answer_bytes(recipe, lane, stage);
     memory.messages += message_bytes(lane, stage.master);
     memory.working =
         std::max(memory.working, working_bytes(lane, recipe.mesh.replicas, stage.master));

@@ -82,6 +82,7 @@ std::vector<LaneOptions> lane_options(const Recipe& recipe, const StageOptions& 
                                 .outer_rate = averaging.outer_rate,
                                 .outer_momentum = averaging.outer_momentum},
                       .lowbit = {.wire = wire,
+                                 .threshold = averaging.threshold,
                                  .smoothing = averaging.smoothing,
                                  .gain = averaging.gain,
                                  .gain_smoothing = averaging.gain_smoothing}};
@@ -119,8 +120,12 @@ std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
     LEEWAY_CHECK(options.size() == lanes.size(), "every lane has a plan and arithmetic");
     for (size_t lane = 0; lane < lanes.size(); ++lane) {
       lanes[lane].cycle = Cut(options[lane].cut).parts();
-      lanes[lane].sizes.push_back(
-          {options[lane].cut, options[lane].wire, stages[s].master, options[lane].chunks});
+      lanes[lane].sizes.push_back({.cut = options[lane].cut,
+                                   .wire = options[lane].wire,
+                                   .type = stages[s].master,
+                                   .chunks = options[lane].chunks,
+                                   .threshold = options[lane].lowbit.threshold,
+                                   .packed = stages[s].device.is_cpu()});
     }
   }
   return lanes;
@@ -134,7 +139,7 @@ LanePlan evaluation_lane(const Recipe& recipe, int64_t vocabulary) {
   if (recipe.mesh.replicas == 1) plan.deadline.reset();  // there is no other replica to wait for
   for (const StageOptions& stage : stage_options(recipe, vocabulary, StagesFor::kPlan)) {
     const CutOptions whole = {.parameters = stage_parameters(stage)};
-    plan.sizes.push_back({whole, WireFormat::kF32, stage.master});
+    plan.sizes.push_back({.cut = whole, .wire = WireFormat::kF32, .type = stage.master});
   }
   return plan;
 }

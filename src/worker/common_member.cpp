@@ -24,7 +24,9 @@ CommonMember::CommonMember(const LanePlan& plan, WorkerId worker, const Start& s
           ChunkLog::worth_keeping(whole, static_cast<double>(usual), plan.lag_updates()));
       // Those at the end of a run are exact, and larger. Where members wait for each other, none
       // drops anything, and little can come.
-      if (!plan.lag_backwards && usual > 0) limits.bytes = ChunkLog::kKept * usual;
+      const int64_t most =
+          plan.sizes[static_cast<size_t>(worker.stage.value)].bytes_max(chunk, chunks);
+      if (!plan.lag_backwards && most > 0) limits.bytes = ChunkLog::kKept * most;
     }
     logs_.emplace_back(
         start.chunks.empty() ? ChunkPosition() : start.chunks[static_cast<size_t>(chunk)], limits);

@@ -28,16 +28,22 @@ inline int64_t chunk_count(int64_t replicas, int64_t contribution_bytes) {
   return std::min(replicas, std::max(large, kSmallModelChunks));
 }
 
-// How a stage's rounds are cut into chunks, and their encoded size: what a worker without compute
-// counts as sent.
+// How a stage's rounds are cut into chunks, and how long their messages are expected to be: what a
+// worker without compute counts as sent.
 struct ChunkSizes {
   CutOptions cut;
   WireFormat wire = WireFormat::kF32;
   at::ScalarType type = at::kFloat;
   int64_t chunks = 1;
+  double threshold = kUsualThreshold;  // of ternary
+  bool packed = true;                  // as it is on the CPU
 
   int64_t bytes(int64_t round, int64_t chunk, int64_t of_chunks) const {
-    return encoded_bytes(wire, Cut(cut).count(round, chunk, of_chunks), type);
+    const int64_t count = Cut(cut).count(round, chunk, of_chunks);
+    return packed ? packed_bytes(wire, threshold, count, type) : encoded_bytes(wire, count, type);
+  }
+  int64_t bytes_max(int64_t chunk, int64_t of_chunks) const {
+    return encoded_bytes(wire, Cut(cut).count(0, chunk, of_chunks), type);
   }
 };
 
@@ -80,7 +86,7 @@ struct LanePlan {
   bool rounds_copies(int64_t round) const {
     return lane == Lane::kEvaluation && replicas > 1 && round != final_round;
   }
-  // Encoded size of what a worker of this stage sends for a chunk.
+  // Expected size of what a worker of this stage sends for a chunk.
   int64_t bytes(StageId stage, int64_t round, int64_t chunk) const {
     ChunkSizes own = sizes[static_cast<size_t>(stage.value)];
     if (rounds_copies(round) && own.type == at::kFloat) own.wire = WireFormat::kBf16;

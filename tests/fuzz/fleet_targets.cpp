@@ -1,9 +1,12 @@
 // Files that let a machine into a run: its keys, and the list of those who may take part; and what
 // processes send each other.
+#include <ATen/ATen.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "averaging/wire.h"
 #include "drivers/zmq/keys.h"
 #include "drivers/zmq/link.h"
 #include "fleet/allow_list.h"
@@ -108,13 +111,37 @@ void read_note(const Place&, std::string_view bytes) {
   if (note->facts().contains("directory")) sound(directory_from(note->facts()["directory"]));
 }
 
+constexpr int64_t kSteps = 20'000;
+
+// What a message of lowbit carries.
+std::vector<std::string> packed_steps(const Place&) {
+  std::vector<std::string> seeds;
+  for (const double threshold : {0.0, 0.6, 1.6, 9.0}) {
+    at::manual_seed(1);
+    const at::Tensor blocks = encode(WireFormat::kTernary, at::randn({kSteps}), {}, threshold);
+    const at::Tensor packed = pack(WireFormat::kTernary, blocks, kSteps);
+    seeds.emplace_back(static_cast<const char*>(packed.const_data_ptr()), packed.nbytes());
+  }
+  return seeds;
+}
+
+void read_packed_steps(const Place&, std::string_view bytes) {
+  const at::Tensor packed = at::empty({std::ssize(bytes)}, at::kByte);
+  std::ranges::copy(bytes, static_cast<char*>(packed.mutable_data_ptr()));
+  if (!is_packed(WireFormat::kTernary, packed, kSteps, at::kFloat)) return;
+  const at::Tensor blocks = unpack(WireFormat::kTernary, packed, kSteps);
+  LEEWAY_CHECK(is_encoding(WireFormat::kTernary, blocks, kSteps, at::kFloat),
+               "what is_packed says");
+}
+
 }  // namespace
 
 std::vector<Target> fleet_targets() {
   return {{"key_file", key_files, read_key_file},
           {"allow_list", lists, read_list},
           {"frames", frames, read_frames},
-          {"note", notes, read_note}};
+          {"note", notes, read_note},
+          {"packed_steps", packed_steps, read_packed_steps}};
 }
 
 }  // namespace leeway::fuzz

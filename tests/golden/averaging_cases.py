@@ -14,7 +14,7 @@ MERGING = (*LATE, "correction", "outer_rate", "outer_momentum", "ema_start", "em
 KEYS = {
     "sparse": (*MERGING, "fraction", "granularity"),
     "diloco": MERGING,
-    "lowbit": (*LATE, "smoothing", "gain", "gain_smoothing"),
+    "lowbit": (*LATE, "threshold", "smoothing", "gain", "gain_smoothing"),
     "weights": ("interval",),
     "allreduce": (),
 }
@@ -38,6 +38,7 @@ class Replicas(Case):
     deadline_ms: float = 1000.0
     granularity: int = 64
     wire: str = "f32"
+    threshold: float = 0.6
     smoothing: float = 0.0
     gain: float = 0.0
     gain_smoothing: float = 0.0
@@ -57,6 +58,7 @@ class Replicas(Case):
             return super().tables
         keys = [key for key in KEYS[self.method] if key != "granularity" or self.fraction < 1]
         keys = [key for key in keys if not key.startswith("ema_") or self.correction == "ema"]
+        keys = [key for key in keys if key != "threshold" or self.wire == "ternary"]
         keys += ["deadline_ms"] if self.merge == "on_arrival" else []
         return super().tables | {
             "mesh": self.parts("stages", "replicas"),
@@ -80,6 +82,7 @@ RULES = {
     "ema": {"method": "sparse", "correction": "ema"},
     "lowbit": {"method": "lowbit", "wire": "f32"},
     "ternary": {"method": "lowbit", "wire": "ternary"},
+    "sparse-ternary": {"method": "lowbit", "wire": "ternary", "threshold": 1.6},
 }
 MEMORY = {
     "sparse": {"outer_rate": 1.0, "outer_momentum": 0.5},

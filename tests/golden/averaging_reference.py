@@ -121,12 +121,13 @@ class Weights:
         return ema[subset]
 
 
-def ternary_block(values):
-    """Sign and mean magnitude of the large values; the magnitude is sent as fp32."""
-    kept = values.abs() > 0.6 * values.square().mean().sqrt()
+def ternary_block(values, threshold):
+    """Sign and mean magnitude of the large values; the magnitude is sent as bf16."""
+    usual = threshold * values.square().mean().sqrt()
+    kept = (values != 0) & (values.abs() >= torch.minimum(usual, 0.8 * values.abs().max()))
     if not kept.any():
         return torch.zeros_like(values)
-    scale = values[kept].abs().mean().float().double()
+    scale = values[kept].abs().mean().float().bfloat16().double()
     return torch.where(kept, values.sign() * scale, 0.0)
 
 
@@ -135,7 +136,9 @@ def compressed(case, values):
     if case.wire == "f32":
         return values.clone()
     assert case.wire == "ternary"
-    return torch.cat([ternary_block(block) for block in values.split(TERNARY_BLOCK)])
+    return torch.cat(
+        [ternary_block(block, case.threshold) for block in values.split(TERNARY_BLOCK)]
+    )
 
 
 class Steps:

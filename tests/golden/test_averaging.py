@@ -221,7 +221,7 @@ WATCHED = {
     "lowbit": Replicas(
         method="lowbit", lag=3, smoothing=0.5, gain=0.5, gain_smoothing=0.5
     ),
-    "ternary": Replicas(method="lowbit", wire="ternary", lag=3, replicas=3),
+    "ternary": Replicas(method="lowbit", wire="ternary", threshold=1.6, lag=3, replicas=3),
     "allreduce": Replicas(method="allreduce", **PIPELINES["1f1b"], clip=0.5),
 }
 MISTAKES = {
@@ -240,6 +240,7 @@ MISTAKES = {
     "lowbit lag": ("lowbit", {"lag": 2}),
     "wire": ("ternary", {"wire": "f32"}),
     "gradients": ("allreduce", {"method": "weights", "correction": "none"}),
+    "threshold": ("ternary", {"threshold": 1.61}),
 }
 
 

@@ -205,19 +205,21 @@ def test_in_few_bits_nothing_is_lost(changes):
         assert all(distance(weights, steps.common) < EXACT for weights in newest(walkers))
 
 
-def test_ternary_numbers():
-    case = Replicas(replicas=2, method="lowbit", wire="ternary")
+@pytest.mark.parametrize("threshold", [0.6, 1.9, 9])
+def test_ternary_numbers(threshold):
+    case = Replicas(replicas=2, method="lowbit", wire="ternary", threshold=threshold)
     values = torch.randn(10000, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     values[512:1024] = 0
     found = averaging.compressed(case, values)
     for begin in range(0, 10000, 512):
         block, of_block = values[begin : begin + 512], found[begin : begin + 512]
-        limit = 0.6 * math.sqrt(sum(x * x for x in block.tolist()) / len(block))
-        kept = [abs(x) for x in block.tolist() if abs(x) > limit]
+        limit = threshold * math.sqrt(sum(x * x for x in block.tolist()) / len(block))
+        limit = min(limit, 0.8 * max(abs(x) for x in block.tolist())) or math.inf
+        kept = [abs(x) for x in block.tolist() if abs(x) >= limit]
         scale = sum(kept) / len(kept) if kept else 0.0
-        expected = [math.copysign(scale, x) if abs(x) > limit else 0.0 for x in block.tolist()]
-        assert of_block.tolist() == pytest.approx(expected, rel=1e-7)
-        assert torch.equal(of_block.float().double(), of_block)
+        expected = [math.copysign(scale, x) if abs(x) >= limit else 0.0 for x in block.tolist()]
+        assert of_block.tolist() == pytest.approx(expected, rel=2**-8)
+        assert torch.equal(of_block.bfloat16().double(), of_block)
 
 
 @pytest.mark.parametrize("lag", [0, 1, 10])

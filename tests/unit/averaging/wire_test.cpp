@@ -23,9 +23,41 @@ at::Tensor round_trip(WireFormat format, const at::Tensor& values, const RandomK
 
 TEST(Wire, TernaryKeepsLargeValuesAndSendsTheirMeanMagnitude) {
   // rms = sqrt((16 + 4 + 1 + 0.01 + 0) / 5) = 2.05; values above 1.23 are kept: mean magnitude 3.
+  // At a threshold of 1.7 that is 3.48, above .8 of the largest; so 4 is kept, and it alone.
   const at::Tensor values = at::tensor({4.0F, -2.0F, 1.0F, -0.1F, 0.0F});
   EXPECT_TRUE(at::equal(round_trip(WireFormat::kTernary, values),
                         at::tensor({3.0F, -3.0F, 0.0F, 0.0F, 0.0F})));
+  const at::Tensor encoded = encode(WireFormat::kTernary, values, kKey, 1.7);
+  EXPECT_TRUE(at::equal(decode(WireFormat::kTernary, encoded, 5, at::kFloat),
+                        at::tensor({4.0F, 0.0F, 0.0F, 0.0F, 0.0F})));
+}
+
+TEST(Wire, TernaryIsNeverSilent) {
+  const at::Tensor equal = at::full({700}, -0.25F);
+  const at::Tensor encoded = encode(WireFormat::kTernary, equal, kKey, /*threshold=*/9);
+  EXPECT_TRUE(at::equal(decode(WireFormat::kTernary, encoded, 700, at::kFloat), equal));
+}
+
+TEST(Packing, TakesAsManyBitsAsTheDigitsHave) {
+  // An eighth of the numbers are not zeros: 0.5436 bits for where they are, 0.125 for their signs,
+  // and 2 bytes for the scale of each block.
+  constexpr int64_t kBlocks = 320;
+  at::Tensor values = at::zeros({kBlocks * kTernaryBlock});
+  values.masked_fill_(at::rand({values.numel()}) < 0.125, 1.0F).mul_(at::randn_like(values).sign());
+  const at::Tensor blocks = encode(WireFormat::kTernary, values, kKey);
+  const at::Tensor packed = pack(WireFormat::kTernary, blocks, values.numel());
+  const double bits = 8.0 * static_cast<double>(packed.nbytes() - 2 * kBlocks);
+  EXPECT_NEAR(bits / static_cast<double>(values.numel()), 0.6686, 0.012);
+}
+
+TEST(Packing, WhatIsNotTernaryBlocksStaysAsItIs) {
+  const at::Tensor exact = at::randn({600});
+  EXPECT_TRUE(at::equal(pack(WireFormat::kTernary, exact, 600), exact));
+  EXPECT_TRUE(at::equal(unpack(WireFormat::kTernary, exact, 600), exact));
+  const at::Tensor int8 = encode(WireFormat::kInt8, exact, kKey);
+  EXPECT_TRUE(at::equal(pack(WireFormat::kInt8, int8, 600), int8));
+  EXPECT_TRUE(is_packed(WireFormat::kInt8, int8, 600, at::kFloat));
+  EXPECT_FALSE(is_packed(WireFormat::kTernary, int8, 600, at::kFloat));
 }
 
 TEST(Wire, TernaryPacksPlanesAsDocumented) {
@@ -42,7 +74,7 @@ TEST(Wire, EachBlockHasItsOwnScale) {
   for (const WireFormat format : {WireFormat::kInt8, WireFormat::kTernary}) {
     const int64_t block = format == WireFormat::kInt8 ? kInt8Block : kTernaryBlock;
     const at::Tensor values =
-        at::cat({at::full({block}, 1000.0F), at::zeros({block}), at::full({7}, -1e-3F)});
+        at::cat({at::full({block}, 1000.0F), at::zeros({block}), at::full({7}, -0x1p-10F)});
     EXPECT_TRUE(at::allclose(round_trip(format, values), values, 1e-6, 0));
   }
 }

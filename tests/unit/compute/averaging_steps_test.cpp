@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../../support/model_shapes.h"
+#include "averaging/wire.h"
 #include "base/rng.h"
 #include "compute/averaging_compute.h"
 
@@ -130,7 +131,8 @@ TEST(OwnContributions, TheLastIsExact) {
       at::manual_seed(static_cast<uint64_t>(number));
       model.stage.weights().add_(at::randn_like(model.stage.weights()));
       const at::Tensor sent = model.contribute(number, /*exact=*/number > before);
-      sum += decode_steps(WireFormat::kTernary, sent, sum.numel(), at::kFloat);
+      const at::Tensor code = unpack(WireFormat::kTernary, sent, sum.numel());
+      sum += decode_steps(WireFormat::kTernary, code, sum.numel(), at::kFloat);
       numbers.push_back(number);
     }
     EXPECT_TRUE(at::allclose(sum, model.stage.weights(), 0, 1e-5)) << before;

@@ -55,7 +55,8 @@ TEST(LaneOptions, AFleetHasAnOwnerPerReplicaWhileChunksAreAbove64KiB) {
         EXPECT_GE(chunks, 8);
         EXPECT_LE(chunks, replicas);
         // Runs are not divided, so chunks are not quite equal.
-        const auto bytes = static_cast<double>(plan.bytes(stage, 0, 0));
+        const ChunkSizes& sizes = plan.sizes[static_cast<size_t>(stage.value)];
+        const auto bytes = static_cast<double>(sizes.bytes_max(0, chunks));
         const double least = chunks > 8 ? 0.98 * 64 * 1024 : 0;
         EXPECT_GT(bytes, least) << method << " " << replicas;
         const double most = chunks < replicas ? 1.15 * 64 * 1024 : 1e12;
