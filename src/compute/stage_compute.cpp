@@ -49,7 +49,7 @@ Ahead StageCompute::look_ahead(int64_t delay) {
 }
 
 double StageCompute::own_clip() const {
-  return stage_clip(options_.clip, stage_.weights().numel(), options_.model_parameters);
+  return stage_clip(options_.clip, stage_.weights().numel(), options_.clip_parameters);
 }
 
 at::Tensor StageCompute::forward(MicrobatchId m, int64_t delay, const at::Tensor& activation) {

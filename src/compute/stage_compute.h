@@ -36,7 +36,9 @@ struct StageComputeOptions {
   RateScheduleOptions schedule;
   int64_t update_every = 1;
   double clip = 0;  // limit on the whole model's gradient norm; 0: no clipping
-  int64_t model_parameters = 0;
+  // Whose norm that is the limit of, where stages do not wait for each other's: the model's, or
+  // this stage's alone.
+  int64_t clip_parameters = 0;
   TentativeOptions tentative;
   int64_t predict_every = 0;       // updates between two prediction samples; 0: none
   int64_t evaluate_windows = 0;    // 0: all

@@ -19,6 +19,17 @@ enum class Activation { kSwiglu, kGelu, kRelu };
 
 enum class UpdateRule { kMuon, kAdamW, kNAdamW, kSgd };
 enum class MomentType { kF32, kBf16 };
+// Whose second moment AdamW divides by, where replicas average steps or weights.
+enum class SecondMoment {
+  kOwn,   // of the replica's own gradients
+  kMean,  // of the mean gradient of all replicas, estimated from its own
+};
+// What a stage of an asynchronous pipeline, which does not wait for the norm of the whole model,
+// clips the norm of its own gradients by.
+enum class StageClip {
+  kShare,  // the limit times the root of its share of the parameters
+  kWhole,  // the limit, as the paper does
+};
 enum class RateSchedule {
   kCosine,    // half a cosine from 1 down to `final`
   kLinear,    // a straight line from 1 down to `final`

@@ -224,7 +224,11 @@ const Key kKeys[] = {
     {"optimizer.decay", number<kOptimizer, &OptimizerOptions::decay>(0.0, 100.0, Ends::kBoth),
      "Decoupled weight decay of the matrices; multiplied by the learning rate."},
     {"optimizer.clip", number<kOptimizer, &OptimizerOptions::clip>(0.0, 1e9, Ends::kBoth),
-     "Limit on the gradient norm; 0: no clipping."},
+     "Limit on the gradient norm, that of the whole model; 0: no clipping."},
+    {"optimizer.clip_stages", word<kOptimizer, &OptimizerOptions::clip_stages>(),
+     "How stages clip that do not wait for the norm of the whole model (async): each by its own "
+     "norm. share: the limit is `optimizer.clip` times the root of the stage's share of the "
+     "parameters; whole: it is `optimizer.clip` for each stage, as in the paper."},
     {"optimizer.nesterov", toggle<kOptimizer, &OptimizerOptions::nesterov>(),
      "Nesterov momentum, optional for muon and sgd; nadamw is adamw with it.",
      "adamw: whether `pipeline.lookahead` is nesterov; the others: true"},
@@ -236,6 +240,10 @@ const Key kKeys[] = {
     {"optimizer.moments", word<kOptimizer, &OptimizerOptions::moments>(),
      "Type of the running means; bf16 takes half the memory: they are computed in fp32 and rounded "
      "by chance, up or down, so that small steps are not lost."},
+    {"optimizer.second_moment", word<kOptimizer, &OptimizerOptions::second_moment>(),
+     "What AdamW divides by if replicas average steps or weights. own: the second moment of a "
+     "replica's own gradients, in which noise is `mesh.replicas` times that of their mean; mean: "
+     "an estimate of the mean gradient's, which makes larger steps where gradients are noisy."},
     {"optimizer.warmup", whole<kOptimizer, &OptimizerOptions::warmup>(0, kBillion),
      "Updates over which the rate rises from 0; at most `run.updates`."},
     {"optimizer.schedule", word<kOptimizer, &OptimizerOptions::schedule>(),

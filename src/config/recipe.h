@@ -62,9 +62,11 @@ struct OptimizerOptions {
   double epsilon = 1e-8;
   double decay = 0.0;
   double clip = 1.0;           // 0: no clipping
+  StageClip clip_stages = StageClip::kShare;
   bool nesterov = true;        // default depends on the optimizer
   double gradient_share = -1;  // share of the direction; negative: the optimizer's own form
   MomentType moments = MomentType::kF32;
+  SecondMoment second_moment = SecondMoment::kOwn;
   int64_t warmup = 0;
   RateSchedule schedule = RateSchedule::kCosine;
   double final = 0.1;  // rate at the last update, as a share of the peak

@@ -27,6 +27,10 @@ inline constexpr std::array<std::string_view, 4> kWords<UpdateRule> = {"muon", "
 template <>
 inline constexpr std::array<std::string_view, 2> kWords<MomentType> = {"f32", "bf16"};
 template <>
+inline constexpr std::array<std::string_view, 2> kWords<SecondMoment> = {"own", "mean"};
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<StageClip> = {"share", "whole"};
+template <>
 inline constexpr std::array<std::string_view, 4> kWords<RateSchedule> = {"cosine", "linear",
                                                                          "constant", "wsd"};
 template <>

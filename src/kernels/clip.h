@@ -17,7 +17,7 @@ LEEWAY_SIMD_BODY LEEWAY_ON_DEVICE double clip_scale(double squared_norm, double 
   return scale < 1 ? scale : 1;
 }
 
-// One stage's share of the model's `clip`, where stages cannot wait for the global norm. Gradients
+// One stage's share of the model's `clip`, where stages do not wait for the global norm. Gradients
 // of equal size per coordinate are then clipped as they would be by the global norm.
 inline double stage_clip(double clip, int64_t stage_parameters, int64_t model_parameters) {
   return clip *

@@ -22,6 +22,8 @@ struct FloatConstants {
   float momentum_part;
   float root_scale;
   float epsilon;
+  float noise_share;
+  float square_scale;
 };
 
 FloatConstants rounded(const StepConstants& c) {
@@ -33,7 +35,9 @@ FloatConstants rounded(const StepConstants& c) {
           static_cast<float>(c.gradient_part),
           static_cast<float>(c.momentum_part),
           static_cast<float>(c.root_scale),
-          static_cast<float>(c.epsilon)};
+          static_cast<float>(c.epsilon),
+          static_cast<float>(c.noise_share),
+          static_cast<float>(c.square_scale)};
 }
 
 struct Piece {
@@ -135,6 +139,14 @@ __device__ void store_moments(const PassPointers& p, Moment moment, const Pack<k
   }
 }
 
+// What of the second moment counts: as in adam_block() on the CPU.
+__device__ float counted_variance(const FloatConstants& c, float m, float v) {
+  if (c.noise_share >= 1) return v;
+  const float square = c.square_scale * m * m;
+  const float signal = square < v ? square : v;
+  return signal + c.noise_share * (v - signal);
+}
+
 template <bool kAdam, int kWidth>
 __device__ void update_piece(const FloatConstants& c, const PassPointers& p, const Piece& piece) {
   const float scale = scale_of(p, c.gradient_scale);
@@ -160,7 +172,8 @@ __device__ void update_piece(const FloatConstants& c, const PassPointers& p, con
       if constexpr (kAdam) {
         const float v = variance.values[j] * c.variance_keep + c.variance_share * g * g;
         variance.values[j] = v;
-        weights.values[j] = weights.values[j] * keep - step / (sqrtf(v) * c.root_scale + c.epsilon);
+        const float root = sqrtf(counted_variance(c, m, v));
+        weights.values[j] = weights.values[j] * keep - step / (root * c.root_scale + c.epsilon);
       } else {
         weights.values[j] = weights.values[j] * keep - step;
       }

@@ -11,8 +11,8 @@ namespace leeway {
 
 // A block's pointers never overlap: LEEWAY_INDEPENDENT lets the compiler omit its checks.
 
-template <class Scalar>
-LEEWAY_SIMD void adam_block(const StepConstants& constants, const ElementBlock<Scalar>& block) {
+template <bool kLessNoise, class Scalar>
+LEEWAY_SIMD void adam_loop(const StepConstants& constants, const ElementBlock<Scalar>& block) {
   const Scalar scale = static_cast<Scalar>(constants.gradient_scale);
   const Scalar momentum_share = static_cast<Scalar>(constants.momentum_share);
   const Scalar variance_keep = static_cast<Scalar>(constants.variance_keep);
@@ -23,6 +23,8 @@ LEEWAY_SIMD void adam_block(const StepConstants& constants, const ElementBlock<S
   const Scalar momentum_part = static_cast<Scalar>(constants.momentum_part);
   const Scalar root_scale = static_cast<Scalar>(constants.root_scale);
   const Scalar epsilon = static_cast<Scalar>(constants.epsilon);
+  const Scalar noise_share = static_cast<Scalar>(constants.noise_share);
+  const Scalar square_scale = static_cast<Scalar>(constants.square_scale);
   Scalar* const weights = block.weights;
   const Scalar* const gradients = block.gradients;
   Scalar* const momentum = block.momentum;
@@ -34,9 +36,21 @@ LEEWAY_SIMD void adam_block(const StepConstants& constants, const ElementBlock<S
     const Scalar v = variance[i] * variance_keep + variance_share * g * g;
     momentum[i] = m;
     variance[i] = v;
-    weights[i] = weights[i] * weight_keep -
-                 (gradient_part * g + momentum_part * m) / (std::sqrt(v) * root_scale + epsilon);
+    Scalar counted = v;
+    if constexpr (kLessNoise) {
+      const Scalar square = square_scale * m * m;
+      const Scalar signal = square < v ? square : v;
+      counted = signal + noise_share * (v - signal);
+    }
+    weights[i] = weights[i] * weight_keep - (gradient_part * g + momentum_part * m) /
+                                                (std::sqrt(counted) * root_scale + epsilon);
   }
+}
+
+template <class Scalar>
+void adam_block(const StepConstants& constants, const ElementBlock<Scalar>& block) {
+  constants.noise_share < 1 ? adam_loop<true>(constants, block)
+                            : adam_loop<false>(constants, block);
 }
 
 template <class Scalar>

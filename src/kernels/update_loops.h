@@ -18,6 +18,8 @@ struct StepConstants {
   double momentum_part = 0;   // rate times the momentum's
   double root_scale = 1;      // 1 / sqrt(1 - beta2^t)
   double epsilon = 0;
+  double noise_share = 1;   // of v: what of the noise in it counts; 1: all of it
+  double square_scale = 0;  // from m^2 to the part of v that is not noise
 };
 
 // A range of the flat buffers. `variance` is null for rules without one. `direction` is set only
@@ -35,6 +37,8 @@ struct ElementBlock {
 // The functions below exist for float and double; `To` may also be the bits of bf16.
 
 // m += (1-b1)(g-m); v = b2 v + (1-b2) g^2; w = keep w - (cg g + cm m) / (sqrt(v) root_scale + eps)
+// With a noise_share below 1, s + noise_share (v - s) takes v's place below the root, where
+// s = min(square_scale m^2, v).
 template <class Scalar>
 void adam_block(const StepConstants& constants, const ElementBlock<Scalar>& block);
 

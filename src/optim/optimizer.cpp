@@ -56,6 +56,7 @@ Optimizer::Optimizer(const UpdateOptions& options, const ParameterLayout& layout
       momentum_(at::zeros({parameter_count_}, buffers.dtype(moment_type(options.moments, type_)))) {
   LEEWAY_CHECK(options_.rule != UpdateRule::kNAdamW || !options_.gradient_share,
                "NAdamW has a look-ahead of its own");
+  LEEWAY_CHECK(options_.replicas >= 1, "a mean is of one replica at least");
   const double gradient_share = options_.gradient_share.value_or(0);
   LEEWAY_CHECK(gradient_share >= 0 && gradient_share <= 1, "gradient_share is from 0 to 1");
   if (options_.rule != UpdateRule::kSgd) variance_ = at::zeros_like(momentum_);
@@ -101,7 +102,9 @@ Direction Optimizer::matrix_direction() const {
 
 StepConstants Optimizer::element_constants(double rate, double gradient_scale) const {
   const Direction direction = element_direction();
-  const double variance_bias = 1 - std::pow(options_.beta2, static_cast<double>(updates_));
+  const auto updates = static_cast<double>(updates_);
+  const double momentum_bias = 1 - std::pow(options_.beta1, updates);
+  const double variance_bias = 1 - std::pow(options_.beta2, updates);
   return {.gradient_scale = gradient_scale,
           .momentum_share = 1 - options_.beta1,
           .variance_keep = options_.beta2,
@@ -109,7 +112,9 @@ StepConstants Optimizer::element_constants(double rate, double gradient_scale) c
           .gradient_part = rate * direction.gradient,
           .momentum_part = rate * direction.momentum,
           .root_scale = 1 / std::sqrt(variance_bias),
-          .epsilon = options_.epsilon};
+          .epsilon = options_.epsilon,
+          .noise_share = 1 / static_cast<double>(options_.replicas),
+          .square_scale = variance_bias / (momentum_bias * momentum_bias)};
 }
 
 StepConstants Optimizer::matrix_constants(double rate, double gradient_scale) const {

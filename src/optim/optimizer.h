@@ -6,6 +6,9 @@
 //   Muon           w <- (1 - matrix_rate decay) w - matrix_rate sqrt(max(1, rows/cols)) ortho(d)
 //                  for matrices; AdamW with `rate` and the same beta1 for everything else
 // With a gradient_share k (the `matched` look-ahead) d is k g + (1-k) m / (1-b1^t); not in NAdamW.
+// Where replicas average steps, v has `replicas` times the noise that the mean gradient's second
+// moment has. With `replicas` above 1, s + (v - s) / replicas takes v's place, where s is what of v
+// is not noise: min(v, the square of the bias-corrected momentum).
 // Weight decay is decoupled from the gradient in every rule, and skips norms and biases.
 #pragma once
 
@@ -38,6 +41,7 @@ struct UpdateOptions {
   std::optional<double> gradient_share = std::nullopt;  // unset: the rule's own form of d
   MomentType moments = MomentType::kF32;  // bf16: rounded by chance, beside fp32 weights
   uint64_t seed = 0;                      // of that chance
+  int64_t replicas = 1;                   // whose mean gradient's second moment is wanted
 };
 
 struct UpdateArguments {

@@ -24,7 +24,16 @@ ModelShape model_shape(const Recipe& recipe, int64_t vocabulary) {
           .vocabulary = vocabulary};
 }
 
-UpdateOptions update_options(const OptimizerOptions& optimizer, uint64_t seed) {
+// Whose mean gradient AdamW's second moment is estimated for. An all-reduce gives it that gradient.
+int64_t averaged_replicas(const Recipe& recipe) {
+  const AveragingMethod method = recipe.averaging.method;
+  const bool steps = method != AveragingMethod::kAllreduce && method != AveragingMethod::kNone;
+  const bool mean = recipe.optimizer.second_moment == SecondMoment::kMean;
+  return steps && mean ? recipe.mesh.replicas : 1;
+}
+
+UpdateOptions update_options(const Recipe& recipe) {
+  const OptimizerOptions& optimizer = recipe.optimizer;
   return {.rule = optimizer.name,
           .rate = optimizer.rate,
           .matrix_rate = optimizer.matrix_rate,
@@ -36,7 +45,8 @@ UpdateOptions update_options(const OptimizerOptions& optimizer, uint64_t seed) {
           .gradient_share = optimizer.gradient_share >= 0 ? std::optional(optimizer.gradient_share)
                                                           : std::nullopt,
           .moments = optimizer.moments,
-          .seed = seed};
+          .seed = static_cast<uint64_t>(recipe.run.seed),
+          .replicas = averaged_replicas(recipe)};
 }
 
 // Cached: the search takes tens of milliseconds for long delays, and stage_options() is called
@@ -127,18 +137,17 @@ std::vector<StageOptions> stage_options(const Recipe& recipe, int64_t vocabulary
   const at::Device device = recipe.run.device.starts_with("cuda") ? at::kCUDA : at::kCPU;
   std::vector<StageOptions> stages;
   for (const StageSlice& slice : cut_into_stages(shape, recipe.mesh.stages)) {
-    stages.push_back(
-        {.shape = shape,
-         .slice = slice,
-         .update = update_options(recipe.optimizer, static_cast<uint64_t>(recipe.run.seed)),
-         .device = device,
-         .master = master_dtype(recipe.run.precision),
-         .compute = compute_dtype(recipe.run.precision),
-         .seed = static_cast<uint64_t>(recipe.run.seed),
-         .recompute = recipe.pipeline.recompute,
-         .stash = recipe.pipeline.stash,
-         .stash_on = recipe.pipeline.stash_on,
-         .graphs = uses_graphs(recipe.pipeline, device)});
+    stages.push_back({.shape = shape,
+                      .slice = slice,
+                      .update = update_options(recipe),
+                      .device = device,
+                      .master = master_dtype(recipe.run.precision),
+                      .compute = compute_dtype(recipe.run.precision),
+                      .seed = static_cast<uint64_t>(recipe.run.seed),
+                      .recompute = recipe.pipeline.recompute,
+                      .stash = recipe.pipeline.stash,
+                      .stash_on = recipe.pipeline.stash_on,
+                      .graphs = uses_graphs(recipe.pipeline, device)});
     const StageId stage = {static_cast<int64_t>(stages.size()) - 1};
     look_ahead(recipe, Schedule(pipeline_shape(recipe), stage), use, stages.back());
   }

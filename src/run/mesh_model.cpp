@@ -66,6 +66,8 @@ std::unique_ptr<Worker> make_worker(const Recipe& recipe, const MeshData& data, 
   stages[s].graphs = uses_graphs(recipe.pipeline, stages[s].device);
   const Schedule schedule(plan.shape, id.stage);
   const bool tentative = recipe.pipeline.lookahead == Lookahead::kTentative;
+  const bool whole = recipe.optimizer.clip_stages == StageClip::kWhole;
+  const StageSlice all = whole_model(shape);
   const StageComputeOptions options = {
       .worker = id,
       .stage = stages[s],
@@ -73,7 +75,7 @@ std::unique_ptr<Worker> make_worker(const Recipe& recipe, const MeshData& data, 
       .schedule = rate_schedule_options(recipe),
       .update_every = plan.shape.update_every,
       .clip = recipe.optimizer.clip,
-      .model_parameters = parameter_count(slice_layout(shape, whole_model(shape))),
+      .clip_parameters = parameter_count(slice_layout(shape, whole ? stages[s].slice : all)),
       .tentative = {.warmup = schedule.delay_max() == 0 ? 0 : schedule.warmup(),
                     .refresh = tentative ? recipe.pipeline.refresh : 0},
       .predict_every = schedule.delay_max() == 0 ? 0 : predict_every(plan.run_updates),

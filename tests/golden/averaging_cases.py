@@ -42,11 +42,17 @@ class Replicas(Case):
     smoothing: float = 0.0
     gain: float = 0.0
     gain_smoothing: float = 0.0
+    second_moment: str = "own"
     lookahead: str = "none"
     stages: int = 1
     update_every: int | str = 1
     updates: int = 60
     sequences: int = 4  # per update and replica, or the next multiple of K
+
+    @property
+    def noise_share(self):
+        own_steps = self.method not in ("allreduce", "none")
+        return 1 / self.replicas if self.second_moment == "mean" and own_steps else 1.0
 
     @property
     def batch(self):
@@ -60,7 +66,9 @@ class Replicas(Case):
         keys = [key for key in keys if not key.startswith("ema_") or self.correction == "ema"]
         keys = [key for key in keys if key != "threshold" or self.wire == "ternary"]
         keys += ["deadline_ms"] if self.merge == "on_arrival" else []
-        return super().tables | {
+        tables = super().tables
+        tables["optimizer"] |= self.parts("second_moment")
+        return tables | {
             "mesh": self.parts("stages", "replicas"),
             "averaging": self.parts("method", *keys),
         }
@@ -112,6 +120,7 @@ AROUND = {
     "replicas": [2, 3],
     "driver": ["threads", "sim"],
     "guarded": [False, True],  # weight decay and clipping
+    "second_moment": ["own", "mean"],
     "granularity": [64, 7],
 }
 FACTORS = MERGES | AROUND
@@ -128,7 +137,8 @@ def case_of(row):
         changes |= PART[method]
     if row["guarded"]:
         changes |= {"decay": 0.1, "clip": 0.5}
-    same = {key: row[key] for key in ("interval", "optimizer", "replicas", "driver")}
+    keys = ("interval", "optimizer", "replicas", "driver", "second_moment")
+    same = {key: row[key] for key in keys}
     case = Replicas(granularity=row["granularity"], **same, **changes)
     return dataclasses.replace(case, lag=lag_of(row["lag"], case.every))
 
@@ -145,6 +155,7 @@ def name_of(row):
     if case.method != "lowbit":
         words += [f"part{row['granularity']}"] if row["part"] else ["whole"]
     words += [f"R{row['replicas']}", row["pipeline"], row["optimizer"], row["driver"]]
+    words += ["mean"] * (row["second_moment"] == "mean")
     return "-".join(words + ["guarded"] * row["guarded"])
 
 

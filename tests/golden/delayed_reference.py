@@ -259,7 +259,9 @@ class Stage:
         v, root, mu_product = state.variance, 1.0, state.mu_product * nadam_mu(case, t)
         if case.rule != "sgd":
             v = case.beta2 * v + (1 - case.beta2) * g**2
-            root = (v / (1 - case.beta2**t)).sqrt() + case.epsilon
+            square = v / (1 - case.beta2**t)
+            signal = torch.minimum(square, (m / (1 - case.beta1**t)) ** 2)
+            root = (signal + case.noise_share * (square - signal)).sqrt() + case.epsilon
         rule = "adamw" if case.rule == "muon" else case.rule
         kept = (1 - rate * case.decay * self.decaying) * state.weights
         w = kept - rate * self.direction(rule, t, g, m, mu_product) / root
@@ -323,7 +325,8 @@ class Pipeline:
         self.losses = []  # one per update
         count = sum(stage.decaying.numel() for stage in self.stages)
         for stage in self.stages:  # by its own norm, unless stages wait for the global one
-            share = 1.0 if case.synchronous else stage.decaying.numel() / count
+            whole = case.synchronous or case.clip_stages == "whole"
+            share = 1.0 if whole else stage.decaying.numel() / count
             stage.clip = case.clip * math.sqrt(share)
 
     def gradients(self):

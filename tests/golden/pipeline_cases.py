@@ -27,6 +27,7 @@ class Case:
     gradient_share: float | None = None
     decay: float = 0.0
     clip: float = 0.0
+    clip_stages: str = "share"
     checkpoint_every: int = 0
     recompute: bool = False
     stash: bool = True
@@ -59,6 +60,11 @@ class Case:
         return self.optimizer
 
     @property
+    def noise_share(self):
+        """What of the noise in the second moment counts."""
+        return 1.0
+
+    @property
     def synchronous(self):
         return self.schedule != "async"
 
@@ -89,7 +95,7 @@ class Case:
             "optimizer": {
                 "name": self.optimizer,
                 **self.parts("rate", "matrix_rate", "beta1", "beta2", "epsilon", "decay", "clip"),
-                **self.parts("nesterov", "gradient_share", "warmup", "final"),
+                **self.parts("clip_stages", "nesterov", "gradient_share", "warmup", "final"),
             },
             "mesh": self.parts("stages"),
             "pipeline": {

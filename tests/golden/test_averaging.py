@@ -219,7 +219,7 @@ WATCHED = {
     ),
     "flushed": Replicas(lag=2, interval=3, checkpoint_every=10),
     "lowbit": Replicas(
-        method="lowbit", lag=3, smoothing=0.5, gain=0.5, gain_smoothing=0.5
+        method="lowbit", lag=3, smoothing=0.5, gain=0.5, gain_smoothing=0.5, second_moment="mean"
     ),
     "ternary": Replicas(method="lowbit", wire="ternary", threshold=1.6, lag=3, replicas=3),
     "allreduce": Replicas(method="allreduce", **PIPELINES["1f1b"], clip=0.5),
@@ -238,9 +238,10 @@ MISTAKES = {
     "gain": ("lowbit", {"gain": 0.501}),
     "smooth gain": ("lowbit", {"gain_smoothing": 0.501}),
     "lowbit lag": ("lowbit", {"lag": 2}),
+    "second moment": ("lowbit", {"second_moment": "own"}),
     "wire": ("ternary", {"wire": "f32"}),
-    "gradients": ("allreduce", {"method": "weights", "correction": "none"}),
     "threshold": ("ternary", {"threshold": 1.61}),
+    "gradients": ("allreduce", {"method": "weights", "correction": "none"}),
 }
 
 

@@ -82,6 +82,7 @@ FLUSHED = {
     "nesterov-nadamw": Case("nesterov", "nadamw", 4, stages=4, checkpoint_every=1),
     "none-sgd": Case("none", "sgd", 1, extra=1, checkpoint_every=3, nesterov=True),
     "tentative-adamw": Case("tentative", "adamw", 4, stages=4, checkpoint_every=10, clip=0.5),
+    "whole-clip": Case("matched", "adamw", 2, checkpoint_every=9, clip=0.3, clip_stages="whole"),
 }
 
 
@@ -132,6 +133,7 @@ MISTAKES = {
     "horizon": ("async", lambda c: dataclasses.replace(c, horizon=c.horizon + 0.01)),
     "share": ("async", lambda c: c.share and dataclasses.replace(c, share=c.share * 1.01)),
     "clip": ("async", {"clip": 0.501}),
+    "whole clip": ("async", {"clip_stages": "whole"}),
     "decay": ("async", {"decay": 0.101}),
     "flushes": ("async", {"checkpoint_every": 0}),
     "rates": ("async", {"final": 0.101}),

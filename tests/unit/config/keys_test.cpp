@@ -83,7 +83,7 @@ TEST(Keys, EachHasItsOwnField) {
         "hf:x",      "bf16", "gpt2",       "relu",    "constant",
         "sgd",       "sim",  "1f1b",       "predict", std::vector<double>{0.5},
         "lowbit",    "ema",  "on_arrival", "updates", int64_t{30},
-        "tcp://a:1", "host"};
+        "tcp://a:1", "host", "mean",       "whole"};
     for (const Value& value : candidates) {
       if (assign(key, value, recipe) && recipe != start.recipe) break;
     }

@@ -84,10 +84,15 @@ TEST(AdamBlock, GivesTheSameBitsAtEveryPosition) {
                                   .variance = base + 3 * count,
                                   .direction = nullptr});
   };
-  run(whole, 0, count);
-  for (int64_t i = 0; i < count; ++i) run(pieces, i, 1);
-  EXPECT_TRUE(at::equal(whole, pieces));
-  EXPECT_FALSE(at::equal(whole, start));
+  for (const double noise_share : {1.0, 0.25}) {
+    constants.noise_share = noise_share;
+    constants.square_scale = 0.8;
+    const at::Tensor before = whole.clone();
+    run(whole, 0, count);
+    for (int64_t i = 0; i < count; ++i) run(pieces, i, 1);
+    EXPECT_TRUE(at::equal(whole, pieces));
+    EXPECT_FALSE(at::equal(whole, before));
+  }
 }
 
 }  // namespace
