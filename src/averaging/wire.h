@@ -31,14 +31,13 @@ int64_t encoded_bytes(WireFormat format, int64_t count, at::ScalarType type);
 bool is_encoding(WireFormat format, const at::Tensor& encoded, int64_t count, at::ScalarType type);
 
 // What a message carries of an encoded tensor, and back: ternary blocks on the CPU are packed
-// (kernels/ternary_packing.h), everything else is the tensor itself. On a GPU what cannot be
-// unpacked is zeros, as are blocks there that nobody could have encoded.
+// (kernels/ternary_packing.h), everything else is the tensor itself, and so are blocks on a GPU.
 at::Tensor pack(WireFormat format, const at::Tensor& encoded, int64_t count);
 at::Tensor unpack(WireFormat format, const at::Tensor& packed, int64_t count);
 // Whether a message that was received can be pack()'s. As is_encoding().
 bool is_packed(WireFormat format, const at::Tensor& packed, int64_t count, at::ScalarType type);
-// About how long that is on the CPU: ternary's length depends on the values, and is that of values
-// with a normal distribution here.
+// About how long that is: ternary's length depends on the values, and is that of values with a
+// normal distribution here.
 int64_t packed_bytes(WireFormat format, double threshold, int64_t count, at::ScalarType type);
 
 }  // namespace leeway

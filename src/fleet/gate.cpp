@@ -53,7 +53,7 @@ void Gate::expect(int64_t session) {
 
 Router Gate::open(int64_t session, const RunPlan& plan) {
   courier_ = std::make_unique<Courier>(
-      [this, session, &plan](const Message& message, std::vector<std::byte> bytes) {
+      plan, [this, session, &plan](const Message& message, std::vector<std::byte> bytes) {
         carry(session, plan, message, std::move(bytes));
       });
   const std::lock_guard lock(mutex_);

@@ -353,13 +353,15 @@ bool unpack_ternary(std::span<const uint8_t> packed, int64_t count, std::span<ui
 }
 
 double packed_ternary_bytes(int64_t count, double kept_share) {
+  const auto whole = static_cast<double>(blocks_bytes(WireFormat::kTernary, count));
+  if ((1 - kept_share) * kLevels < kLevelMin) return whole;
   const auto information = [](double share) { return share > 0 ? -share * std::log2(share) : 0; };
   const double sign = kept_share;  // a bit for each
   const double digits = information(kept_share) + information(1 - kept_share) + sign;
   const int64_t scales = (count + kTernaryBlock - 1) / kTernaryBlock * kPackedScale;
   const int64_t ends = group_count(count) * (kHeaderBytes + 4);  // and the coder's last state
   const double bytes = static_cast<double>(count) * digits / 8 + static_cast<double>(scales + ends);
-  return std::min(bytes, static_cast<double>(blocks_bytes(WireFormat::kTernary, count)));
+  return std::min(bytes, whole);
 }
 
 }  // namespace leeway

@@ -30,12 +30,11 @@ double encoded_round(const LaneOptions& lane, at::ScalarType type) {
          numbers;
 }
 
-// The same as messages carry it: on the CPU ternary is packed.
+// The same as messages carry it.
 double message_round(const LaneOptions& lane, const StageOptions& stage) {
   const double numbers = round_numbers(lane);
   const auto chunk = static_cast<int64_t>(numbers / static_cast<double>(lane.chunks));
   if (chunk == 0) return 0;
-  if (!stage.device.is_cpu()) return encoded_round(lane, stage.master);
   const int64_t bytes = packed_bytes(lane.wire, lane.lowbit.threshold, chunk, stage.master);
   return static_cast<double>(bytes) / static_cast<double>(chunk) * numbers;
 }
@@ -83,10 +82,11 @@ double answer_bytes(const Recipe& recipe, const LaneOptions& lane, const StageOp
   const double whole = round_numbers(lane) * static_cast<double>(c10::elementSize(stage.master));
   std::optional<int64_t> lag;
   if (recipe.averaging.merge == MergePolicy::kFixedLag) lag = whole_lag(recipe);
-  const double answer = message_round(lane, stage);
-  const int64_t rounds = recipe.run.updates / round_interval(recipe) + 1;
-  return std::min(ChunkLog::worth_keeping(whole, answer, lag),
-                  static_cast<double>(rounds) * answer);
+  const double answer = encoded_round(lane, stage.master);
+  // A worker on a GPU has them as they are.
+  const double held = stage.device.is_cpu() ? message_round(lane, stage) : answer;
+  const int64_t rounds = std::min(recipe.run.updates / round_interval(recipe) + 1, ChunkLog::kKept);
+  return std::min(ChunkLog::worth_keeping(whole, answer, lag), static_cast<double>(rounds) * held);
 }
 
 // Bytes of the copies for one evaluation of a mean, over all replicas.

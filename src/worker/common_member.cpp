@@ -18,14 +18,14 @@ CommonMember::CommonMember(const LanePlan& plan, WorkerId worker, const Start& s
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     ChunkLog::Limits limits = {.keeps_all = plan.replays};
     if (!plan.sizes.empty()) {
-      const int64_t usual = plan.bytes(worker.stage, 0, chunk);
-      const auto whole = static_cast<double>(plan.whole_bytes(worker.stage, chunk));
-      limits.kept_bytes = static_cast<int64_t>(
-          ChunkLog::worth_keeping(whole, static_cast<double>(usual), plan.lag_updates()));
-      // Those at the end of a run are exact, and larger. Where members wait for each other, none
-      // drops anything, and little can come.
+      // Not as they are packed: that is only expected, and a worker on a GPU has them as they are.
       const int64_t most =
           plan.sizes[static_cast<size_t>(worker.stage.value)].bytes_max(chunk, chunks);
+      const auto whole = static_cast<double>(plan.whole_bytes(worker.stage, chunk));
+      limits.kept_bytes = static_cast<int64_t>(
+          ChunkLog::worth_keeping(whole, static_cast<double>(most), plan.lag_updates()));
+      // Those at the end of a run are exact, and larger. Where members wait for each other, none
+      // drops anything, and little can come.
       if (!plan.lag_backwards && most > 0) limits.bytes = ChunkLog::kKept * most;
     }
     logs_.emplace_back(

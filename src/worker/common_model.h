@@ -95,6 +95,7 @@ class CommonModel {
   Message message(MessageKind kind, const Work& work, ReplicaId to,
                   const at::Tensor& payload) const;
   Message contribution(const Work& work) const;
+  int64_t bytes_on_the_way(int64_t chunk, const at::Tensor& payload) const;
   void send_part(const Work& work, int64_t chunk, const at::Tensor& payload, bool counts,
                  const FleetPace& pace, std::vector<Message>& sent);
   int64_t chunks() const { return lane_.chunks(id_.stage); }

@@ -41,6 +41,12 @@ Message CommonModel::message(MessageKind kind, const Work& work, ReplicaId to,
   return round_message(kind, id_, to, work, payload);
 }
 
+// A code on a GPU is packed on its way (worker/packing.h): what counts is how long it should be.
+int64_t CommonModel::bytes_on_the_way(int64_t chunk, const at::Tensor& payload) const {
+  const bool packs = !payload.is_cpu() && payload.scalar_type() == at::kByte;
+  return packs ? lane_.bytes(id_.stage, 0, chunk) : static_cast<int64_t>(payload.nbytes());
+}
+
 // Without a payload: where this worker is.
 Message CommonModel::contribution(const Work& work) const {
   Message part = message(MessageKind::kContribution, work, owner(work.chunk, table_), at::Tensor());
@@ -66,7 +72,7 @@ void CommonModel::send_part(const Work& work, int64_t chunk, const at::Tensor& p
   Message part = contribution(of_chunk);
   if (payload.defined()) {
     part.payload = payload;
-    part.payload_bytes = static_cast<int64_t>(payload.nbytes());
+    part.payload_bytes = bytes_on_the_way(chunk, payload);
   } else if (counts && !lane_.sizes.empty()) {
     // The last one of a run is exact.
     part.payload_bytes = is_last(work.update) ? lane_.whole_bytes(id_.stage, chunk)
@@ -162,7 +168,8 @@ void CommonModel::finish_reduction(const Work& work, const Outcome& outcome,
                                    std::vector<Message>& sent) {
   CommonOwner& owner = owners_[static_cast<size_t>(work.chunk)];
   Message answer = message(MessageKind::kAnswer, work, id_.replica, outcome.payload);
-  if (!outcome.payload.defined()) answer.payload_bytes = owner.largest(work.parts);
+  answer.payload_bytes = outcome.payload.defined() ? bytes_on_the_way(work.chunk, outcome.payload)
+                                                   : owner.largest(work.parts);
   answer.parts = work.parts;
   answer.ended = owner.ended();
   answer.stretch = owner.stretch(work.parts);
@@ -205,6 +212,7 @@ void CommonModel::finish_repetition(const Work& work, const Outcome& outcome,
     again.from = id_;
     again.to.replica = replica;
     again.again = true;
+    if (again.payload.defined()) again.payload_bytes = bytes_on_the_way(work.chunk, again.payload);
     post(std::move(again), sent);
     for (Ask& ask : asks_) {
       const bool this_one =

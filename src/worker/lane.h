@@ -36,11 +36,9 @@ struct ChunkSizes {
   at::ScalarType type = at::kFloat;
   int64_t chunks = 1;
   double threshold = kUsualThreshold;  // of ternary
-  bool packed = true;                  // as it is on the CPU
 
   int64_t bytes(int64_t round, int64_t chunk, int64_t of_chunks) const {
-    const int64_t count = Cut(cut).count(round, chunk, of_chunks);
-    return packed ? packed_bytes(wire, threshold, count, type) : encoded_bytes(wire, count, type);
+    return packed_bytes(wire, threshold, Cut(cut).count(round, chunk, of_chunks), type);
   }
   int64_t bytes_max(int64_t chunk, int64_t of_chunks) const {
     return encoded_bytes(wire, Cut(cut).count(0, chunk, of_chunks), type);

@@ -24,6 +24,8 @@ def scenario(place, *extra, machines=MACHINES):
     return "s.toml"
 
 
+# How long a packed message is depends on its values: plans assume a normal distribution.
+PACKED = 0.06
 METHODS = [
     dict(averaging__merge="fixed_lag", averaging__lag=2),
     dict(averaging__method="allreduce", pipeline__schedule="1f1b"),
@@ -43,7 +45,9 @@ def test_simulated_bytes_are_those_of_a_real_run(place, sets):
     (method,) = json.loads(done.stdout)["methods"]
     for purpose in ("activations", "gradients", "averaging", "evaluation"):
         key = f"bytes_{purpose}"
-        assert method[key] == summary[key] > 0, purpose
+        assert summary[key] > 0, purpose
+        packed = purpose == "averaging" and sets.get("averaging__method") == "lowbit"
+        assert method[key] == pytest.approx(summary[key], rel=PACKED if packed else 0), purpose
     assert method["parameters"] == summary["parameters"]
 
 
@@ -139,7 +143,8 @@ def test_a_stand_in_keeps_the_pace_of_the_model_it_stands_for(place):
         # diloco has two rounds.
         update = 2 * 16 * 1024 / method["tokens_per_second"]
         times = [point["seconds"] for point in method["losses"]]
-        assert (times[-1] - times[-7]) / 6 == pytest.approx(update, rel=0.01), method["method"]
+        error = PACKED if "lowbit" in method["method"] else 0.01
+        assert (times[-1] - times[-7]) / 6 == pytest.approx(update, rel=error), method["method"]
         assert update > 4  # seconds; the small model alone would take hundredths
         assert [point["update"] for point in method["evaluations"]] == [3, 6, 9, 12]
 

@@ -84,17 +84,18 @@ class Processes final : public Driver {
     }
     posts = open_posts(processes);
     for (size_t at = 0; at < count; ++at) {
-      couriers.push_back(std::make_unique<Courier>([&, at](const Message& message, auto bytes) {
-        const size_t to = home(message.to);
-        if (posts.empty()) {
-          EXPECT_TRUE(processes[to]->receive(bytes));
-        } else {
-          posts[at]->send({static_cast<int64_t>(to)},
-                          {.traffic = class_of(message.kind),
-                           .slot = options_.slot ? options_.slot(message, plan) : 0,
-                           .bytes = std::move(bytes)});
-        }
-      }));
+      couriers.push_back(
+          std::make_unique<Courier>(plan, [&, at](const Message& message, auto bytes) {
+            const size_t to = home(message.to);
+            if (posts.empty()) {
+              EXPECT_TRUE(processes[to]->receive(bytes));
+            } else {
+              posts[at]->send({static_cast<int64_t>(to)},
+                              {.traffic = class_of(message.kind),
+                               .slot = options_.slot ? options_.slot(message, plan) : 0,
+                               .bytes = std::move(bytes)});
+            }
+          }));
     }
     recorder.begun(processes.back()->asker());  // the user may sit at any of them
     std::vector<std::thread> threads;

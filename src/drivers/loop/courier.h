@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "drivers/loop/mailbox.h"
+#include "worker/packing.h"
 
 namespace leeway {
 
@@ -17,8 +18,9 @@ class Courier {
   // A message and its bytes; called on the courier's thread, and may block.
   using Carry = std::function<void(const Message&, std::vector<std::byte>)>;
 
-  explicit Courier(Carry carry)
-      : carry_(std::move(carry)), thread_([this] { carry_until_closed(); }) {}
+  // The plan outlives it.
+  Courier(const RunPlan& plan, Carry carry)
+      : plan_(plan), carry_(std::move(carry)), thread_([this] { carry_until_closed(); }) {}
   // What was taken before is carried first.
   ~Courier() {
     waiting_.close();
@@ -34,14 +36,17 @@ class Courier {
     while (true) {
       std::vector<Message> messages = waiting_.take(/*wait=*/true);
       if (messages.empty()) return;
+      Packer packer(plan_);
       for (Message& message : messages) {
         if (message.ready) message.ready->synchronize();  // a GPU may have yet to compute it
+        packer.pack_for_others(message);
         carry_(message, to_bytes(message));
         message = {};  // its tensor is not held while the others are carried
       }
     }
   }
 
+  const RunPlan& plan_;
   Carry carry_;
   Mailbox waiting_;
   std::thread thread_;

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "drivers/loop/device_stream.h"
 #include "drivers/loop/turn.h"
+#include "worker/packing.h"
 
 namespace leeway {
 namespace {
@@ -103,6 +104,7 @@ bool Process::receive(std::span<const std::byte> bytes, const Believes& believes
   const auto device = devices_.find(message->to);
   if (is_for_device(*message) && device != devices_.end()) {
     try {
+      if (!device->second.is_cpu()) unpack_from_others(options_.plan, *message);
       message->payload = message->payload.to(device->second);
     } catch (...) {  // the device is out of memory: that ends the run, not only this thread
       fail(std::current_exception());

@@ -36,10 +36,6 @@ Message part(int64_t replica, int64_t number, int64_t table = 0, int64_t have = 
   return message;
 }
 
-// Answers at the end of a run are exact, and so larger than the others.
-// What was applied since is gone, because there was no room for it: it is asked for.
-// In a replay nothing was lost or dropped, but what was merged is what the run had merged.
-// Of two owners that gave the same number, the new one's counts.
 TEST(CommonMember, KnowsWhatOfItsOwnIsInAnAnswerAndWhatIsLost) {
   CommonMember member(plan_of(1), {.replica = {0}, .stage = {0}}, {});
   for (int64_t n = 1; n <= 4; ++n) member.contributed(n, n, /*table=*/0, {true}, /*last=*/false);
@@ -89,6 +85,22 @@ TEST(CommonMember, ALagMayEndInsideAnUpdate) {
   EXPECT_FALSE(member.merge_due(/*backwards_done=*/13, false));
   ASSERT_TRUE(member.merge_due(14, false));
   EXPECT_EQ(member.merge_due(14, false)->lag_backwards, 2);
+}
+
+// On a GPU answers are not packed. A fixed lag keeps all that somebody can lack who is on time.
+TEST(CommonMember, KeepsAnswersThatArePackedOnlyOnTheirWay) {
+  constexpr int64_t kLag = 10;
+  LanePlan plan = plan_of(1, /*on_arrival=*/false);
+  plan.lag_backwards = kLag;
+  plan.sizes = {{.cut = {.parameters = 1'000'000}, .wire = WireFormat::kTernary, .threshold = 1.5}};
+  CommonMember member(plan, {.replica = {0}, .stage = {0}}, {});
+  for (int64_t n = 1; n <= 4 * kLag; ++n) {
+    Message next = answer(n, {});
+    next.payload_bytes = encoded_bytes(WireFormat::kTernary, 1'000'000, at::kFloat);
+    member.deliver(next);
+    member.merged(*member.log(0).next(), /*lag_updates=*/kLag, /*hash=*/0);
+  }
+  EXPECT_NE(member.log(0).find(member.log(0).applied() - 2 * kLag - 1), nullptr);
 }
 
 // The last contribution is repeated until nothing of this worker is lost; then it says so.
