@@ -17,6 +17,7 @@ namespace {
 // One that has not joined has little to say.
 constexpr uint64_t kVisitorBytesMax = uint64_t{1} << 20;
 constexpr Nanos kCloseWithin = {10'000'000'000};
+constexpr Nanos kReadWithin = {50'000'000};
 
 void add_to(LinkCounts& sum, const LinkCounts& more) {
   sum.parcels_sent += more.parcels_sent;
@@ -126,8 +127,9 @@ void Exchange::work() {
     }
     count();
     if (closing && !close_by) close_by = now + kCloseWithin;
-    if (close_by && (drained() || now >= *close_by)) break;
-    Sockets::News news = sockets_->poll(next_due(now), wake_);
+    if (close_by && (drained(now) || now >= *close_by)) break;
+    const Nanos due = next_due(now);
+    Sockets::News news = sockets_->poll(close_by ? std::min(due, kReadWithin) : due, wake_);
     const Nanos then = options_.clock.now();
     for (const std::string& sentence : news.refusals) refuse(sentence);
     for (const Change& each : news.changes) change(each, then);
@@ -236,12 +238,15 @@ void Exchange::drop(ProcessId peer) {
   visitors_.erase(peer);
 }
 
-bool Exchange::drained() const {
-  return std::ranges::all_of(correspondents_, [](const auto& of) {
+bool Exchange::drained(Nanos now) const {
+  return std::ranges::all_of(correspondents_, [now](const auto& of) {
     const Correspondent& with = of.second;
     if (with.silent || with.told_forgotten) return true;
-    // The other end waits for an acknowledgement, too.
-    const bool owes = with.route && with.link.owes();
+    // The other end waits for an acknowledgement, too; and it has to be read there before the
+    // connection ends: ZeroMQ drops what was not.
+    const auto& answered_at = with.link.answered_at();
+    const bool may_be_unread = answered_at && now - *answered_at < kReadWithin;
+    const bool owes = with.route && (with.link.owes() || may_be_unread);
     return with.link.drained() && with.delayed.empty() && !owes;
   });
 }

@@ -109,7 +109,7 @@ class Exchange final : public Endpoint {
   void change(const Change& change, Nanos now);
   void refuse(const std::string& sentence) const;
   void refuse(const Arrival& arrival, const std::string& why) const;
-  bool drained() const;
+  bool drained(Nanos now) const;
   void count();
   void note_heard(Nanos now);
 

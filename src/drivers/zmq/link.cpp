@@ -151,6 +151,7 @@ void Link::stamp(OutgoingFrame& frame, Nanos now) {
   header.echo = echo_ == 0 ? 0 : echo_ + (now - echo_since_).count;
   seal(header, frame.fragment());
   sent_at_ = now;
+  if (owed_ > 0) answered_at_ = now;
   owed_ = 0;
   frame.bytes = bytes_on_line(header.length, options_.encrypted);
   counts_.bytes_sent += frame.bytes;

@@ -85,6 +85,8 @@ class Link {
   bool drained() const;
   // Something has arrived, and the other end has yet to hear of it.
   bool owes() const { return owed_ > 0; }
+  // When it last heard of it; none: never.
+  const std::optional<Nanos>& answered_at() const { return answered_at_; }
   int64_t unacknowledged_bytes() const { return unacknowledged_; }
   int64_t window_bytes() const;
   Nanos round_trip() const { return round_trip_; }
@@ -140,7 +142,8 @@ class Link {
   int64_t left_before_averaging_ = 0;  // bytes of others while it waited, since its last turn
   int64_t owed_ = 0;                   // what has arrived and is not acknowledged, as the window
   Nanos owed_since_ = {};              // counts it, and since when
-  bool gap_ = false;                   // frames are missing, and that has yet to be said
+  std::optional<Nanos> answered_at_ = {};
+  bool gap_ = false;  // frames are missing, and that has yet to be said
   Nanos gap_said_at_ = {-1};
   Nanos rewound_at_ = {-1};
   Nanos sent_at_ = {};
