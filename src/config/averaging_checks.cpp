@@ -29,7 +29,7 @@ Status check_used(const LoadedRecipe& loaded) {
 Status check_wire(const LoadedRecipe& loaded) {
   const AveragingOptions& averaging = loaded.recipe.averaging;
   const bool lowbit = averaging.method == AveragingMethod::kLowbit;
-  if (averaging.wire == WireFormat::kTernary && !lowbit)
+  if (has_few_bits(averaging.wire) && !lowbit)
     return usage_error(
         fmt::format("{} does not go with {}: only lowbit makes up for what so few bits lose; "
                     "choose another wire, or averaging.method = \"lowbit\"",
@@ -60,7 +60,10 @@ Status check_length(const LoadedRecipe& loaded) {
 std::string lags_near(double lag, int64_t update_every) {
   const auto every = static_cast<double>(update_every);
   const double below = std::floor(lag * every);
-  const auto shown = [&](double backwards) { return fmt::format("{:.3g}", backwards / every); };
+  // With four decimals, which is nearer than the check asks for.
+  const auto shown = [&](double backwards) {
+    return fmt::format("{:.10g}", std::round(1e4 * backwards / every) / 1e4);
+  };
   return below == 0 ? shown(1) : fmt::format("{} or {}", shown(below), shown(below + 1));
 }
 

@@ -156,6 +156,21 @@ Status check_optimizer(const LoadedRecipe& loaded) {
   return {};
 }
 
+// Without an effect they would make a comparison of nothing. One replica may have any.
+Status check_moments(const LoadedRecipe& loaded) {
+  const Recipe& recipe = loaded.recipe;
+  if (recipe.optimizer.second_moment != SecondMoment::kMean) return {};
+  if (recipe.optimizer.name == UpdateRule::kSgd)
+    return usage_error(
+        fmt::format("{} does not go with {}, which has no second moment: leave it out",
+                    named(loaded, "optimizer.second_moment"), named(loaded, "optimizer.name")));
+  if (recipe.averaging.method == AveragingMethod::kAllreduce && recipe.mesh.replicas > 1)
+    return usage_error(fmt::format(
+        "{} does not go with {}: every replica has the mean gradient itself; leave it out",
+        named(loaded, "optimizer.second_moment"), named(loaded, "averaging.method")));
+  return {};
+}
+
 // These keys have no effect if every update flushes. Nesterov still has one: it changes the
 // optimizer.
 Status check_flushed(const LoadedRecipe& loaded) {
@@ -171,6 +186,11 @@ Status check_flushed(const LoadedRecipe& loaded) {
                     "\"async\"",
                     named(loaded, path), named(loaded, "pipeline.schedule"), path));
   }
+  if (loaded.recipe.optimizer.clip_stages == StageClip::kWhole)
+    return usage_error(
+        fmt::format("{} does not go with {}, which clips by the norm of the whole model: leave it "
+                    "out",
+                    named(loaded, "optimizer.clip_stages"), named(loaded, "pipeline.schedule")));
   return {};
 }
 
@@ -295,6 +315,7 @@ Status check_together(const LoadedRecipe& loaded) {
   LEEWAY_TRY(check_run(loaded));
   LEEWAY_TRY(check_faults(loaded));
   LEEWAY_TRY(check_optimizer(loaded));
+  LEEWAY_TRY(check_moments(loaded));
   LEEWAY_TRY(check_flushed(loaded));
   LEEWAY_TRY(check_lookahead(loaded));
   LEEWAY_TRY(check_tentative(loaded));

@@ -30,6 +30,14 @@ Decider decider_in_optimizer(std::string_view path, const Recipe& recipe) {
   const bool by_nesterov = lookahead == Lookahead::kNesterov;
   if (path == "optimizer.gradient_share" && (lookahead == Lookahead::kMatched || by_nesterov))
     return "pipeline.lookahead";
+  if (path == "optimizer.second_moment" && optimizer.second_moment == SecondMoment::kMean) {
+    if (optimizer.name == UpdateRule::kSgd) return "optimizer.name";
+    const bool own = recipe.averaging.method == AveragingMethod::kAllreduce;
+    return own && recipe.mesh.replicas > 1 ? Decider("averaging.method") : std::nullopt;
+  }
+  const bool synchronous = recipe.pipeline.schedule != PipelineSchedule::kAsync;
+  if (path == "optimizer.clip_stages" && synchronous && optimizer.clip_stages == StageClip::kWhole)
+    return "pipeline.schedule";
   if (path != "optimizer.nesterov") return std::nullopt;
   const bool adamw = optimizer.name == UpdateRule::kAdamW;
   const bool nadamw = optimizer.name == UpdateRule::kNAdamW;
@@ -56,7 +64,7 @@ Decider decider_in_pipeline(std::string_view path, const Recipe& recipe) {
 
 Decider decider_in_averaging(std::string_view path, const AveragingOptions& averaging) {
   const bool lowbit = averaging.method == AveragingMethod::kLowbit;
-  if (path == "averaging.wire" && averaging.wire == WireFormat::kTernary && !lowbit)
+  if (path == "averaging.wire" && has_few_bits(averaging.wire) && !lowbit)
     return "averaging.method";
   const auto idle = idle_averaging(path, averaging);
   return idle ? Decider(idle->decided_by) : std::nullopt;

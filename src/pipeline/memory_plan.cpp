@@ -224,6 +224,20 @@ double StageMemory::total() const {
 
 int64_t version_count_max(const Schedule& schedule, const StageOptions& stage,
                           const Boundaries& boundaries) {
+  if (boundaries.merge_position == Boundaries::kAnywhere) {
+    // Places from one end of an update to the other: at the ends it is next to other boundaries.
+    constexpr int64_t kPlaces = 32;
+    const int64_t last = schedule.update_every() - 1;
+    const int64_t places = std::min(kPlaces, last);
+    int64_t most = version_count_max(schedule, stage, {.guesses = boundaries.guesses});
+    for (int64_t place = 0; place < places; ++place) {
+      const int64_t position = places == 1 ? 1 : 1 + place * (last - 1) / (places - 1);
+      most = std::max(
+          most, version_count_max(schedule, stage,
+                                  {.guesses = boundaries.guesses, .merge_position = position}));
+    }
+    return most;
+  }
   const int64_t delay_max = schedule.delay_max();
   if (!stage.stash) {  // only the newest weights
     if (boundaries.guesses > 0) return 1 + std::min(boundaries.guesses, schedule.warmup());

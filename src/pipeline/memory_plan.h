@@ -29,6 +29,7 @@ struct AveragingMemory {
 struct Boundaries {
   int64_t guesses = 0;         // made per update by `tentative`; 0: another look-ahead
   int64_t merge_position = 0;  // backwards of an update before its merge; 0: none is inside
+  static constexpr int64_t kAnywhere = -1;  // on arrival: wherever it makes most versions
 };
 
 // What a run demands of its stages besides their options.

@@ -15,10 +15,11 @@ namespace {
 
 constexpr double kShortLag = 0.5;  // updates; docs/results/averaging.md
 
+// After every update: that is where a lag below one was measured.
 bool merges_on_arrival(const Recipe& recipe) {
   const AveragingOptions& averaging = recipe.averaging;
   return recipe.mesh.replicas > 1 && averaging.method != AveragingMethod::kNone &&
-         averaging.merge == MergePolicy::kOnArrival;
+         averaging.interval == 1 && averaging.merge == MergePolicy::kOnArrival;
 }
 
 // A contribution goes to its owners and its mean comes back, over links of their own.
@@ -51,8 +52,10 @@ std::optional<std::string> lag_advice(const Recipe& recipe, double lag) {
 std::string lag_report(const Recipe& recipe, int64_t vocabulary) {
   if (recipe.run.driver != DriverName::kSim || !merges_on_arrival(recipe)) return "";
   const int64_t every = recipe.pipeline.update_every;
-  const double slot = plan_depth(simulated_times(recipe, vocabulary), every).slot.seconds();
-  if (slot <= 0) return "";
+  const PipelineTimes times = simulated_times(recipe, vocabulary);
+  const double busy = busy_share(pipeline_shape(recipe), times);
+  if (busy <= 0) return "";
+  const double slot = plan_depth(times, every).slot.seconds() / busy;
   const double microbatches = std::ceil(round_trip_seconds(recipe, vocabulary) / slot);
   const double lag = std::max(1.0, microbatches) / static_cast<double>(every);
   const auto advice = lag_advice(recipe, lag);

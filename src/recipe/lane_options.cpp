@@ -32,8 +32,10 @@ LanePlan usual_plan(const Recipe& recipe, Lane lane) {
   LanePlan plan = {
       .lane = lane, .replicas = recipe.mesh.replicas, .update_every = recipe.pipeline.update_every};
   if (averaging.merge == MergePolicy::kFixedLag) {
-    plan.lag_backwards = lag_backwards(recipe);
-    LEEWAY_CHECK(plan.lag_backwards, "the recipe check refuses other lags");
+    if (lane == Lane::kMain) {
+      plan.lag_backwards = lag_backwards(recipe);
+      LEEWAY_CHECK(plan.lag_backwards, "the recipe check refuses other lags");
+    }
   } else {
     plan.deadline_follows = averaging.deadline_ms < 0;
     const double ms = plan.deadline_follows ? kShortestDeadlineMs : averaging.deadline_ms;
@@ -57,10 +59,10 @@ int64_t round_interval(const Recipe& recipe) {
 
 int64_t merge_position(const Recipe& recipe) {
   const AveragingMethod method = recipe.averaging.method;
-  if (recipe.mesh.replicas == 1 || method == AveragingMethod::kNone) return 0;
+  const bool gradients = method == AveragingMethod::kAllreduce;
+  if (recipe.mesh.replicas == 1 || method == AveragingMethod::kNone || gradients) return 0;
   const LanePlan plan = usual_plan(recipe, Lane::kMain);
-  if (plan.lag_backwards) return *plan.lag_backwards % plan.update_every;
-  return plan.update_every / 2;
+  return plan.lag_backwards ? *plan.lag_backwards % plan.update_every : Boundaries::kAnywhere;
 }
 
 std::vector<LaneOptions> lane_options(const Recipe& recipe, const StageOptions& stage, StageId id) {
@@ -124,8 +126,7 @@ std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
                                    .wire = options[lane].wire,
                                    .type = stages[s].master,
                                    .chunks = options[lane].chunks,
-                                   .threshold = options[lane].lowbit.threshold,
-                                   .packed = stages[s].device.is_cpu()});
+                                   .threshold = options[lane].lowbit.threshold});
     }
   }
   return lanes;
@@ -133,7 +134,6 @@ std::vector<LanePlan> lane_plans(const Recipe& recipe, int64_t vocabulary) {
 
 LanePlan evaluation_lane(const Recipe& recipe, int64_t vocabulary) {
   LanePlan plan = usual_plan(recipe, Lane::kEvaluation);
-  plan.lag_backwards.reset();
   plan.final_round = recipe.run.updates;
   plan.of_common = recipe.mesh.replicas > 1 && recipe.averaging.method == AveragingMethod::kLowbit;
   if (recipe.mesh.replicas == 1) plan.deadline.reset();  // there is no other replica to wait for

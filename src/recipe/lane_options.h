@@ -21,8 +21,8 @@ LanePlan evaluation_lane(const Recipe& recipe, int64_t vocabulary);
 // Updates between two rounds: the recipe's interval, raised by its guard where the lag is fixed.
 int64_t round_interval(const Recipe& recipe);
 
-// Backwards of an update before its merge, 0: at its end. On arrival the chunks of a round come
-// about together, in the middle as likely as anywhere.
+// Backwards of an update before its merge, 0: at its end; Boundaries::kAnywhere: on arrival, and
+// the chunks of a round about together.
 int64_t merge_position(const Recipe& recipe);
 
 // For the stage that `stage` describes.

@@ -49,7 +49,7 @@ std::string sweep_report(const Scenario& scenario, const std::vector<MethodResul
                     bytes_or_none(result.averaging_bytes.most),
                     milliseconds(result.averaging_seconds.mean),
                     milliseconds(result.averaging_seconds.most),
-                    result.lags.empty() ? "-" : fmt::format("{:.1f}", mean_value(result.lags)),
+                    result.lags.empty() ? "-" : fmt::format("{:.2g}", mean_value(result.lags)),
                     human_count(static_cast<uint64_t>(result.tokens_per_second))});
   }
   const Row heading = {"averaging, per update",

@@ -5,7 +5,7 @@
 namespace leeway {
 namespace {
 
-constexpr uint32_t kMagic = 0x4c774d38;  // "8MwL" in memory: header format, version 8
+constexpr uint32_t kMagic = 0x4c774d39;  // "9MwL" in memory: header format, version 9
 
 struct Header {
   uint32_t magic = kMagic;

@@ -164,6 +164,8 @@ def makes_sense(row):
     case = case_of(row)
     if row["lag"] == "half" and case.every == 1:
         return False  # an update of one microbatch has no halves
+    if row["second_moment"] == "mean" and (case.optimizer == "sgd" or case.method == "allreduce"):
+        return False  # they are refused
     in_flight = case.lag / case.interval
     return row["part"] or row["rule"] not in ("delta", "ema") or in_flight <= 1
 

@@ -4,9 +4,9 @@ what was sent at update n is in the list of past weights.
 
 At the boundary of update n: the update; merges of what was sent at n - lag; new contributions (lag
 0: their merges); then forwards see the result. With a lag in fractions, merges come after so many
-backwards of the next update, and forwards that start after them see the result. Only the replicas' weights, steps or gradients are
-averaged. Nothing is shared with the C++ code except the subsets, which it provides and `assert_cut`
-checks. A `case` is one of averaging_cases.py.
+backwards of the next update, and forwards that start after them see the result. Only the replicas'
+weights, steps or gradients are averaged. Nothing is shared with the C++ code except the subsets,
+which it provides and `assert_cut` checks. A `case` is one of averaging_cases.py.
 """
 
 import dataclasses

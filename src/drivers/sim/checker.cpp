@@ -62,7 +62,9 @@ void Checker::use_messages(size_t worker, const Work& work) {
     case WorkKind::kEvaluate:
       return is_first ? void() : use(MessageKind::kEvaluation, 1);
     case WorkKind::kContribute:
-      if (work.lane == Lane::kMain) common_.contributed(mesh_.id(worker), work.index);
+      if (work.lane == Lane::kMain && !work.replicas.empty()) {
+        common_.contributed(mesh_.id(worker), work.index, tracks_[worker].counts.backwards);
+      }
       return;
     case WorkKind::kSave:
     case WorkKind::kReduce:
@@ -78,7 +80,8 @@ void Checker::use_messages(size_t worker, const Work& work) {
 }
 
 // One that has left, or is to begin anew, may not have heard of it: what it applies is nobody's.
-void Checker::applies(size_t worker, const Message& answer, const ReplicaSet& members) {
+void Checker::applies(size_t worker, const Work& work, const Message& answer,
+                      const ReplicaSet& members) {
   const ReplicaId replica = mesh_.id(worker).replica;
   if (!tables_.empty()) {
     const Membership& newest = tables_.rbegin()->second;
@@ -86,6 +89,14 @@ void Checker::applies(size_t worker, const Message& answer, const ReplicaSet& me
   }
   const std::string wrong = common_.applies(mesh_.id(worker), answer, members);
   LEEWAY_CHECK(wrong.empty(), wrong);
+  if (answer.whole) return;
+  const Counts& counts = tracks_[worker].counts;
+  const auto lag = common_.lag(mesh_.id(worker), answer, counts.backwards);
+  // After a change of members nobody waits.
+  const std::string late = rounds_.merged_after(
+      worker, work, {.updates = counts.updates, .backwards = counts.backwards}, lag,
+      /*waits=*/tables_.empty());
+  LEEWAY_CHECK(late.empty(), words(worker, work, late));
 }
 
 // A replica that restarts goes on as after a flush point at the update that the table names.

@@ -33,7 +33,7 @@ class Checker {
   void began(size_t worker, const Work& work, Nanos now = {});
 
   // The worker merges this answer of a common model.
-  void applies(size_t worker, const Message& answer, const ReplicaSet& members);
+  void applies(size_t worker, const Work& work, const Message& answer, const ReplicaSet& members);
 
   void sent(const Message& message);
   void received(const Message& message, Nanos now = {});

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 
 namespace leeway::sim {
@@ -14,6 +15,26 @@ uint64_t hash_of(const at::Tensor& payload) {
 }
 
 }  // namespace
+
+void CommonChecker::contributed(WorkerId worker, int64_t number, int64_t backwards) {
+  constexpr size_t kRemembered = 256;
+  auto& sent = contributed_[worker];
+  sent.try_emplace(number, backwards);  // it may be sent again
+  if (sent.size() > kRemembered) sent.erase(sent.begin());
+}
+
+std::optional<int64_t> CommonChecker::lag(WorkerId worker, const Message& answer,
+                                          int64_t backwards) const {
+  const auto sent = contributed_.find(worker);
+  if (sent == contributed_.end()) return std::nullopt;
+  int64_t newest = 0;
+  for (const PartId& part : answer.parts) {
+    if (part.replica == worker.replica) newest = std::max(newest, part.number);
+  }
+  const auto found = sent->second.find(newest);
+  if (found == sent->second.end()) return std::nullopt;
+  return backwards - found->second;
+}
 
 void CommonChecker::restarted(WorkerId worker) {
   for (auto& [id, chunk] : chunks_) {
@@ -52,7 +73,7 @@ std::string CommonChecker::applies(WorkerId worker, const Message& answer,
   for (const PartId& part : answer.parts) {
     const WorkerId sender = {.replica = part.replica, .stage = worker.stage};
     const auto made = contributed_.find(sender);
-    if (made == contributed_.end() || part.number > made->second) {
+    if (made == contributed_.end() || part.number > made->second.rbegin()->first) {
       return where("it has something in it that nobody sent");
     }
     const auto [earlier, counts] = chunk.counted.try_emplace(part, answer.index);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,11 @@ class CommonChecker {
  public:
   explicit CommonChecker(const Mesh& mesh) : mesh_(mesh) {}
 
-  void contributed(WorkerId worker, int64_t number) { contributed_[worker] = number; }
+  // `backwards`: that the worker has done by then.
+  void contributed(WorkerId worker, int64_t number, int64_t backwards);
+  // Backwards since the newest of its own that is in the answer was sent; none: nothing of its own
+  // is, or it was sent too long ago.
+  std::optional<int64_t> lag(WorkerId worker, const Message& answer, int64_t backwards) const;
   // It goes on with another's copy, or an older one of its own, and catches up.
   void restarted(WorkerId worker);
   // The worker applies this answer now. `members`: whom it knows to be there. An owner that is lost
@@ -44,7 +49,7 @@ class CommonChecker {
   };
 
   Mesh mesh_;
-  std::map<WorkerId, int64_t> contributed_;
+  std::map<WorkerId, std::map<int64_t, int64_t>> contributed_;  // by number: backwards by then
   std::map<ChunkId, Chunk> chunks_;
 };
 

@@ -198,6 +198,8 @@ std::string RoundChecker::where_merges_are(size_t worker, const LanePlan& plan, 
   const int64_t since = moment.backwards - moment.updates * plan_.shape.update_every;
   const bool inside = !plan.gradients && seats_[worker].inside;
   if (work.position != (inside ? since : 0)) return fmt::format("the position is {}", since);
+  const int64_t positions = inside ? plan_.shape.update_every : 1;
+  if (work.positions != positions) return fmt::format("an update has {} positions", positions);
   if (!inside) return at_boundary(worker, plan, moment);
   return plan.merges_at(since) ? "" : "inside an update, where its lag does not end";
 }
@@ -289,6 +291,30 @@ std::string RoundChecker::reduce(size_t worker, const Work& work) {
   return "";
 }
 
+// Before a flush point a merge may come earlier.
+std::string RoundChecker::planned_lag(size_t worker, const LanePlan& plan, const Work& work,
+                                      const Moment& moment, int64_t lag) {
+  if (work.delay != lag / plan_.shape.update_every) {
+    return fmt::format("the lag is {} backwards", lag);
+  }
+  if (!plan.lag_backwards) return "";
+  if (lag > *plan.lag_backwards) {
+    return fmt::format("the lag is {} backwards, not {} as planned", lag, *plan.lag_backwards);
+  }
+  Seat& seat = seats_[worker];
+  const bool flush = !seat.inside && plan_.saves_at(mesh_.id(worker).replica, moment.updates);
+  if (lag < *plan.lag_backwards && !flush) seat.flushes = true;
+  return "";
+}
+
+std::string RoundChecker::merged_after(size_t worker, const Work& work, const Moment& moment,
+                                       std::optional<int64_t> lag, bool waits) {
+  LanePlan plan = *plan_of(work.lane);
+  if (!waits) plan.lag_backwards.reset();
+  // It may have taken its own for lost: then it has no lag.
+  return lag && !work.replicas.empty() ? planned_lag(worker, plan, work, moment, *lag) : "";
+}
+
 std::string RoundChecker::merge(size_t worker, const Work& work, const Moment& moment) {
   const LanePlan& plan = *plan_of(work.lane);
   const auto chunk = static_cast<size_t>(work.chunk);
@@ -302,14 +328,9 @@ std::string RoundChecker::merge(size_t worker, const Work& work, const Moment& m
   const bool weighed = page.sent_at >= 0;
   if (weighed != !work.replicas.empty()) return "it is wrong about whether it sent its part";
   const int64_t lag = weighed ? moment.backwards - page.sent_at : 0;
-  const int64_t every = plan_.shape.update_every;
-  if (work.delay != lag / every) return fmt::format("the lag is {} backwards", lag);
-  if (plan.lag_backwards && (!weighed || lag > *plan.lag_backwards)) {
-    return fmt::format("the lag is {} backwards, not {} as planned", lag, *plan.lag_backwards);
-  }
-  const bool early = plan.lag_backwards && lag < *plan.lag_backwards &&
-                     !plan_.saves_at(mesh_.id(worker).replica, moment.updates);
-  if (early) seats_[worker].flushes = true;
+  if (plan.lag_backwards && !weighed) return "a merge with a planned lag, of what it has not sent";
+  if (std::string wrong = planned_lag(worker, plan, work, moment, lag); !wrong.empty())
+    return wrong;
   if (!plan.lag_backwards && work.index <= diary.last_round - kFlightsMax) {
     return "a round that should have been given up";
   }

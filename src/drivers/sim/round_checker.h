@@ -39,6 +39,11 @@ class RoundChecker {
   // it has received, and that it never lets a deadline pass while it does other work.
   std::string began(size_t worker, const Work& work, const Moment& moment);
 
+  // A merge of a common model: `lag` is that of the newest of the worker's own that is in it, and
+  // `waits` says that nobody goes on without the others. Checks that the lag is the planned one.
+  std::string merged_after(size_t worker, const Work& work, const Moment& moment,
+                           std::optional<int64_t> lag, bool waits);
+
   // A table that the coordinator has sent.
   void know(const Membership& table) { tables_.try_emplace(table.number(), table); }
   // The worker's replica goes on after this update, with nothing in flight.
@@ -107,6 +112,8 @@ class RoundChecker {
   std::string at_boundary(size_t worker, const LanePlan& plan, const Moment& moment) const;
   std::string where_merges_are(size_t worker, const LanePlan& plan, const Work& work,
                                const Moment& moment) const;
+  std::string planned_lag(size_t worker, const LanePlan& plan, const Work& work,
+                          const Moment& moment, int64_t lag);
   // Of a common model, which has its own checker.
   std::string at_boundary_if_needed(size_t worker, const LanePlan& plan, const Work& work,
                                     const Moment& moment) const;

@@ -146,7 +146,7 @@ void Simulation::start(size_t at, const Work& work) {
   Seat& seat = seats_[at];
   checker_->began(at, work, clock_.now());
   if (const Message* const answer = seat.worker->answer_of(work)) {
-    checker_->applies(at, *answer, seat.worker->table().members());
+    checker_->applies(at, work, *answer, seat.worker->table().members());
   }
   seat.work = work;
   seat.begin = clock_.now();

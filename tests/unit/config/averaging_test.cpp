@@ -181,6 +181,10 @@ const Misfit kNumbers[] = {
     {{"averaging.merge=fixed_lag", "averaging.lag=1.3", "mesh.stages=4", "data.batch=8"},
      "averaging.lag = 1.3 (--set) is not a whole number of the microbatches of an update: choose "
      "1.25 or 1.5, or another pipeline.update_every (4)"},
+    {{"averaging.merge=fixed_lag", "averaging.lag=12.34", "mesh.stages=2", "data.batch=9",
+      "pipeline.update_every=3"},
+     "averaging.lag = 12.34 (--set) is not a whole number of the microbatches of an update: choose "
+     "12.3333 or 12.6667, or another pipeline.update_every (3)"},
     {{"averaging.merge=fixed_lag", "averaging.lag=2", "run.tokens=16384"},
      "averaging.lag = 2.0 (--set) is not less than the 2 updates of run.tokens = 16384 (--set), so "
      "no round would be merged: shorten the lag"},

@@ -116,6 +116,15 @@ const Misfit kPipeline[] = {
     {{"optimizer.name=nadamw", "optimizer.gradient_share=0.1"},
      "optimizer.gradient_share = 0.1 (--set) does not go with pipeline.lookahead = "
      "\"nesterov\" (default), which sets its own: leave optimizer.gradient_share out"},
+    {{"optimizer.name=sgd", "optimizer.second_moment=mean"},
+     "optimizer.second_moment = \"mean\" (--set) does not go with optimizer.name = \"sgd\" "
+     "(--set), which has no second moment: leave it out"},
+    {{"mesh.replicas=2", "averaging.method=allreduce", "optimizer.second_moment=mean"},
+     "optimizer.second_moment = \"mean\" (--set) does not go with averaging.method = "
+     "\"allreduce\" (--set): every replica has the mean gradient itself; leave it out"},
+    {{"pipeline.schedule=1f1b", "optimizer.clip_stages=whole"},
+     "optimizer.clip_stages = \"whole\" (--set) does not go with pipeline.schedule = \"1f1b\" "
+     "(--set), which clips by the norm of the whole model: leave it out"},
     {{"pipeline.stash=false"},
      "pipeline.stash = false (--set) does not go with pipeline.recompute = false "
      "(default): a backward needs the weights of its forward, or must repeat the forward; set "

@@ -80,6 +80,17 @@ TEST(Compare, KeysOfDelaysAndLookaheadMustStay) {
   EXPECT_EQ(differences(recipe_of({}), recipe_of({recompute, "pipeline.stash=false"})).size(), 1U);
 }
 
+TEST(Compare, WhatStagesSendMustStayIfThereAreTwo) {
+  const auto with = [](const std::string& stages, const std::string& wire) {
+    return recipe_of({"mesh.stages=" + stages, "pipeline.wire=" + wire});
+  };
+  const auto found = differences(with("2", "int4"), with("2", "int8"));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_FALSE(found[0].may_change);
+  EXPECT_EQ(found[0].reason, "it decides what stages send each other");
+  EXPECT_TRUE(differences(with("1", "int4"), with("1", "int8")).empty());
+}
+
 // No gradient is late there, so the number of stages does not matter.
 TEST(Compare, SynchronousPipelinesMayChangeTheirStages) {
   const std::string none = "pipeline.lookahead=none";

@@ -60,6 +60,11 @@ TEST(IdleKeys, TheSameForOtherChoices) {
   EXPECT_EQ(notes_of("pipeline.refresh = 3", {"pipeline.schedule=gpipe"}).size(), 1U);
   EXPECT_EQ(notes_of("optimizer.nesterov = true", {"optimizer.name=adamw"}).size(), 1U);
   EXPECT_EQ(notes_of(late, {"optimizer.name=nadamw"}).size(), 1U);
+  const std::string mean = "mesh.replicas = 2\noptimizer.second_moment = 'mean'";
+  EXPECT_EQ(notes_of(mean, {"optimizer.name=sgd"}).size(), 1U);
+  EXPECT_EQ(notes_of(mean, {"averaging.method=allreduce"}).size(), 1U);
+  EXPECT_EQ(notes_of(mean, {"mesh.replicas=1"}).size(), 0U) << "it may be for several";
+  EXPECT_EQ(notes_of("optimizer.clip_stages = 'whole'", {"pipeline.schedule=1f1b"}).size(), 1U);
   EXPECT_EQ(notes_of("optimizer.gradient_share = 0.1", {"pipeline.lookahead=matched"}).size(), 1U);
   EXPECT_EQ(notes_of("model.kv_heads = 2\nmodel.activation = 'swiglu'", {"model.architecture=gpt2"})
                 .size(),

@@ -44,6 +44,13 @@ TEST(LaneOptions, WorkersAndTheirArithmeticHaveTheSameChunks) {
   }
 }
 
+// A recipe for several replicas must also run with one, which has microbatches of another size.
+TEST(LaneOptions, OneReplicaDoesNotMindALagOfOthers) {
+  const Recipe recipe = recipe_of({"averaging.merge=fixed_lag", "averaging.lag=0.3"});
+  EXPECT_TRUE(lane_plans(recipe, kVocabulary).empty());
+  EXPECT_FALSE(evaluation_lane(recipe, kVocabulary).lag_backwards);
+}
+
 TEST(LaneOptions, AFleetHasAnOwnerPerReplicaWhileChunksAreAbove64KiB) {
   for (const char* method : {"lowbit", "sparse", "allreduce"}) {
     for (const int64_t replicas : {16, 64, 256}) {
