@@ -113,6 +113,15 @@ TrainingObserver observer_for(Display& display, std::optional<SignalWatch>& sign
   return observer;
 }
 
+// What the stages of pipelines sent each other.
+std::string pipeline_line(const nlohmann::json& json) {
+  const auto activations = json["bytes_activations"].get<uint64_t>();
+  const auto gradients = json["bytes_gradients"].get<uint64_t>();
+  return fmt::format("stages sent each other {} (activations {}, gradients {})\n",
+                     human_bytes(activations + gradients), human_bytes(activations),
+                     human_bytes(gradients));
+}
+
 // What the replicas sent each other, what all-reduce would have sent, and how rounds went.
 std::string averaging_lines(const nlohmann::json& json) {
   const auto averaging = json["bytes_averaging"].get<uint64_t>();
@@ -168,6 +177,7 @@ std::string summary_lines(const TrainingSummary& summary, const Path& folder) {
                          number("valid_loss_own"), json["valid_replica_own"].get<int64_t>(),
                          json["valid_update_own"].get<int64_t>());
   }
+  if (json["bytes_activations"].get<uint64_t>() > 0) lines += pipeline_line(json);
   if (json["replicas"].get<int64_t>() > 1) lines += averaging_lines(json);
   return lines + fmt::format("run folder {}\n", folder.string());
 }

@@ -20,6 +20,11 @@ StageCompute::StageCompute(const StageComputeOptions& options, const TokenFile& 
       train_(train),
       valid_(valid),
       stage_(options.stage),
+      wire_{.format = options.wire,
+            .sequences = options.sampler.microbatch,
+            .context = options.stage.shape.context,
+            .width = options.stage.shape.width,
+            .type = options.stage.compute},
       averaging_(options.lanes, options.worker.replica, stage_),
       parameter_norms_(stage_.model().layout(), options.stage.device),
       gate_(make_gate(options.stage.device)),
@@ -59,9 +64,9 @@ at::Tensor StageCompute::forward(MicrobatchId m, int64_t delay, const at::Tensor
     batch = read_microbatch(train_, stage.shape.context, options_.sampler, m,
                             options_.worker.replica, stage.device);
   }
-  const at::Tensor& input = is_first() ? batch.inputs : activation;
+  const at::Tensor input = is_first() ? batch.inputs : wire_.decoded(activation);
   const Ahead ahead = look_ahead(delay);
-  if (!is_last()) return stage_.forward(m, ahead, input);
+  if (!is_last()) return wire_.encoded(stage_.forward(m, ahead, input));
   stage_.forward_to_head(m, ahead, input, batch.targets,
                          1.0 / static_cast<double>(options_.update_every));
   return {};
@@ -70,10 +75,15 @@ at::Tensor StageCompute::forward(MicrobatchId m, int64_t delay, const at::Tensor
 at::Tensor StageCompute::backward(MicrobatchId m, const at::Tensor& gradient) {
   norms_.reset();
   ++accumulated_;
-  if (!is_last()) return stage_.backward(m, gradient);
-  MicrobatchGradient made = stage_.backward_from_loss(m);
-  losses_.push_back(std::move(made.loss));
-  return made.dx;
+  at::Tensor dx;
+  if (is_last()) {
+    MicrobatchGradient made = stage_.backward_from_loss(m);
+    losses_.push_back(std::move(made.loss));
+    dx = std::move(made.dx);
+  } else {
+    dx = stage_.backward(m, wire_.decoded(gradient));
+  }
+  return is_first() ? dx : wire_.encoded(dx);
 }
 
 at::Tensor StageCompute::gradient_norms() {
@@ -138,13 +148,12 @@ bool StageCompute::fits(Lane lane, int64_t round, int64_t chunk, const at::Tenso
          (rounded || payload.scalar_type() == weights.scalar_type());
 }
 
-bool StageCompute::fits_activation(const at::Tensor& payload, bool training) const {
-  const ModelShape& shape = options_.stage.shape;
-  const int64_t sequences = options_.sampler.microbatch;
-  return payload.defined() && payload.dim() == 3 && payload.size(2) == shape.width &&
-         payload.size(1) == shape.context && payload.size(0) <= sequences &&
-         (!training || payload.size(0) == sequences) &&
-         payload.scalar_type() == options_.stage.compute;
+bool StageCompute::fits_evaluation(const at::Tensor& payload) const {
+  if (!payload.defined() || payload.dim() != 3) return false;
+  StageWire whole = wire_;
+  whole.format = WireFormat::kF32;
+  whole.sequences = std::min(wire_.sequences, payload.size(0));
+  return whole.fits(payload);
 }
 
 at::Tensor StageCompute::model() const {

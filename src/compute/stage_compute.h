@@ -15,6 +15,7 @@
 #include "compute/evaluation_batches.h"
 #include "compute/late_reports.h"
 #include "compute/stage_reports.h"
+#include "compute/stage_wire.h"
 #include "data/sampler.h"
 #include "data/token_file.h"
 #include "kernels/norms.h"
@@ -40,9 +41,10 @@ struct StageComputeOptions {
   // this stage's alone.
   int64_t clip_parameters = 0;
   TentativeOptions tentative;
-  int64_t predict_every = 0;       // updates between two prediction samples; 0: none
-  int64_t evaluate_windows = 0;    // 0: all
-  bool saves_last_update = false;  // some stage of this run looks ahead
+  WireFormat wire = WireFormat::kF32;  // of activations and their gradients
+  int64_t predict_every = 0;           // updates between two prediction samples; 0: none
+  int64_t evaluate_windows = 0;        // 0: all
+  bool saves_last_update = false;      // some stage of this run looks ahead
   std::vector<LaneOptions> lanes = {};
 };
 
@@ -54,8 +56,8 @@ class StageCompute {
   // The token files must outlive this object. `valid` null: no validation data.
   StageCompute(const StageComputeOptions& options, const TokenFile& train, const TokenFile* valid);
 
-  // First stage: reads its tokens, ignores `activation`. Last stage: reads the targets, keeps the
-  // loss, returns nothing.
+  // Takes and returns payloads. First stage: reads its tokens, ignores `activation`. Last stage:
+  // reads the targets, keeps the loss, returns nothing.
   at::Tensor forward(MicrobatchId m, int64_t delay, const at::Tensor& activation);
   // Returns the gradient for the previous stage; nothing at the first stage.
   at::Tensor backward(MicrobatchId m, const at::Tensor& gradient);
@@ -77,9 +79,10 @@ class StageCompute {
   // Whether a payload can be a chunk's, or a copy for evaluation.
   bool fits(Lane lane, int64_t round, int64_t chunk, const at::Tensor& payload) const;
 
-  // Whether a payload can be the activations of a microbatch, or their gradients; of validation
-  // data if not `training`: its last batch may be smaller.
-  bool fits_activation(const at::Tensor& payload, bool training) const;
+  // Whether a payload can be what a microbatch sends forward or back.
+  bool fits_activation(const at::Tensor& payload) const { return wire_.fits(payload); }
+  // Likewise of validation data, which is sent as it is computed; its last batch may be smaller.
+  bool fits_evaluation(const at::Tensor& payload) const;
 
   // What is evaluated and exported: the common model if there is one, else the weights.
   at::Tensor model() const;
@@ -120,6 +123,7 @@ class StageCompute {
   const TokenFile& train_;
   const TokenFile* valid_;
   Stage stage_;
+  StageWire wire_;
   AveragingCompute averaging_;
   int64_t accumulated_ = 0;  // microbatches in the current gradients
   ParameterNorms parameter_norms_;

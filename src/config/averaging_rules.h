@@ -15,6 +15,11 @@ namespace leeway {
 // neutral value if there is one.
 AveragingOptions averaging_defaults(AveragingMethod method);
 
+// So few that only lowbit makes up for what they lose.
+constexpr bool has_few_bits(WireFormat wire) {
+  return wire == WireFormat::kInt4 || wire == WireFormat::kTernary;
+}
+
 // averaging.lag in backwards: a merge comes after a whole number of them. None: it is no such
 // number (thirds may be written with three digits).
 std::optional<int64_t> lag_backwards(const Recipe& recipe);

@@ -52,6 +52,8 @@ enum class Correction {
 };
 enum class MergePolicy { kOnArrival, kFixedLag };
 // Number formats on the wire: averaging/wire.h.
-enum class WireFormat { kF32, kBf16, kInt8, kInt8Stochastic, kTernary };
+enum class WireFormat { kF32, kBf16, kInt8, kInt8Stochastic, kInt4, kTernary };
+// What of these stages of a pipeline send each other; kF32: numbers as they are computed.
+enum class PipelineWire { kF32, kBf16, kInt8, kInt4 };
 
 }  // namespace leeway

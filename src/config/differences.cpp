@@ -64,6 +64,7 @@ std::string_view reason_of(std::string_view path) {
   if (path == "pipeline.schedule" || path == "pipeline.extra_per_hop")
     return "it decides how late gradients are";
   if (path == "pipeline.update_every") return "it decides which microbatches make up an update";
+  if (path == "pipeline.wire") return "it decides what stages send each other";
   if (path.starts_with("pipeline.")) return "it decides what is done about late gradients";
   return "";
 }
@@ -72,6 +73,7 @@ std::string_view reason_of(std::string_view path) {
 
 std::vector<Difference> differences(const Recipe& a, const Recipe& b) {
   const bool no_delays = is_synchronous(a) && is_synchronous(b);
+  const bool no_hops = a.mesh.stages == 1 && b.mesh.stages == 1;
   const bool no_averaging = a.mesh.replicas == 1 && b.mesh.replicas == 1;
   std::vector<Difference> found;
   for (const Key& key : keys()) {
@@ -80,6 +82,7 @@ std::vector<Difference> differences(const Recipe& a, const Recipe& b) {
     if (first == second || contains(kNoMatter, key.path) || describes_links(key)) continue;
     if (no_delays && contains(kOnlyDelays, key.path)) continue;
     if (no_averaging && key.table() == "averaging") continue;
+    if (no_hops && key.path == "pipeline.wire") continue;
     // A checkpoint drains the pipeline, which matters only if something is in flight.
     const bool moves_flushes = key.path == "run.checkpoint_every";
     if (moves_flushes && nothing_in_flight(a) && nothing_in_flight(b)) continue;

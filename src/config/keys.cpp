@@ -1,3 +1,4 @@
+// Long file: the table of all keys.
 #include "config/keys.h"
 
 #include <algorithm>
@@ -296,6 +297,10 @@ const Key kKeys[] = {
      "Hand a microbatch to a GPU as one piece, a CUDA graph, in place of a hundred small ones: "
      "faster with small microbatches, for some memory. The result is the same. Not used on the "
      "CPU, with `pipeline.recompute`, or where `pipeline.stash_on` is host."},
+    {"pipeline.wire", word<kPipeline, &PipelineOptions::wire>(),
+     "Number format of the activations and gradients that stages send each other. f32: as they are "
+     "computed (bf16 with `run.precision` bf16); int8 and int4 share a scale in blocks of 256 and "
+     "64. Evaluations are sent as they are computed."},
 
     {"averaging.method", word<kAveraging, &AveragingOptions::method>(),
      "What replicas exchange. sparse: a different part of the weights in every round; lowbit: all "
@@ -342,8 +347,8 @@ const Key kKeys[] = {
     {"averaging.granularity", whole<kAveraging, &AveragingOptions::granularity>(1, kMillion),
      "Neighbouring weights that sparse picks together; 1: each is picked separately.", "64"},
     {"averaging.wire", word<kAveraging, &AveragingOptions::wire>(),
-     "Number format on the way; int8 and ternary share a scale in blocks, int8_stochastic "
-     "rounds at random, and ternary is for lowbit alone.",
+     "Number format on the way; int8, int4 and ternary share a scale in blocks, int8_stochastic "
+     "rounds at random, and int4 and ternary are for lowbit alone.",
      "lowbit: ternary; the others: f32"},
     {"averaging.threshold",
      number<kAveraging, &AveragingOptions::threshold>(0.0, 10.0, Ends::kBoth),

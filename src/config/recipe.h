@@ -61,7 +61,7 @@ struct OptimizerOptions {
   double beta2 = 0.999;       // likewise
   double epsilon = 1e-8;
   double decay = 0.0;
-  double clip = 1.0;           // 0: no clipping
+  double clip = 1.0;  // 0: no clipping
   StageClip clip_stages = StageClip::kShare;
   bool nesterov = true;        // default depends on the optimizer
   double gradient_share = -1;  // share of the direction; negative: the optimizer's own form
@@ -91,6 +91,7 @@ struct PipelineOptions {
   bool stash = true;
   StashPlace stash_on = StashPlace::kDevice;
   bool graphs = true;
+  PipelineWire wire = PipelineWire::kF32;
   bool operator==(const PipelineOptions&) const = default;
 };
 

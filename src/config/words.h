@@ -52,8 +52,11 @@ inline constexpr std::array<std::string_view, 3> kWords<Correction> = {"none", "
 template <>
 inline constexpr std::array<std::string_view, 2> kWords<MergePolicy> = {"on_arrival", "fixed_lag"};
 template <>
-inline constexpr std::array<std::string_view, 5> kWords<WireFormat> = {
-    "f32", "bf16", "int8", "int8_stochastic", "ternary"};
+inline constexpr std::array<std::string_view, 6> kWords<WireFormat> = {
+    "f32", "bf16", "int8", "int8_stochastic", "int4", "ternary"};
+template <>
+inline constexpr std::array<std::string_view, 4> kWords<PipelineWire> = {"f32", "bf16", "int8",
+                                                                         "int4"};
 
 template <class Enum>
 constexpr std::string_view word_of(Enum value) {

@@ -31,11 +31,17 @@ bool is_int8(WireFormat format) {
 }
 
 int64_t code_bytes(WireFormat format, int64_t count) {
+  if (format == WireFormat::kInt4) return int4_codes(count);
   return is_int8(format) ? count : ternary_codes(count);
 }
 
+int64_t block_numbers(WireFormat format) {
+  if (format == WireFormat::kInt4) return kInt4Block;
+  return is_int8(format) ? kInt8Block : kTernaryBlock;
+}
+
 BlockForm form_of(WireFormat format) {
-  const int64_t numbers = is_int8(format) ? kInt8Block : kTernaryBlock;
+  const int64_t numbers = block_numbers(format);
   return {.numbers = numbers, .bytes = kScaleBytes + code_bytes(format, numbers)};
 }
 
@@ -61,6 +67,8 @@ void encode_cpu(WireFormat format, const at::Tensor& values, const RandomKey& ke
       encode_ternary_block(numbers + first, count, threshold, encoded + byte);
     } else if (format == WireFormat::kInt8) {
       encode_int8_block(numbers + first, count, encoded + byte);
+    } else if (format == WireFormat::kInt4) {
+      encode_int4_block(numbers + first, count, encoded + byte);
     } else {
       const uint64_t random = random_bits(key, static_cast<uint64_t>(block));
       encode_int8_stochastic_block(numbers + first, count, random, encoded + byte);
@@ -75,6 +83,8 @@ void decode_cpu(WireFormat format, const uint8_t* encoded, const at::Tensor& val
   const auto decode_one = [&](int64_t, int64_t first, int64_t count, int64_t byte) {
     if (format == WireFormat::kTernary) {
       decode_ternary_block(encoded + byte, count, numbers + first);
+    } else if (format == WireFormat::kInt4) {
+      decode_int4_block(encoded + byte, count, numbers + first);
     } else {
       decode_int8_block(encoded + byte, count, numbers + first);
     }
@@ -93,6 +103,7 @@ void encode_on_device(WireFormat format, const at::Tensor& values, const RandomK
     return encode_ternary_cuda(from, count, threshold, encoded, scope.stream());
   }
   if (format == WireFormat::kInt8) return encode_int8_cuda(from, count, encoded, scope.stream());
+  if (format == WireFormat::kInt4) return encode_int4_cuda(from, count, encoded, scope.stream());
   encode_int8_stochastic_cuda(from, count, fold(key), encoded, scope.stream());
 }
 
@@ -102,6 +113,9 @@ void decode_on_device(WireFormat format, const uint8_t* encoded, const at::Tenso
   auto* const to = scope.data<float>(values);
   if (format == WireFormat::kTernary) {
     return decode_ternary_cuda(encoded, values.numel(), to, scope.stream());
+  }
+  if (format == WireFormat::kInt4) {
+    return decode_int4_cuda(encoded, values.numel(), to, scope.stream());
   }
   decode_int8_cuda(encoded, values.numel(), to, scope.stream());
 }

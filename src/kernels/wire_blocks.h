@@ -14,6 +14,7 @@
 namespace leeway {
 
 inline constexpr int64_t kInt8Block = 256;
+inline constexpr int64_t kInt4Block = 64;
 inline constexpr int64_t kTernaryBlock = 512;
 
 bool has_blocks(WireFormat format);

@@ -16,6 +16,8 @@ void encode_int8_cuda(const float* values, int64_t count, uint8_t* encoded, cuda
 void encode_int8_stochastic_cuda(const float* values, int64_t count, uint64_t folded,
                                  uint8_t* encoded, cudaStream_t stream);
 void decode_int8_cuda(const uint8_t* encoded, int64_t count, float* values, cudaStream_t stream);
+void encode_int4_cuda(const float* values, int64_t count, uint8_t* encoded, cudaStream_t stream);
+void decode_int4_cuda(const uint8_t* encoded, int64_t count, float* values, cudaStream_t stream);
 
 // All pointers are to the first of `count` consecutive coordinates.
 struct StepsToSend {

@@ -1,4 +1,4 @@
-// Blocks of int8 (kernels/wire_loops.h), with the same operations in the same order.
+// Blocks of int8 and int4 (kernels/wire_loops.h), with the same operations in the same order.
 #include <cfloat>
 
 #include "base/mix.h"
@@ -13,12 +13,18 @@ constexpr int kNumbers = 256;  // in a whole block
 constexpr int kBlockBytes = kScaleBytes + kNumbers;
 constexpr int kOwn = kNumbers / cuda::kWarp;  // numbers of each thread: a warp has a block
 constexpr int kWarps = cuda::kThreads / cuda::kWarp;
-constexpr float kMost = 127;
+constexpr int kInt4Numbers = 64;
+constexpr int kInt4Codes = kInt4Numbers / 2;
+constexpr int kInt4BlockBytes = kScaleBytes + kInt4Codes;
+constexpr int kInt8Most = 127;
+constexpr int kInt4Most = 7;
 constexpr float kRounder = 0x1.8p23F;  // as there
 
+template <int kMost>
 __device__ float clamped(float value) {
-  value = value > kMost ? kMost : value;
-  return value < -kMost ? -kMost : value;
+  constexpr float most = kMost;
+  value = value > most ? most : value;
+  return value < -most ? -most : value;
 }
 
 // As mixed() there.
@@ -34,13 +40,14 @@ struct BlockScale {
   float inverse = 0;
 };
 
+template <int kMost>
 __device__ BlockScale scale_of(uint32_t largest) {
   // A GPU gives every NaN the same bits; the CPU keeps those that a value had.
   if (largest > 0x7f800000U) {
     const float nan = __uint_as_float(largest | 0x00400000U);
     return {nan, nan};
   }
-  const float scale = __uint_as_float(largest) / kMost;
+  const float scale = __uint_as_float(largest) / static_cast<float>(kMost);
   if (scale < FLT_MIN) return {0.0F, 0.0F};
   return {scale, 1 / scale};
 }
@@ -50,12 +57,13 @@ __device__ uint8_t low_byte(float rounded, float scale) {
   return static_cast<uint8_t>(__float_as_uint(shown));
 }
 
+template <int kMost>
 __device__ uint8_t nearest_code(float value, const BlockScale& block) {
-  return low_byte(clamped(value * block.inverse) + kRounder, block.scale);
+  return low_byte(clamped<kMost>(value * block.inverse) + kRounder, block.scale);
 }
 
 __device__ uint8_t random_code(float value, const BlockScale& block, uint32_t drawn) {
-  const float scaled = clamped(value * block.inverse);
+  const float scaled = clamped<kInt8Most>(value * block.inverse);
   const float nearest = (scaled + kRounder) - kRounder;
   const float below = nearest - (nearest > scaled ? 1.0F : 0.0F);
   const auto bits = static_cast<int32_t>(mixed(drawn) >> 8U);
@@ -82,7 +90,7 @@ __global__ void __launch_bounds__(cuda::kThreads)
       const uint32_t magnitude = __float_as_uint(own[j]) & 0x7fffffffU;
       largest = largest > magnitude ? largest : magnitude;
     }
-    const BlockScale scale = scale_of(__reduce_max_sync(0xffffffffU, largest));
+    const BlockScale scale = scale_of<kInt8Most>(__reduce_max_sync(0xffffffffU, largest));
     uint8_t* const to = encoded + block * kBlockBytes;
     if (lane < kScaleBytes) {
       to[lane] = static_cast<uint8_t>(__float_as_uint(scale.scale) >> (8 * lane));
@@ -96,7 +104,7 @@ __global__ void __launch_bounds__(cuda::kThreads)
       if (i >= numbers) continue;
       to[kScaleBytes + i] =
           kStochastic ? random_code(own[j], scale, start + static_cast<uint32_t>(i) * step)
-                      : nearest_code(own[j], scale);
+                      : nearest_code<kInt8Most>(own[j], scale);
     }
   }
 }
@@ -129,8 +137,60 @@ __global__ void __launch_bounds__(cuda::kThreads)
   }
 }
 
-unsigned encoder_blocks(int64_t count) {
-  const int64_t wire_blocks = (count + kNumbers - 1) / kNumbers;
+// A thread has both values of a byte.
+__global__ void __launch_bounds__(cuda::kThreads)
+    encode_int4(const float* __restrict__ values, int64_t count, uint8_t* __restrict__ encoded) {
+  const int lane = static_cast<int>(threadIdx.x) % cuda::kWarp;
+  int64_t block = int64_t{blockIdx.x} * kWarps + threadIdx.x / cuda::kWarp;
+  for (; block * kInt4Numbers < count; block += int64_t{gridDim.x} * kWarps) {
+    const int64_t first = block * kInt4Numbers;
+    const int numbers = cuda::some_of<kInt4Numbers>(first, count);
+    const int bytes = (numbers + 1) / 2;
+    const float low = lane < bytes ? values[first + lane] : 0.0F;
+    const bool both = lane < bytes && lane + bytes < numbers;
+    const float high = both ? values[first + lane + bytes] : 0.0F;
+    const uint32_t low_bits = __float_as_uint(low) & 0x7fffffffU;
+    const uint32_t high_bits = __float_as_uint(high) & 0x7fffffffU;
+    const uint32_t largest = low_bits > high_bits ? low_bits : high_bits;
+    const BlockScale scale = scale_of<kInt4Most>(__reduce_max_sync(0xffffffffU, largest));
+    uint8_t* const to = encoded + block * kInt4BlockBytes;
+    if (lane < kScaleBytes) {
+      to[lane] = static_cast<uint8_t>(__float_as_uint(scale.scale) >> (8 * lane));
+    }
+    if (lane >= bytes) continue;
+    const unsigned upper = both ? nearest_code<kInt4Most>(high, scale) << 4U : 0U;
+    to[kScaleBytes + lane] =
+        static_cast<uint8_t>((nearest_code<kInt4Most>(low, scale) & 15U) | upper);
+  }
+}
+
+// A thread has a byte.
+__global__ void __launch_bounds__(cuda::kThreads)
+    decode_int4(const uint8_t* __restrict__ encoded, int64_t count, float* __restrict__ values) {
+  const int64_t stride = int64_t{gridDim.x} * cuda::kThreads;
+  int64_t i = int64_t{blockIdx.x} * cuda::kThreads + threadIdx.x;
+  for (; i / kInt4Codes * kInt4Numbers < count; i += stride) {
+    const int64_t first = i / kInt4Codes * kInt4Numbers;
+    const int k = static_cast<int>(i % kInt4Codes);
+    const int numbers = cuda::some_of<kInt4Numbers>(first, count);
+    const int bytes = (numbers + 1) / 2;
+    if (k >= bytes) continue;
+    const uint8_t* const block = encoded + i / kInt4Codes * kInt4BlockBytes;
+    uint32_t bits = 0;
+    for (int byte = 0; byte < kScaleBytes; ++byte) {
+      bits |= static_cast<uint32_t>(block[byte]) << (8 * byte);
+    }
+    const float scale = __uint_as_float(bits);
+    const uint8_t code = block[kScaleBytes + k];
+    values[first + k] = static_cast<float>(static_cast<int8_t>(code << 4) >> 4) * scale;
+    if (k + bytes >= numbers) continue;
+    values[first + k + bytes] = static_cast<float>(static_cast<int8_t>(code) >> 4) * scale;
+  }
+}
+
+// A warp has a block.
+unsigned encoder_blocks(int64_t count, int64_t numbers) {
+  const int64_t wire_blocks = (count + numbers - 1) / numbers;
   return static_cast<unsigned>(cuda::blocks_for((wire_blocks + kWarps - 1) / kWarps));
 }
 
@@ -138,15 +198,29 @@ unsigned encoder_blocks(int64_t count) {
 
 void encode_int8_cuda(const float* values, int64_t count, uint8_t* encoded, cudaStream_t stream) {
   if (count == 0) return;
-  cuda::launch(encode<false>, {encoder_blocks(count), cuda::kThreads, stream}, values, count,
-               uint64_t{0}, encoded);
+  cuda::launch(encode<false>, {encoder_blocks(count, kNumbers), cuda::kThreads, stream}, values,
+               count, uint64_t{0}, encoded);
 }
 
 void encode_int8_stochastic_cuda(const float* values, int64_t count, uint64_t folded,
                                  uint8_t* encoded, cudaStream_t stream) {
   if (count == 0) return;
-  cuda::launch(encode<true>, {encoder_blocks(count), cuda::kThreads, stream}, values, count, folded,
-               encoded);
+  cuda::launch(encode<true>, {encoder_blocks(count, kNumbers), cuda::kThreads, stream}, values,
+               count, folded, encoded);
+}
+
+void encode_int4_cuda(const float* values, int64_t count, uint8_t* encoded, cudaStream_t stream) {
+  if (count == 0) return;
+  cuda::launch(encode_int4, {encoder_blocks(count, kInt4Numbers), cuda::kThreads, stream}, values,
+               count, encoded);
+}
+
+void decode_int4_cuda(const uint8_t* encoded, int64_t count, float* values, cudaStream_t stream) {
+  if (count == 0) return;
+  const int64_t codes = (count + kInt4Numbers - 1) / kInt4Numbers * kInt4Codes;
+  const auto blocks =
+      static_cast<unsigned>(cuda::blocks_for((codes + cuda::kThreads - 1) / cuda::kThreads));
+  cuda::launch(decode_int4, {blocks, cuda::kThreads, stream}, encoded, count, values);
 }
 
 void decode_int8_cuda(const uint8_t* encoded, int64_t count, float* values, cudaStream_t stream) {

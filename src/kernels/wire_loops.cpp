@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kScaleBytes = 4;
 constexpr int64_t kTernaryMax = 512;
+constexpr int64_t kInt4Max = 64;
 constexpr int kPlanes = 5;  // values per byte
 constexpr int64_t kSums = 16;
 using Lanes = std::array<double, kSums>;
@@ -29,8 +30,9 @@ template <class Scalar>
 constexpr Scalar kRounder = static_cast<Scalar>(std::is_same_v<Scalar, float> ? 0x1.8p23
                                                                               : 0x1.8p52);
 
-template <class Scalar>
-constexpr Scalar kInt8Most = 127;
+// The largest integers of a code.
+constexpr int kInt8Most = 127;
+constexpr int kInt4Most = 7;
 
 LEEWAY_SIMD_BODY float scale_of(const uint8_t* encoded) {
   float scale = 0;
@@ -51,18 +53,18 @@ LEEWAY_SIMD_BODY Scalar largest_magnitude(const Scalar* values, int64_t count) {
 }
 
 // Writes the scale and returns the factor to multiply values by.
-template <class Scalar>
+template <int kMost, class Scalar>
 LEEWAY_SIMD_BODY Scalar write_scale(const Scalar* values, int64_t count, uint8_t* encoded) {
-  float scale = static_cast<float>(largest_magnitude(values, count) / kInt8Most<Scalar>);
+  float scale = static_cast<float>(largest_magnitude(values, count) / Scalar{kMost});
   if (scale < std::numeric_limits<float>::min()) scale = 0;  // its inverse would not be finite
   std::memcpy(encoded, &scale, sizeof scale);
   return scale == 0 ? Scalar{0} : 1 / static_cast<Scalar>(scale);
 }
 
 // The scale is rounded, so the largest value may end up slightly out of range.
-template <class Scalar>
+template <int kMost, class Scalar>
 LEEWAY_SIMD_BODY Scalar clamped(Scalar value) {
-  const Scalar most = kInt8Most<Scalar>;
+  const Scalar most = kMost;
   value = value > most ? most : value;
   return value < -most ? -most : value;
 }
@@ -130,24 +132,24 @@ LEEWAY_SIMD_BODY TernaryRule ternary_rule(const Scalar* values, int64_t padded, 
 
 template <class Scalar>
 LEEWAY_SIMD void encode_int8_block(const Scalar* values, int64_t count, uint8_t* encoded) {
-  const Scalar inverse = write_scale(values, count, encoded);
+  const Scalar inverse = write_scale<kInt8Most>(values, count, encoded);
   uint8_t* const codes = encoded + kScaleBytes;
   LEEWAY_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    codes[i] = low_byte(clamped(values[i] * inverse) + kRounder<Scalar>);
+    codes[i] = low_byte(clamped<kInt8Most>(values[i] * inverse) + kRounder<Scalar>);
   }
 }
 
 template <class Scalar>
 LEEWAY_SIMD void encode_int8_stochastic_block(const Scalar* values, int64_t count, uint64_t random,
                                               uint8_t* encoded) {
-  const Scalar inverse = write_scale(values, count, encoded);
+  const Scalar inverse = write_scale<kInt8Most>(values, count, encoded);
   const auto start = static_cast<uint32_t>(random);
   const auto step = static_cast<uint32_t>(random >> 32U) | 1U;
   uint8_t* const codes = encoded + kScaleBytes;
   LEEWAY_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    const Scalar value = clamped(values[i] * inverse);
+    const Scalar value = clamped<kInt8Most>(values[i] * inverse);
     const Scalar nearest = (value + kRounder<Scalar>)-kRounder<Scalar>;
     const Scalar below = nearest - (nearest > value ? Scalar{1} : Scalar{0});
     // value - below is exact, so the chance of rounding up is exact to 24 bits.
@@ -165,6 +167,39 @@ LEEWAY_SIMD void decode_int8_block(const uint8_t* encoded, int64_t count, Scalar
   LEEWAY_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
     values[i] = static_cast<Scalar>(static_cast<int8_t>(codes[i])) * scale;
+  }
+}
+
+template <class Scalar>
+LEEWAY_SIMD void encode_int4_block(const Scalar* values, int64_t count, uint8_t* encoded) {
+  const Scalar inverse = write_scale<kInt4Most>(values, count, encoded);
+  const int64_t bytes = int4_codes(count);
+  std::array<uint8_t, kInt4Max + 1> halves;
+  halves[static_cast<size_t>(count)] = 0;  // the upper half of the last byte may have no value
+  for (int64_t i = 0; i < count; ++i) {
+    const Scalar rounded = clamped<kInt4Most>(values[i] * inverse) + kRounder<Scalar>;
+    halves[static_cast<size_t>(i)] = low_byte(rounded) & 15U;
+  }
+  const uint8_t* const half = halves.data();
+  uint8_t* const codes = encoded + kScaleBytes;
+  LEEWAY_INDEPENDENT
+  for (int64_t k = 0; k < bytes; ++k) {
+    codes[k] = static_cast<uint8_t>(half[k] | half[k + bytes] << 4);
+  }
+}
+
+template <class Scalar>
+LEEWAY_SIMD void decode_int4_block(const uint8_t* encoded, int64_t count, Scalar* values) {
+  const Scalar scale = static_cast<Scalar>(scale_of(encoded));
+  const int64_t bytes = int4_codes(count);
+  const uint8_t* const codes = encoded + kScaleBytes;
+  LEEWAY_INDEPENDENT
+  for (int64_t k = 0; k < bytes; ++k) {
+    values[k] = static_cast<Scalar>(static_cast<int8_t>(codes[k] << 4) >> 4) * scale;
+  }
+  LEEWAY_INDEPENDENT
+  for (int64_t k = 0; k < count - bytes; ++k) {
+    values[bytes + k] = static_cast<Scalar>(static_cast<int8_t>(codes[k]) >> 4) * scale;
   }
 }
 
@@ -229,12 +264,16 @@ bool is_ternary_block(const uint8_t* encoded, int64_t count) {
 template void encode_int8_block(const float*, int64_t, uint8_t*);
 template void encode_int8_stochastic_block(const float*, int64_t, uint64_t, uint8_t*);
 template void decode_int8_block(const uint8_t*, int64_t, float*);
+template void encode_int4_block(const float*, int64_t, uint8_t*);
+template void decode_int4_block(const uint8_t*, int64_t, float*);
 template void encode_ternary_block(const float*, int64_t, double, uint8_t*);
 template void decode_ternary_block(const uint8_t*, int64_t, float*);
 
 template void encode_int8_block(const double*, int64_t, uint8_t*);
 template void encode_int8_stochastic_block(const double*, int64_t, uint64_t, uint8_t*);
 template void decode_int8_block(const uint8_t*, int64_t, double*);
+template void encode_int4_block(const double*, int64_t, uint8_t*);
+template void decode_int4_block(const uint8_t*, int64_t, double*);
 template void encode_ternary_block(const double*, int64_t, double, uint8_t*);
 template void decode_ternary_block(const uint8_t*, int64_t, double*);
 

@@ -8,6 +8,8 @@ namespace leeway {
 
 // Bytes of codes for `count` ternary values.
 constexpr int64_t ternary_codes(int64_t count) { return (count + 4) / 5; }
+// The same for values of int4.
+constexpr int64_t int4_codes(int64_t count) { return (count + 1) / 2; }
 
 // The functions below exist for float and double.
 
@@ -20,6 +22,12 @@ void encode_int8_stochastic_block(const Scalar* values, int64_t count, uint64_t 
                                   uint8_t* encoded);
 template <class Scalar>
 void decode_int8_block(const uint8_t* encoded, int64_t count, Scalar* values);
+
+// Byte k of B contains the values k, in its lower half, and k + B, in two's complement.
+template <class Scalar>
+void encode_int4_block(const Scalar* values, int64_t count, uint8_t* encoded);
+template <class Scalar>
+void decode_int4_block(const uint8_t* encoded, int64_t count, Scalar* values);
 
 // Byte k of B contains the values k, k + B, .. k + 4 B, so that packing vectorizes: the first is
 // the lowest base-3 digit, and a digit is its value plus 1. Kept are values of at least `threshold`

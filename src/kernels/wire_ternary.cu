@@ -342,28 +342,6 @@ __global__ void __launch_bounds__(cuda::kThreads)
   steps.sums[1] = totals.second / static_cast<double>(steps.parts);
 }
 
-template <bool kWhole>
-__device__ void decode_block(const uint8_t* encoded, int numbers, float* values) {
-  const cuda::ReadBlock<cuda::kWarp, kWhole> block(encoded, numbers);
-  block.for_digits([&](int i, uint32_t digit) {
-    if (i < (kWhole ? kNumbers : numbers)) values[i] = cuda::ternary_value(digit, block.scale);
-  });
-}
-
-// A warp has a block.
-__global__ void __launch_bounds__(cuda::kThreads)
-    decode(const uint8_t* __restrict__ encoded, int64_t count, float* __restrict__ values) {
-  constexpr int kWarps = cuda::kThreads / cuda::kWarp;
-  int64_t block = int64_t{blockIdx.x} * kWarps + threadIdx.x / cuda::kWarp;
-  for (; block < cuda::wire_blocks_of(count); block += int64_t{gridDim.x} * kWarps) {
-    const int numbers = cuda::numbers_in(block, count);
-    const uint8_t* const from = encoded + block * kBlockBytes;
-    float* const to = values + block * kNumbers;
-    numbers == kNumbers ? decode_block<true>(from, numbers, to)
-                        : decode_block<false>(from, numbers, to);
-  }
-}
-
 int64_t encoder_blocks(int64_t count) {
   return cuda::blocks_for((cuda::wire_blocks_of(count) + kSlots - 1) / kSlots);
 }
@@ -399,15 +377,6 @@ void reduce_ternary_cuda(const StepsToAnswer& steps, uint8_t* encoded, cudaStrea
                  encoded);
   }
   cuda::launch(add_ternary_sums, {1, cuda::kThreads, stream}, steps, blocks);  // zeros, of none
-}
-
-void decode_ternary_cuda(const uint8_t* encoded, int64_t count, float* values,
-                         cudaStream_t stream) {
-  if (count == 0) return;
-  constexpr int64_t kWarps = cuda::kThreads / cuda::kWarp;
-  const int64_t blocks = cuda::blocks_for((cuda::wire_blocks_of(count) + kWarps - 1) / kWarps);
-  cuda::launch(decode, {static_cast<unsigned>(blocks), cuda::kThreads, stream}, encoded, count,
-               values);
 }
 
 }  // namespace leeway

@@ -53,10 +53,8 @@ std::string deeper(const LoadedRecipe& loaded, int64_t extra_per_hop) {
 }
 
 // Size of one activation or gradient message.
-double message_bytes(const StageOptions& stage, int64_t tokens) {
-  return static_cast<double>(tokens) * static_cast<double>(stage.shape.width) *
-             static_cast<double>(c10::elementSize(stage.compute)) +
-         static_cast<double>(sim::kHeaderBytes);
+double message_bytes(const Recipe& recipe, const StageOptions& stage) {
+  return static_cast<double>(stage_wire(recipe, stage).bytes() + sim::kHeaderBytes);
 }
 
 double transfer_seconds(const SimOptions& sim, double bytes) {
@@ -67,7 +65,6 @@ double transfer_seconds(const SimOptions& sim, double bytes) {
 
 PipelineTimes simulated_times(const Recipe& recipe, int64_t vocabulary) {
   const StageOptions first = stage_options(recipe, vocabulary, StagesFor::kPlan).front();
-  const int64_t tokens = microbatch_tokens(recipe);
   PipelineTimes times;
   // Of the slowest replica, if they have speeds of their own.
   const auto stages = static_cast<size_t>(recipe.mesh.stages);
@@ -80,7 +77,7 @@ PipelineTimes simulated_times(const Recipe& recipe, int64_t vocabulary) {
     times.stages.push_back(
         {.forward = costs.forward, .backward = costs.backward, .update = costs.update});
   }
-  const double transfer = transfer_seconds(recipe.sim, message_bytes(first, tokens));
+  const double transfer = transfer_seconds(recipe.sim, message_bytes(recipe, first));
   times.hop = {.latency = {std::llround(1e6 * (recipe.sim.latency_ms + recipe.sim.jitter_ms))},
                .transfer = Nanos::rounded(1e9 * transfer)};
   return times;

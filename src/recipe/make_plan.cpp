@@ -25,15 +25,16 @@ RunPlan make_plan(const Recipe& recipe, int64_t vocabulary, int64_t evaluation_b
                   .evaluate_every = recipe.run.evaluate_every,
                   .evaluation_batches = evaluation_batches,
                   .checkpoint_every = recipe.run.checkpoint_every};
-  const auto number_bytes = static_cast<int64_t>(
-      c10::elementSize(stage_options(recipe, vocabulary, StagesFor::kPlan)[0].compute));
+  StageWire wire = stage_wire(recipe, stage_options(recipe, vocabulary, StagesFor::kPlan).front());
   plan.replicas = recipe.mesh.replicas;
   plan.lanes = lane_plans(recipe, vocabulary);
   plan.evaluation = evaluation_lane(recipe, vocabulary);
   plan.join_bytes_per_second = recipe.run.join_mbit * 1e6 / 8;
   plan.evaluation.interval = averaging_traffic(recipe, vocabulary).evaluate_mean_every;
   plan.seed = static_cast<uint64_t>(recipe.run.seed);
-  plan.activation_bytes = microbatch_tokens(recipe) * recipe.model.width * number_bytes;
+  plan.activation_bytes = wire.bytes();
+  wire.format = WireFormat::kF32;
+  plan.evaluation_bytes = wire.bytes();
   return plan;
 }
 

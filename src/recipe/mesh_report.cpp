@@ -7,6 +7,7 @@
 
 #include "base/human.h"
 #include "base/text_table.h"
+#include "config/named.h"
 #include "config/words.h"
 #include "pipeline/schedule.h"
 #include "recipe/averaging_report.h"
@@ -58,6 +59,20 @@ Row memory_row(const std::string& name, const StageMemory& need, bool with_host)
   return row;
 }
 
+// What the stages of all replicas send each other.
+std::string hops_text(const Recipe& recipe, const StageOptions& stage) {
+  if (recipe.mesh.stages == 1) return "";
+  const auto hop = static_cast<double>(stage_wire(recipe, stage).bytes());
+  const auto hops = static_cast<double>(2 * (recipe.mesh.stages - 1) * recipe.mesh.replicas *
+                                        recipe.pipeline.update_every);
+  const bool computed = recipe.pipeline.wire == PipelineWire::kF32;
+  return fmt::format(
+      "\n  pipeline   a stage sends {} per microbatch each way, in {}; all together {} an update\n",
+      human_bytes(static_cast<uint64_t>(hop)),
+      computed ? word_of(recipe.run.precision) : word_of(recipe.pipeline.wire),
+      human_bytes(static_cast<uint64_t>(hop * hops)));
+}
+
 std::string notes_text(const std::vector<std::string>& notes) {
   return notes.empty() ? "" : fmt::format("\n{}\n", fmt::join(notes, "\n"));
 }
@@ -96,26 +111,34 @@ std::string recipe_summary(const Recipe& recipe) {
       pipeline.update_every == 1 ? "" : "es", word_of(pipeline.schedule), lookahead);
 }
 
+std::vector<std::string> pipeline_notes(const LoadedRecipe& loaded) {
+  if (loaded.recipe.mesh.stages > 1 || !loaded.is_given("pipeline.wire")) return {};
+  return {fmt::format("note: {} does nothing with one stage: raise mesh.stages, or leave it out",
+                      named(loaded, "pipeline.wire"))};
+}
+
 Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int64_t>& vocabulary,
                                     const std::vector<double>& gpus) {
   const Recipe& recipe = loaded.recipe;
   if (!vocabulary.ok()) {
-    return fmt::format("\n{}\nparameters and memory are not shown: {}\n{}",
-                       stages_table(recipe, {}, {}), vocabulary.error().message,
-                       notes_text(averaging_notes(loaded, std::nullopt)));
+    return fmt::format(
+        "\n{}\nparameters and memory are not shown: {}\n{}", stages_table(recipe, {}, {}),
+        vocabulary.error().message,
+        notes_text(pipeline_notes(loaded)) + notes_text(averaging_notes(loaded, std::nullopt)));
   }
   const std::vector<StageMemory> plan = planned_memory(recipe, *vocabulary);
   const DeviceMemory there = memory_here(gpus);
   LEEWAY_TRY(check_memory(recipe, plan, there));
+  const auto stages = stage_options(recipe, *vocabulary, StagesFor::kPlan);
   std::vector<StageSlice> slices;
-  for (const StageOptions& stage : stage_options(recipe, *vocabulary, StagesFor::kPlan))
-    slices.push_back(stage.slice);
+  for (const StageOptions& stage : stages) slices.push_back(stage.slice);
   const auto parameters = static_cast<uint64_t>(together(plan).parameters);
-  return fmt::format("  size   {} parameters, a vocabulary of {} tokens\n\n{}\n{}{}{}{}",
+  return fmt::format("  size   {} parameters, a vocabulary of {} tokens\n\n{}\n{}{}{}{}{}",
                      human_count(parameters), human_count(static_cast<uint64_t>(*vocabulary)),
                      stages_table(recipe, plan, slices), memory_table(recipe, plan),
-                     averaging_report(recipe, *vocabulary),
+                     hops_text(recipe, stages.front()), averaging_report(recipe, *vocabulary),
                      notes_text(memory_notes(recipe, plan, there)) +
+                         notes_text(pipeline_notes(loaded)) +
                          notes_text(averaging_notes(loaded, *vocabulary)),
                      depth_report(loaded, *vocabulary) + lag_report(recipe, *vocabulary));
 }

@@ -20,6 +20,9 @@ std::string recipe_summary(const Recipe& recipe);
 Result<std::string> pipeline_report(const LoadedRecipe& loaded, const Result<int64_t>& vocabulary,
                                     const std::vector<double>& gpus = {});
 
+// What the user should know about keys of the pipeline; for `train` too.
+std::vector<std::string> pipeline_notes(const LoadedRecipe& loaded);
+
 // The memory of every stage, and of all together.
 std::string memory_table(const Recipe& recipe, const std::vector<StageMemory>& plan);
 

@@ -126,6 +126,28 @@ int64_t microbatch_tokens(const Recipe& recipe) {
   return microbatch_sequences(recipe) * recipe.model.context;
 }
 
+StageWire stage_wire(const Recipe& recipe, const StageOptions& stage) {
+  StageWire wire = {.sequences = microbatch_sequences(recipe),
+                    .context = recipe.model.context,
+                    .width = recipe.model.width,
+                    .type = stage.compute};
+  switch (recipe.pipeline.wire) {
+    case PipelineWire::kF32:
+      wire.format = WireFormat::kF32;
+      break;
+    case PipelineWire::kBf16:
+      wire.format = WireFormat::kBf16;
+      break;
+    case PipelineWire::kInt8:
+      wire.format = WireFormat::kInt8;
+      break;
+    case PipelineWire::kInt4:
+      wire.format = WireFormat::kInt4;
+      break;
+  }
+  return wire;
+}
+
 // With `recompute`, slots that keep room for all activations would take the memory that it saves.
 bool uses_graphs(const PipelineOptions& pipeline, const at::Device& device) {
   return pipeline.graphs && !device.is_cpu() && !pipeline.recompute && pipeline.stash &&

@@ -2,6 +2,7 @@
 // about models and optimizers, they know nothing about recipes.
 #pragma once
 
+#include "compute/stage_wire.h"
 #include "config/recipe.h"
 #include "model/shape.h"
 #include "optim/rate_schedule.h"
@@ -21,6 +22,9 @@ int64_t microbatch_tokens(const Recipe& recipe);
 // kPlan is for what only counts: with very many stages or very late gradients, `matched` then gets
 // constants that need as much memory but are not the fitted ones. Fitting them would take minutes.
 enum class StagesFor { kTraining, kPlan };
+
+// What stages send each other for a microbatch.
+StageWire stage_wire(const Recipe& recipe, const StageOptions& stage);
 
 // Whether microbatches of a worker on that device are graphs.
 bool uses_graphs(const PipelineOptions& pipeline, const at::Device& device);

@@ -15,6 +15,7 @@
 #include "config/print.h"
 #include "recipe/averaging_report.h"
 #include "recipe/memory_check.h"
+#include "recipe/mesh_report.h"
 #include "recipe/planned_memory.h"
 #include "run/device.h"
 #include "run/drivers.h"
@@ -171,6 +172,7 @@ Result<TrainingSummary> train_in_folder(const LoadedRecipe& loaded, const TrainO
     LEEWAY_TRY(check_memory(recipe, plan, there));
     tell(options, memory_notes(recipe, plan, there));
   }
+  tell(options, pipeline_notes(loaded));
   tell(options, averaging_notes(loaded, data.vocabulary));
   // Only now, when little can keep the new run from starting.
   LEEWAY_ASSIGN(const HeldFolder held, take_folder(options, std::move(existing)));

@@ -86,11 +86,8 @@ PipelineTimes times_of(const PlanInputs& inputs, const Recipe& recipe, const Pla
   const Cluster& cluster = inputs.cluster;
   const std::vector<sim::StageCosts> unit = unit_costs(recipe, inputs.vocabulary);
   const size_t stages = unit.size();
-  const int64_t tokens = microbatch_tokens(recipe);
   const StageOptions first = stage_options(recipe, inputs.vocabulary, StagesFor::kPlan).front();
-  const double bytes = static_cast<double>(tokens * recipe.model.width) *
-                           static_cast<double>(c10::elementSize(first.compute)) +
-                       static_cast<double>(sim::kHeaderBytes);
+  const auto bytes = static_cast<double>(stage_wire(recipe, first).bytes() + sim::kHeaderBytes);
   PipelineTimes times;
   for (size_t s = 0; s < stages; ++s) {
     const size_t here = placement[replica * stages + s];

@@ -29,6 +29,7 @@ struct RunPlan {
   int64_t checkpoint_every = 0;    // updates; 0: only at the end of the session
   bool saves = true;
   int64_t activation_bytes = 0;  // one microbatch between two stages
+  int64_t evaluation_bytes = 0;  // the same of validation data, which is sent as it is computed
   // For a replica that joins: the size of a stage's state, where nothing is computed, and how fast
   // it may be sent; 0: at any speed.
   int64_t state_bytes = 0;

@@ -157,7 +157,7 @@ std::string_view Worker::check_pipeline(const Message& message) const {
     default:  // kFlushAt, kSaveAt
       return message.index <= plan_.updates_max() ? "" : "after the end";
   }
-  const bool fits = compute_ == nullptr || compute_->fits_activation(message.payload, true);
+  const bool fits = compute_ == nullptr || compute_->fits_activation(message.payload);
   return fits ? "" : "a payload of another shape or type";
 }
 
@@ -173,8 +173,7 @@ std::string_view Worker::check_evaluation(const Message& message) const {
   const bool names_replicas =
       !message.replicas.empty() && ReplicaSet::first(plan_.replicas).has_all(message.replicas);
   if (!marker && !names_replicas) return "an evaluation of no replica that there is";
-  const bool fits =
-      marker || compute_ == nullptr || compute_->fits_activation(message.payload, false);
+  const bool fits = marker || compute_ == nullptr || compute_->fits_evaluation(message.payload);
   return fits ? "" : "a payload of another shape or type";
 }
 

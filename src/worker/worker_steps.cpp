@@ -368,8 +368,9 @@ Message Worker::activation_message(MessageKind kind, int64_t to_stage, int64_t i
                                    const at::Tensor& payload) const {
   Message activation = message(kind, to_stage, index);
   activation.payload = payload;
-  activation.payload_bytes =
-      payload.defined() ? static_cast<int64_t>(payload.nbytes()) : plan_.activation_bytes;
+  const int64_t usual =
+      kind == MessageKind::kEvaluation ? plan_.evaluation_bytes : plan_.activation_bytes;
+  activation.payload_bytes = payload.defined() ? static_cast<int64_t>(payload.nbytes()) : usual;
   return activation;
 }
 

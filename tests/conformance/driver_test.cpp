@@ -68,6 +68,7 @@ RunPlan busy_plan(const PipelineShape& shape) {
   plan.evaluation_batches = 2;
   plan.checkpoint_every = 5;
   plan.activation_bytes = 1000;
+  plan.evaluation_bytes = plan.activation_bytes;
   return plan;
 }
 

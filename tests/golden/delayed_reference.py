@@ -279,12 +279,47 @@ class Stage:
         return (1 - rate * self.case.decay) * weights - rate * self.join(steps)
 
 
+# Numbers in a block, and the largest integer.
+INTEGERS = {"int8": (256, 127), "int4": (64, 7)}
+
+
+def sent(wire, x):
+    """What arrives of `x` at the next stage, or of its gradient at the one before."""
+    if wire == "f32":
+        return x
+    if wire == "bf16":
+        return x.bfloat16().to(x.dtype)
+    numbers, most = INTEGERS[wire]
+    arrived = []
+    for block in x.flatten().split(numbers):
+        scale = (block.abs().max() / most).float().to(x.dtype)
+        codes = (block * (1 / scale)).clamp(-most, most).round()
+        arrived.append(codes * scale if scale > 0 else torch.zeros_like(block))
+    return torch.cat(arrived).view_as(x)
+
+
+def sent_back(case, gradient):
+    """The same of a gradient: what travels is its share of the update's."""
+    return case.every * sent(case.hops, gradient / case.every)
+
+
+class Hop(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, case):
+        ctx.case = case
+        return sent(case.hops, x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return sent_back(ctx.case, gradient), None
+
+
 def gradients_with_stash(stages, m, ids, targets):
     """Loss, and gradients at exactly the weights that the forward used."""
     leaves = [stage.weights_for(m).requires_grad_() for stage in stages]
     x = ids
     for stage, leaf in zip(stages, leaves):
-        x = stage.forward(leaf, x)
+        x = stage.forward(leaf, x if stage is stages[0] else Hop.apply(x, stage.case))
     loss = reference.loss_of(x, targets)
     return loss.item(), torch.autograd.grad(loss, leaves)
 
@@ -292,9 +327,11 @@ def gradients_with_stash(stages, m, ids, targets):
 def gradients_without_stash(stages, m, ids, targets):
     """Every stage runs its backward on its newest weights, from the input of its forward."""
     inputs = [ids]
+    case = stages[0].case
     with torch.no_grad():
         for stage in stages:
-            inputs.append(stage.forward(stage.weights_for(m), inputs[-1]))
+            made = stage.forward(stage.weights_for(m), inputs[-1])
+            inputs.append(made if stage is stages[-1] else sent(case.hops, made))
     loss = reference.loss_of(inputs.pop(), targets).item()
     upstream, gradients = None, []
     for stage, x in zip(reversed(stages), reversed(inputs)):
@@ -304,7 +341,7 @@ def gradients_without_stash(stages, m, ids, targets):
         if stage is stages[-1]:
             y = reference.loss_of(y, targets)
         gradient, *rest = torch.autograd.grad(y, wanted, upstream)
-        upstream = rest[0] if rest else None
+        upstream = sent_back(case, rest[0]) if rest else None
         gradients.insert(0, gradient)
     return loss, gradients
 

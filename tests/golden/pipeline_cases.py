@@ -31,6 +31,7 @@ class Case:
     checkpoint_every: int = 0
     recompute: bool = False
     stash: bool = True
+    hops: str = "f32"
     updates: int = 50
     rate: float = 5e-3
     matrix_rate: float = 0.02
@@ -102,6 +103,7 @@ class Case:
                 "extra_per_hop": self.extra,
                 **self.parts("schedule", "update_every", "lookahead", "horizon"),
                 **self.parts("refresh", "recompute", "stash"),
+                "wire": self.hops,
             },
         }
 

@@ -121,12 +121,28 @@ def test_repeated_forwards_with_and_without_old_weights(tmp_path, name):
     assert error > 100 * TOLERANCE, f"without a stash the losses change only by {error:.1e}"
 
 
+WIRED = {
+    "int8-tentative-adamw": Case("tentative", "adamw", hops="int8"),
+    "int4-matched-muon": Case("matched", "muon", 1, stages=4, hops="int4", driver="sim"),
+    "bf16-predict-adamw": Case("predict", "adamw", 2, hops="bf16", architecture="gpt2"),
+    "int8-1f1b-muon": Case("none", "muon", 2, schedule="1f1b", stages=2, hops="int8"),
+    "int4-recompute": Case("predict", "adamw", 1, recompute=True, stash=False, hops="int4"),
+}
+
+
+@pytest.mark.parametrize("name", WIRED)
+def test_what_stages_send_in_few_bits_equals_the_equations(tmp_path, name):
+    case = dataclasses.replace(WIRED[name], updates=20, **OPTIMIZERS[WIRED[name].rule])
+    compare(tmp_path, case)
+
+
 WATCHED = {
     "async": Case("matched", "adamw", 2, stages=3, decay=0.1, clip=0.5, checkpoint_every=5),
     "none": Case("none", "muon", 1, beta1=0.95, nesterov=True),
     "no-stash": Case("predict", "adamw", 1, recompute=True, stash=False),
     "tentative": Case("tentative", "adamw", 5, stages=4, refresh=2, gradient_share=0.3),
     "1f1b": Case("none", "adamw", 2, schedule="1f1b", clip=0.5),
+    "int8": Case("tentative", "adamw", 3, hops="int8"),
 }
 MISTAKES = {
     "deeper": ("async", lambda c: dataclasses.replace(c, warmup=c.warmup + 1)),
@@ -139,6 +155,7 @@ MISTAKES = {
     "rates": ("async", {"final": 0.101}),
     "form": ("none", {"nesterov": False}),
     "stash": ("no-stash", {"stash": True}),
+    "hops": ("int8", {"hops": "f32"}),
     "refresh": ("tentative", {"refresh": 3}),
     "tentative-share": ("tentative", {"gradient_share": 0.301}),
     "norm": ("1f1b", {"schedule": "async", "checkpoint_every": 1}),  # each stage clips by its own

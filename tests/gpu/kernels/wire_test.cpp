@@ -56,8 +56,9 @@ void expect_same_code(WireFormat format, const at::Tensor& values, int64_t skipp
 }
 
 TEST_F(WireKernels, WireFormatsWriteTheSameBytesAndReadTheSameNumbers) {
-  for (const WireFormat format : {WireFormat::kF32, WireFormat::kBf16, WireFormat::kInt8,
-                                  WireFormat::kInt8Stochastic, WireFormat::kTernary}) {
+  for (const WireFormat format :
+       {WireFormat::kF32, WireFormat::kBf16, WireFormat::kInt8, WireFormat::kInt8Stochastic,
+        WireFormat::kInt4, WireFormat::kTernary}) {
     for (const int64_t count :
          {0, 1, 4, 5, 6, 255, 256, 257, 511, 512, 513, 1101, 4 * 512, 100'003}) {
       for (const int64_t skipped : {0, 1, 3}) {

@@ -120,6 +120,7 @@ PipelineOptions any_pipeline() {
   pipeline.schedule = any_of<PipelineSchedule>();
   pipeline.update_every = between(1, 64);
   pipeline.extra_per_hop = between(0, 1000);
+  pipeline.wire = any_of<PipelineWire>();
   pipeline.recompute = *rc::gen::arbitrary<bool>();
   pipeline.stash = !pipeline.recompute || *rc::gen::arbitrary<bool>();
   return pipeline;
@@ -158,7 +159,8 @@ void draw_averaging(Recipe& recipe) {
     averaging.fraction = *rc::gen::arbitrary<bool>() ? 1.0 : 1.0 - share();
   if (used("averaging.correction")) averaging.correction = any_of<Correction>();
   if (used("averaging.merge")) averaging.merge = any_of<MergePolicy>();
-  averaging.interval = used("averaging.interval") ? between(1, updates) : 1;
+  averaging.interval =
+      used("averaging.interval") ? between(1, std::min<int64_t>(updates, 1'000'000'000)) : 1;
   const bool diloco = averaging.method == AveragingMethod::kDiloco;
   const int64_t lag_max = std::min<int64_t>(diloco ? averaging.interval : updates, 1'000'001) - 1;
   if (used("averaging.lag")) averaging.lag = static_cast<double>(between(0, lag_max));
@@ -174,7 +176,7 @@ void draw_averaging(Recipe& recipe) {
   if (used("averaging.guard")) averaging.guard = *rc::gen::arbitrary<bool>();
   const bool few_bits = averaging.method == AveragingMethod::kLowbit;
   const auto wire = any_of<WireFormat>();
-  if (used("averaging.wire") && (few_bits || wire != WireFormat::kTernary)) averaging.wire = wire;
+  if (used("averaging.wire") && (few_bits || !has_few_bits(wire))) averaging.wire = wire;
 }
 
 // A recipe that passes every check; independent fields are drawn from their whole range.

@@ -12,8 +12,9 @@ namespace leeway {
 namespace {
 
 constexpr RandomKey kKey = {.seed = 3, .stream = Stream::kRounding, .name = 5};
-const std::vector<WireFormat> kFormats = {WireFormat::kF32, WireFormat::kBf16, WireFormat::kInt8,
-                                          WireFormat::kInt8Stochastic, WireFormat::kTernary};
+const std::vector<WireFormat> kFormats = {WireFormat::kF32,  WireFormat::kBf16,
+                                          WireFormat::kInt8, WireFormat::kInt8Stochastic,
+                                          WireFormat::kInt4, WireFormat::kTernary};
 
 at::Tensor round_trip(WireFormat format, const at::Tensor& values, const RandomKey& key = kKey) {
   const at::Tensor encoded = encode(format, values, key);
@@ -68,6 +69,17 @@ TEST(Wire, TernaryPacksPlanesAsDocumented) {
   EXPECT_EQ(bytes[3], 0x3f);  // 1.0F, little endian
   EXPECT_EQ(bytes[4], 2 + 3 * 1 + 9 * 1 + 27 * 2 + 81 * 1);
   EXPECT_EQ(bytes[5], 0 + 3 * 2 + 9 * 0 + 27 * 1 + 81 * 1);
+}
+
+TEST(Wire, Int4PacksHalvesAsDocumented) {
+  const at::Tensor encoded =
+      encode(WireFormat::kInt4, at::tensor({7.0F, -7.0F, 1.0F, -2.4F, 2.6F}), kKey);
+  ASSERT_EQ(encoded.numel(), 4 + 3);  // (7, -2) (-7, 3) (1, and no value)
+  const auto* const bytes = encoded.const_data_ptr<uint8_t>();
+  EXPECT_EQ(bytes[3], 0x3f);  // 1.0F, little endian
+  EXPECT_EQ(bytes[4], 0x7 + 0xe0);
+  EXPECT_EQ(bytes[5], 0x9 + 0x30);
+  EXPECT_EQ(bytes[6], 0x1);
 }
 
 TEST(Wire, EachBlockHasItsOwnScale) {

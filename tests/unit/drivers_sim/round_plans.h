@@ -84,6 +84,7 @@ inline RunPlan random_pipeline(Dice& dice, int64_t updates) {
   plan.evaluation_batches = dice.one_in(2) ? 0 : dice(1, 3);
   plan.checkpoint_every = dice.one_in(2) ? 0 : dice(5, 40);
   plan.activation_bytes = 1000;
+  plan.evaluation_bytes = plan.activation_bytes;
   return plan;
 }
 

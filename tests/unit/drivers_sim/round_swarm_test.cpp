@@ -44,6 +44,7 @@ RunPlan random_plan(Dice& dice) {
   plan.checkpoint_every = dice.one_in(2) ? 0 : dice(1, 9);
   plan.saves = !dice.one_in(4);
   plan.activation_bytes = dice(0, 10'000);
+  plan.evaluation_bytes = plan.activation_bytes;
   plan.replicas = rounds.replicas;
   add_lanes(rounds, plan);
   mix_evaluations(plan);

@@ -50,6 +50,7 @@ TEST(Simulation, EverythingHappensOnce) {
   plan.evaluation_batches = 3;
   plan.checkpoint_every = 4;
   plan.activation_bytes = 1000;
+  plan.evaluation_bytes = plan.activation_bytes;
   Finished run(plan, {.costs = equal_costs(3, kCosts)}, /*replicas=*/2);
   for (int64_t s = 0; s < 3; ++s) {
     EXPECT_EQ(run.recorder.of(stage(s), WorkKind::kForward).size(), 12U);
@@ -97,6 +98,7 @@ TEST(Simulation, PayloadFactorsScaleTheBytesOnLinks) {
   plan.evaluate_every = 1;
   plan.evaluation_batches = 3;
   plan.activation_bytes = 1000;
+  plan.evaluation_bytes = plan.activation_bytes;
   Finished run(plan, {.costs = equal_costs(2, kCosts),
                       .links = {.all = {.bytes_per_second = 1e9}},
                       .payloads = {{.hop = 3, .evaluation = 0}, {.hop = 5, .evaluation = 0}}});

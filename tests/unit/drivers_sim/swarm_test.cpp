@@ -35,6 +35,7 @@ RunPlan random_plan(Dice& dice) {
   plan.saves = !dice.one_in(4);
   if (dice.one_in(4)) plan.flushes = {{plan.first_update + dice(0, 9), plan.first_update + 10}};
   plan.activation_bytes = dice(0, 100'000);
+  plan.evaluation_bytes = plan.activation_bytes;
   return plan;
 }
 

@@ -55,6 +55,24 @@ TEST(PipelineReport, ShowsTheCutAndItsDelays) {
                         "233,984\n"));
 }
 
+TEST(PipelineReport, SaysWhatStagesSend) {
+  // 4 x 128 x 128 numbers in a microbatch of 4 sequences; 3 hops there and back, 4 microbatches.
+  const std::string report = report_of({"mesh.stages=4", "pipeline.update_every=4"});
+  EXPECT_THAT(report, HasSubstr("a stage sends 262.1 kB per microbatch each way, in fp32; all "
+                                "together 6.3 MB an update\n"));
+  EXPECT_THAT(report_of({"mesh.stages=4", "pipeline.update_every=4", "pipeline.wire=int8"}),
+              HasSubstr("a stage sends 66.6 kB per microbatch each way, in int8; all together 1.6 "
+                        "MB an update\n"));
+  EXPECT_THAT(report_of({}), Not(HasSubstr("a stage sends")));
+}
+
+TEST(PipelineNotes, ReportThatOneStageSendsNothing) {
+  EXPECT_THAT(report_of({"pipeline.wire=int8"}),
+              HasSubstr("note: pipeline.wire = \"int8\" (--set) does nothing with one stage: raise "
+                        "mesh.stages, or leave it out"));
+  EXPECT_THAT(report_of({"pipeline.wire=int8", "mesh.stages=2"}), Not(HasSubstr("note:")));
+}
+
 TEST(PipelineReport, ShowsMemoryPerStageAndInTotal) {
   const std::string report = report_of({"mesh.stages=2"});
   EXPECT_THAT(report,
@@ -77,7 +95,8 @@ TEST(PipelineReport, EveryLineOfATableIsAsLongAsItsHeading) {
   const std::string report = report_of({"mesh.stages=4"});
   size_t width = 0;
   size_t rows = 0;
-  for (size_t at = report.find("  memory"); at < report.size(); at = report.find('\n', at) + 1) {
+  const size_t end = report.find("\n\n", report.find("  memory"));
+  for (size_t at = report.find("  memory"); at < end; at = report.find('\n', at) + 1) {
     const size_t length = report.find('\n', at) - at;
     if (width == 0) width = length;
     EXPECT_EQ(length, width);
