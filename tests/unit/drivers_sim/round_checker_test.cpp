@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "drivers/sim/common_checker.h"
 #include "round_plans.h"
 
 namespace leeway::sim {
@@ -177,6 +178,56 @@ TEST_F(RoundRules, MergesInsideAnUpdateComeAfterABackwardAndSayAfterWhich) {
     merge.positions = 4;
     EXPECT_EQ(began_at(merge, 6), lag == 2 ? "" : "inside an update, where its lag does not end");
   }
+}
+
+// A checkpoint is at the end of an update: it excuses no merge inside the next one.
+TEST_F(RoundRules, OnlyTheEndOfAnUpdateIsAFlushPoint) {
+  RunPlan saves = plan(/*lag=*/6, /*update_every=*/4);
+  saves.checkpoint_every = 1;
+  rules_ = RoundChecker(kMesh, saves);
+  const auto began_at = [&](const Work& work, int64_t backwards) {
+    return rules_.began(0, work, {.updates = 1, .backwards = backwards});
+  };
+  EXPECT_EQ(began_at(with(work(WorkKind::kContribute, 0), {0}), 4), "");
+  EXPECT_EQ(began_at(work(WorkKind::kAwait, 0), 4), "");
+  EXPECT_EQ(began_at(with(work(WorkKind::kReduce, 0), {0}), 4), "");
+  EXPECT_EQ(began_at({.kind = WorkKind::kBackward}, 4), "");
+  EXPECT_EQ(began_at({.kind = WorkKind::kBackward}, 5), "");
+  Work merge = with(work(WorkKind::kMerge, 0), {0});
+  merge.position = 2;
+  merge.positions = 4;
+  EXPECT_EQ(began_at(merge, 6), "");
+  EXPECT_THAT(began_at({.kind = WorkKind::kForward}, 6), HasSubstr("before its planned lag"));
+}
+
+TEST_F(RoundRules, TheLagOfACommonModelIsThePlannedOneToo) {
+  RunPlan common = plan(/*lag=*/2);
+  common.lanes[0].common = true;
+  const auto merged_after = [&](int64_t lag, int64_t said, bool waits = true) {
+    rules_ = RoundChecker(kMesh, common);
+    Work merge = with(work(WorkKind::kMerge, 7), {0});
+    merge.delay = said;
+    return rules_.merged_after(0, merge, {.updates = 9, .backwards = 9}, lag, waits);
+  };
+  EXPECT_EQ(merged_after(2, 2), "");
+  EXPECT_THAT(merged_after(2, 1), HasSubstr("the lag is 2 backwards"));
+  EXPECT_THAT(merged_after(3, 3), HasSubstr("not 2 as planned"));
+  EXPECT_EQ(merged_after(3, 3, /*waits=*/false), "");
+  EXPECT_EQ(merged_after(1, 1), "");
+  EXPECT_THAT(began(0, {.kind = WorkKind::kForward}, 9), HasSubstr("before its planned lag"));
+}
+
+TEST(CommonRules, TheLagIsThatOfTheNewestOwnPart) {
+  const WorkerId worker = {.replica = {1}, .stage = {0}};
+  CommonChecker rules({.stages = 1, .replicas = 2});
+  rules.contributed(worker, 1, /*backwards=*/4);
+  rules.contributed(worker, 2, 8);
+  rules.contributed(worker, 2, 12);  // again
+  Message answer = {.kind = MessageKind::kAnswer, .from = {}, .to = {}};
+  answer.parts = {{{0}, 9}, {{1}, 1}, {{1}, 2}};
+  EXPECT_EQ(rules.lag(worker, answer, 14), 6);
+  answer.parts = {{{0}, 9}};
+  EXPECT_EQ(rules.lag(worker, answer, 14), std::nullopt);
 }
 
 TEST_F(RoundRules, OldRoundsAreGivenUp) {
