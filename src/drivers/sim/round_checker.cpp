@@ -59,11 +59,11 @@ const RoundChecker::Chunk* RoundChecker::find_chunk(WorkerId owner, Lane lane,
   const auto& rounds = chunks_[static_cast<size_t>(owner.stage.value)][static_cast<size_t>(lane)];
   const Chunks* const chunks = rounds.find(id.first);
   if (chunks == nullptr) return nullptr;
-  const auto of_all_owners = std::ranges::equal_range(*chunks, id.second, {}, &Chunk::chunk);
-  const auto found = std::ranges::find_if(of_all_owners, [&](const Chunk& chunk) {
-    return chunk.owner == owner.replica && chunk.epoch == epoch_of(owner);
-  });
-  return found == of_all_owners.end() ? nullptr : &*found;
+  auto at = std::ranges::lower_bound(*chunks, id.second, {}, &Chunk::chunk);
+  for (; at != chunks->end() && at->chunk == id.second; ++at) {
+    if (at->owner == owner.replica && at->epoch == epoch_of(owner)) return &*at;
+  }
+  return nullptr;
 }
 
 // Every worker goes by the same tables, one after the other.
