@@ -187,7 +187,7 @@ Result<WorkRecord> work_of(const Event& event) {
   if (!index_word(kind).empty()) read(index_word(kind), record.work.index);
   if (is_of_round(kind)) {
     // Earlier versions had background rounds of their own.
-    const std::string_view word = event.text("lane").value_or("");
+    const std::string word = event.text("lane").value_or("");
     const auto lane = enum_of<Lane>(kLaneWords, word == "repair" ? "main" : word);
     if (!lane) return Error{"a piece of a round has no valid \"lane\""};
     record.work.lane = *lane;
