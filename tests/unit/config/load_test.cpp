@@ -250,10 +250,10 @@ TEST(LoadFile, TheQuickstartIsValid) {
   const auto loaded = load_recipe("recipes/quickstart.toml", {"run.updates=50"});
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   EXPECT_EQ(loaded->recipe.run.updates, 50);
-  EXPECT_EQ(loaded->recipe.averaging.method, AveragingMethod::kSparse);
+  EXPECT_EQ(loaded->recipe.averaging.method, AveragingMethod::kLowbit);
   for (const std::string set :
        {"mesh.replicas=1", "mesh.replicas=4", "mesh.stages=1", "averaging.method=none",
-        "averaging.method=lowbit", "averaging.method=diloco", "pipeline.schedule=1f1b"}) {
+        "averaging.method=sparse", "averaging.method=diloco", "pipeline.schedule=1f1b"}) {
     const auto changed = load_recipe("recipes/quickstart.toml", {set});
     EXPECT_TRUE(changed.ok()) << set << ": " << changed.error().message;
   }
