@@ -292,27 +292,26 @@ std::string RoundChecker::reduce(size_t worker, const Work& work) {
 }
 
 // Before a flush point a merge may come earlier.
-std::string RoundChecker::planned_lag(size_t worker, const LanePlan& plan, const Work& work,
-                                      const Moment& moment, int64_t lag) {
+std::string RoundChecker::planned_lag(size_t worker, const Work& work, const Moment& moment,
+                                      int64_t lag, std::optional<int64_t> planned) {
   if (work.delay != lag / plan_.shape.update_every) {
     return fmt::format("the lag is {} backwards", lag);
   }
-  if (!plan.lag_backwards) return "";
-  if (lag > *plan.lag_backwards) {
-    return fmt::format("the lag is {} backwards, not {} as planned", lag, *plan.lag_backwards);
+  if (!planned) return "";
+  if (lag > *planned) {
+    return fmt::format("the lag is {} backwards, not {} as planned", lag, *planned);
   }
   Seat& seat = seats_[worker];
   const bool flush = !seat.inside && plan_.saves_at(mesh_.id(worker).replica, moment.updates);
-  if (lag < *plan.lag_backwards && !flush) seat.flushes = true;
+  if (lag < *planned && !flush) seat.flushes = true;
   return "";
 }
 
 std::string RoundChecker::merged_after(size_t worker, const Work& work, const Moment& moment,
                                        std::optional<int64_t> lag, bool waits) {
-  LanePlan plan = *plan_of(work.lane);
-  if (!waits) plan.lag_backwards.reset();
-  // It may have taken its own for lost: then it has no lag.
-  return lag && !work.replicas.empty() ? planned_lag(worker, plan, work, moment, *lag) : "";
+  if (!lag || work.replicas.empty()) return "";  // it may have taken its own for lost
+  const auto planned = waits ? plan_of(work.lane)->lag_backwards : std::nullopt;
+  return planned_lag(worker, work, moment, *lag, planned);
 }
 
 std::string RoundChecker::merge(size_t worker, const Work& work, const Moment& moment) {
@@ -329,7 +328,8 @@ std::string RoundChecker::merge(size_t worker, const Work& work, const Moment& m
   if (weighed != !work.replicas.empty()) return "it is wrong about whether it sent its part";
   const int64_t lag = weighed ? moment.backwards - page.sent_at : 0;
   if (plan.lag_backwards && !weighed) return "a merge with a planned lag, of what it has not sent";
-  if (std::string wrong = planned_lag(worker, plan, work, moment, lag); !wrong.empty())
+  if (std::string wrong = planned_lag(worker, work, moment, lag, plan.lag_backwards);
+      !wrong.empty())
     return wrong;
   if (!plan.lag_backwards && work.index <= diary.last_round - kFlightsMax) {
     return "a round that should have been given up";

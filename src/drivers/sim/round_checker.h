@@ -112,8 +112,8 @@ class RoundChecker {
   std::string at_boundary(size_t worker, const LanePlan& plan, const Moment& moment) const;
   std::string where_merges_are(size_t worker, const LanePlan& plan, const Work& work,
                                const Moment& moment) const;
-  std::string planned_lag(size_t worker, const LanePlan& plan, const Work& work,
-                          const Moment& moment, int64_t lag);
+  std::string planned_lag(size_t worker, const Work& work, const Moment& moment, int64_t lag,
+                          std::optional<int64_t> planned);
   // Of a common model, which has its own checker.
   std::string at_boundary_if_needed(size_t worker, const LanePlan& plan, const Work& work,
                                     const Moment& moment) const;
